@@ -1,0 +1,149 @@
+"""Codes, values and planes of every format.
+
+Knows how codes become the exact integers that kernels work on, and how matrices of NumPy and
+ml_dtypes dtypes become codes and come back. Does not know lanes, registers or the order of sums.
+NumPy and ml_dtypes decode; an IEEE value then splits exactly into significand and exponent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import OperandError
+from .formats import Format
+
+FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planes:
+    """Numbers as integers, all arrays of one shape.
+
+    value = significand * 2**(exponent - fraction bits). The significand is signed; a subnormal keeps
+    the format's smallest exponent and is not normalised. ``special`` is 0 finite, 1 Inf, 2 NaN; an
+    Inf has significand +1 or -1, which is its sign.
+    """
+
+    significand: npt.NDArray[np.int64]
+    exponent: npt.NDArray[np.int32]
+    special: npt.NDArray[np.int8]
+    fraction_bits: int
+
+
+def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """The exact values of floating-point codes; bits that the multiplier ignores are dropped first."""
+    kept = element.mask & ~((1 << element.ignored_bits) - 1)
+    masked = codes.astype(element.code_dtype) & element.code_dtype.type(kept)
+    with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
+        values: npt.NDArray[np.float64] = masked.view(element.dtype).astype(np.float64)
+    return values
+
+
+def _split(codes: npt.NDArray[Any], element: Format) -> Planes:
+    value = values_of(codes, element)
+    special = np.where(np.isnan(value), NOT_A_NUMBER, np.where(np.isinf(value), INFINITE, FINITE))
+    finite = np.where(special == FINITE, value, np.sign(value))
+    finite = np.where(special == NOT_A_NUMBER, 0.0, finite)
+    exponent = np.maximum(np.frexp(finite)[1] - 1, element.minimum_exponent)
+    exponent = np.where(finite == 0, element.minimum_exponent, exponent)
+    significand = np.where(special == FINITE, np.ldexp(finite, element.fraction_bits - exponent), finite)
+    return Planes(
+        significand=significand.astype(np.int64),
+        exponent=exponent.astype(np.int32),
+        special=special.astype(np.int8),
+        fraction_bits=element.fraction_bits,
+    )
+
+
+@cache
+def _table(element: Format) -> Planes:
+    return _split(np.arange(1 << element.bits, dtype=element.code_dtype), element)
+
+
+def planes(codes: npt.NDArray[Any], element: Format) -> Planes:
+    """The planes of an array of floating-point codes."""
+    if element.bits > 16:
+        return _split(codes, element)
+    table = _table(element)
+    index = codes & codes.dtype.type(element.mask)
+    return Planes(
+        significand=table.significand[index],
+        exponent=table.exponent[index],
+        special=table.special[index],
+        fraction_bits=element.fraction_bits,
+    )
+
+
+def integers(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
+    """The values of integer codes."""
+    value = codes.astype(np.int64) & element.mask
+    return value - ((value & element.sign_bit) << 1)
+
+
+def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.NDArray[Any]:
+    """Codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
+
+    NaN becomes some NaN of the result format.
+    """
+    return values_of(codes, source).astype(result.dtype).view(result.code_dtype)
+
+
+def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[Any]:
+    """Codes of a matrix given in the format's dtype, as raw codes or, for integers, by value.
+
+    Unsigned integers are raw codes, except that a format of integers takes any signed integer (and
+    b1 any integer or bool) by value. Raises OperandError, naming ``what``, for other dtypes and for
+    values out of range.
+    """
+    array = np.asarray(matrix)
+    if array.dtype == element.dtype:
+        return _reinterpreted(array, element)
+    if array.dtype.kind == "u" or (array.dtype.kind == "i" and not element.is_float):
+        return _checked(array, element, what)
+    if array.dtype == np.bool_ and not element.is_float:
+        return array.astype(element.code_dtype)
+    expected = f"{element.dtype} or {element.code_dtype} codes"
+    raise OperandError(
+        f"{what} has dtype {array.dtype}, but {element} elements come as {expected}: "
+        f"convert it first, so that the rounding is yours"
+    )
+
+
+def _reinterpreted(array: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
+    codes: npt.NDArray[Any] = np.ascontiguousarray(array).view(element.code_dtype).reshape(array.shape)
+    return np.bitwise_and(codes, element.code_dtype.type(element.mask))
+
+
+def _checked(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
+    by_value = array.dtype.kind == "i"
+    low, high = (-element.sign_bit, element.mask ^ element.sign_bit) if by_value else (0, element.mask)
+    wrong = (array < low) | (array > high)
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise OperandError(f"{what}{list(place)} is {array[place]}, outside {low}..{high} of {element}")
+    return np.bitwise_and(array.astype(element.code_dtype), element.code_dtype.type(element.mask))
+
+
+def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
+    """Codes as a matrix of the format's dtype; the inverse of codes_of."""
+    codes = np.ascontiguousarray(codes.astype(element.code_dtype, copy=False))
+    if element.is_float or element.bits >= 8:
+        matrix: npt.NDArray[Any] = codes.view(element.dtype)
+        return matrix
+    return integers(codes, element).astype(element.dtype)
+
+
+def magnitudes(matrix: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
+    """|value| of each element, for choosing what to keep; -1 marks +0, so that -0 outlives it.
+
+    Takes the same matrices as codes_of, and any other floating-point array as it stands.
+    """
+    if matrix.dtype.kind == "u" and element.is_float:
+        matrix = matrix_of(codes_of(matrix, element, "A"), element)
+    value = matrix.astype(np.float64)
+    return np.where((value == 0) & ~np.signbit(value), -1.0, np.abs(value))

@@ -1,0 +1,115 @@
+"""The exceptions a user of warpsim can meet, and the place in a text that each may point at.
+
+    WarpsimError
+      x PtxError              the text is not PTX: a token, an expression or a statement does not parse
+      x IllegalInstruction    PTX has no such form, or not on this target, or not with these operands
+      x NotModelled           legal PTX whose result on this chip nobody has established
+      x UndefinedBehavior     legal PTX whose result PTX leaves undefined
+      x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
+      x TraceError            a trace or vector file is malformed
+
+This module knows how an error is shown. It knows nothing about PTX, and prints nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+__all__ = [
+    "IllegalInstruction",
+    "Location",
+    "NotModelled",
+    "OperandError",
+    "PtxError",
+    "TraceError",
+    "UndefinedBehavior",
+    "WarpsimError",
+]
+
+_INDENT = "    "
+_LONGEST_LINE = 160  # longer source lines are cut around the caret: a terminal would wrap them and lose it
+_PRINTABLE = dict.fromkeys((*range(32), 127), "?") | {ord("\t"): "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A stretch of one line of a file; `line` and `column` count from 1, `text` is the whole line."""
+
+    file: str
+    line: int
+    column: int = 1
+    length: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def excerpt(self) -> str:
+        """Two lines: the source line, and a caret with tildes under the stretch; empty without a text."""
+        if not self.text:
+            return ""
+        start, cut = self.column - 1, self._window()
+        lead = "..." if cut.start else ""
+        shown = lead + self.text[cut].translate(_PRINTABLE) + ("..." if cut.stop < len(self.text) else "")
+        # Tabs are repeated in front of the caret, so that it lines up whatever their width.
+        before = "".join("\t" if char == "\t" else " " for char in self.text[cut.start : start])
+        tildes = "~" * (min(self.length, cut.stop - start) - 1)
+        return f"{_INDENT}{shown}\n{_INDENT}{' ' * len(lead)}{before}^{tildes}"
+
+    def _window(self) -> slice:
+        if len(self.text) <= _LONGEST_LINE:
+            return slice(0, len(self.text))
+        first = max(0, min(self.column - 1 - _LONGEST_LINE // 4, len(self.text) - _LONGEST_LINE))
+        return slice(first, first + _LONGEST_LINE)
+
+
+class WarpsimError(Exception):
+    """The base of every error that warpsim reports to its user.
+
+    `message` says which rule was broken by which value; `location` is where, or None.
+    """
+
+    def __init__(self, message: str, location: Location | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+    def at(self, location: Location) -> Self:
+        """This error, now pointing at `location`."""
+        self.location = location
+        return self
+
+    def render(self) -> str:
+        """`file:line:column: error: message`, source line and caret; without a location, the message."""
+        if self.location is None:
+            return self.message
+        headline = f"{self.location}: error: {self.message}"
+        return f"{headline}\n{self.location.excerpt()}".rstrip("\n")
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class PtxError(WarpsimError):
+    """The text does not parse as PTX."""
+
+
+class IllegalInstruction(WarpsimError):
+    """PTX has no such instruction form, or not on this target, or not with these operands."""
+
+
+class NotModelled(WarpsimError):
+    """Legal, but its result on this chip has not been established; the message says why."""
+
+
+class UndefinedBehavior(WarpsimError):
+    """PTX leaves the result undefined: metadata, selector, a register never written, a wait left out."""
+
+
+class OperandError(WarpsimError, ValueError):
+    """An array argument has the wrong shape, type or range."""
+
+
+class TraceError(WarpsimError):
+    """A trace or a vector file is malformed."""

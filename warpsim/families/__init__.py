@@ -1,0 +1,98 @@
+"""The instruction families, and the product of their tables: every legal form by its mnemonic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+from ..formats import FORMATS
+from ..instruction import Family, Instruction, Row
+from ..sparsity import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, Pattern
+from .mma import MMA
+from .mma_sp import MMA_SP
+
+FAMILIES: tuple[Family, ...] = (MMA, MMA_SP)
+
+# Storage bits of an element of A -> pattern. PTX ISA 9.1, section 9.7.14.6.1.
+_PATTERNS: dict[int, Pattern] = {32: ONE_OF_TWO, 16: TWO_OF_FOUR, 8: TWO_OF_FOUR, 4: FOUR_OF_EIGHT}
+
+
+@cache
+def forms() -> dict[str, Instruction]:
+    """Every legal form of every family on any target, by canonical mnemonic; ``target`` is None."""
+    table: dict[str, Instruction] = {}
+    for family in FAMILIES:
+        for row in family.rows:
+            for form in _forms_of(family, row):
+                table[form.mnemonic] = _merged(table.get(form.mnemonic), form)
+    return table
+
+
+def _merged(known: Instruction | None, form: Instruction) -> Instruction:
+    """Two rows may have a form in common on different targets."""
+    if known is None:
+        return form
+    return replace(known, targets=known.targets | form.targets, since=min(known.since, form.since))
+
+
+def _forms_of(family: Family, row: Row) -> Iterator[Instruction]:
+    spellings = product(row.variants, row.layouts, row.satfinite, row.scales, row.roundings)
+    types = tuple(product(row.accumulators, row.multiplicands, row.multiplicands))
+    for (variant, layouts, satfinite, scale, rounding), (accumulators, a, b) in product(spellings, types):
+        d, c = accumulators.split(".")
+        vector, scale_type = scale
+        form = Instruction(
+            mnemonic="",
+            target=None,
+            family=family,
+            shape=row.shape,
+            a=FORMATS[a],
+            b=FORMATS[b],
+            c=FORMATS[c],
+            d=FORMATS[d],
+            operation=row.operation,
+            since=row.since,
+            targets=row.targets,
+            a_layout=layouts[0],
+            b_layout=layouts[1],
+            variant=variant,
+            kind=row.kind,
+            scale_vector=vector,
+            scale=FORMATS[scale_type] if scale_type else None,
+            scale_chunks=_scale_chunks(row, vector) if scale_type else 0,
+            satfinite=satfinite,
+            rounding=rounding,
+            bit_operation=row.bit_operation,
+            products=4 if row.operation == "m8n8k4.f16" else 1,
+        )
+        pattern = _PATTERNS[form.storage("a").bits] if variant else None
+        yield replace(form, pattern=pattern, mnemonic=_mnemonic(form))
+
+
+def _scale_chunks(row: Row, vector: str) -> int:
+    """Scales along k: n of ``.scale_vec::nX``, and the kind's only choice where it is left out."""
+    spelled = [choice for choice, _ in row.scales if choice]
+    return int((vector or spelled[0]).removesuffix("X"))
+
+
+def _mnemonic(form: Instruction) -> str:
+    """The spelling in the order of the PTX manual's syntax."""
+    parts = [
+        form.family.opcode,
+        form.variant,
+        "sync.aligned",
+        str(form.shape),
+        form.a_layout,
+        form.b_layout,
+        "satfinite" if form.satfinite else "",
+        f"kind::{form.kind}" if form.kind else "",
+        "block_scale" if form.scale else "",
+        f"scale_vec::{form.scale_vector}" if form.scale_vector else "",
+        form.rounding,
+        *(str(element) for element in (form.d, form.a, form.b, form.c)),
+        str(form.scale or ""),
+        f"{form.bit_operation}.popc" if form.bit_operation else "",
+    ]
+    return ".".join(part for part in parts if part)

@@ -1,0 +1,205 @@
+"""Dense ``mma.sync``: its table of forms and its fragment layouts.
+
+PTX ISA 9.1, sections 9.7.14.5 "Matrix multiply-accumulate operation using mma instruction" and
+9.7.14.3 "Block scaling". PTX versions and targets are those that ptxas 13.0 accepts.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ..architectures import targets_from
+from ..instruction import Family, Instruction, Row, Shape
+from ..layout import Formula, Layout
+
+# Targets with the block-scaled and narrow formats; the a and f spellings enable them.
+DATACENTER_BLACKWELL = frozenset({"sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f"})
+GEFORCE_BLACKWELL = frozenset({"sm_120a", "sm_120f", "sm_121a", "sm_121f"})
+
+_ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))
+_F8 = ("e4m3", "e5m2")
+_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_BOTH = (False, True)
+_ROUNDINGS = ("", "rn", "rz", "rm", "rp")
+_FLOAT = ("f16.f16", "f32.f32")
+_VOLTA = ("f16.f16", "f32.f16", "f32.f32")
+
+MX_SCALES = (("", "ue8m0"), ("1X", "ue8m0"))
+MXF4_SCALES = (("", "ue8m0"), ("2X", "ue8m0"))
+NVF4_SCALES = (("2X", "ue8m0"), ("4X", "ue4m3"))
+NVF4_SCALES_9_1 = (("4X", "ue8m0"),)
+
+
+def _row(
+    shape: tuple[int, int, int],
+    accumulators: str | tuple[str, ...],
+    multiplicands: str | tuple[str, ...],
+    operation: str,
+    since: tuple[int, int],
+    first: str | frozenset[str],
+    **more: object,
+) -> Row:
+    return Row(
+        shape=Shape(*shape),
+        accumulators=(accumulators,) if isinstance(accumulators, str) else accumulators,
+        multiplicands=(multiplicands,) if isinstance(multiplicands, str) else multiplicands,
+        operation=operation,
+        since=since,
+        targets=targets_from(first) if isinstance(first, str) else first,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+_EIGHT = ("s8", "u8")
+_FOUR = ("s4", "u4")
+_NARROW = GEFORCE_BLACKWELL
+_NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
+
+ROWS = (
+    #    m   n  k    D.C              A, B      operation     PTX     targets
+    _row((8, 8, 4), _VOLTA, "f16", "m8n8k4.f16", (6, 4), "sm_70", layouts=_ALL_LAYOUTS),
+    _row((16, 8, 8), _FLOAT, "f16", "f16", (6, 5), "sm_75"),
+    _row((16, 8, 16), _FLOAT, "f16", "f16", (7, 0), "sm_80"),
+    _row((16, 8, 8), "f32.f32", "bf16", "bf16", (7, 0), "sm_80"),
+    _row((16, 8, 16), "f32.f32", "bf16", "bf16", (7, 0), "sm_80"),
+    _row((16, 8, 4), "f32.f32", "tf32", "tf32", (7, 0), "sm_80"),
+    _row((16, 8, 8), "f32.f32", "tf32", "tf32", (7, 0), "sm_80"),
+    _row((8, 8, 4), "f64.f64", "f64", "f64", (7, 0), "sm_80", roundings=_ROUNDINGS),
+    _row((16, 8, 4), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
+    _row((16, 8, 8), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
+    _row((16, 8, 16), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
+    _row((8, 8, 16), "s32.s32", _EIGHT, "integer", (6, 5), "sm_75", satfinite=_BOTH),
+    _row((16, 8, 16), "s32.s32", _EIGHT, "integer", (7, 0), "sm_80", satfinite=_BOTH),
+    _row((16, 8, 32), "s32.s32", _EIGHT, "integer", (7, 0), "sm_80", satfinite=_BOTH),
+    _row((8, 8, 32), "s32.s32", _FOUR, "integer", (6, 5), "sm_75", satfinite=_BOTH),
+    _row((16, 8, 32), "s32.s32", _FOUR, "integer", (7, 0), "sm_80", satfinite=_BOTH),
+    _row((16, 8, 64), "s32.s32", _FOUR, "integer", (7, 0), "sm_80", satfinite=_BOTH),
+    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 0), "sm_75", bit_operation="xor"),
+    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
+    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 0), "sm_80", bit_operation="xor"),
+    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
+    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 0), "sm_80", bit_operation="xor"),
+    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
+    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), "sm_89"),
+    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 4), "sm_89"),
+    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), "sm_89"),
+    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), _NARROW_F8, kind="f8f6f4"),
+    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 6), _NARROW_F8, kind="f8f6f4"),
+    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), _NARROW_F8, kind="f8f6f4"),
+    _row((16, 8, 32), _FLOAT, _F8F6F4, "f8f6f4", (8, 7), _NARROW, kind="f8f6f4"),
+    _row((16, 8, 32), "f32.f32", _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, kind="mxf8f6f4", scales=MX_SCALES),
+    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4", scales=MXF4_SCALES),
+    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES),
+    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (9, 1), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES_9_1),
+)  # fmt: skip
+
+
+# --- fragments: (lane, value) -> (row, column) -----------------------------------------------------
+#
+# w consecutive elements along k fill a register; g = lane // 4 and t = lane % 4 (the manual's groupID
+# and threadID_in_group).
+
+
+def multiplicand_a(w: int, row_halves: int) -> Formula:
+    """(lane, value) -> (row, k): registers run over the row halves first, then along k."""
+
+    def place(lane: int, value: int) -> tuple[int, int]:
+        register, slot = value // w, value % w
+        row = lane // 4 + 8 * (register % row_halves)
+        return row, lane % 4 * w + slot + 4 * w * (register // row_halves)
+
+    return place
+
+
+def multiplicand_b(w: int) -> Formula:
+    """(lane, value) -> (k, column)."""
+
+    def place(lane: int, value: int) -> tuple[int, int]:
+        register, slot = value // w, value % w
+        return lane % 4 * w + slot + 4 * w * register, lane // 4
+
+    return place
+
+
+def accumulator(lane: int, value: int) -> tuple[int, int]:
+    """(lane, value) -> (row, column), for C and D of every shape but m8n8k4 f16."""
+    return lane // 4 + 8 * (value // 2), lane % 4 * 2 + value % 2
+
+
+# m8n8k4 f16 (PTX ISA 9.1, section 9.7.14.5.1): lanes 4q..4q+3 and 4q+16..4q+19 form the independent
+# product q. The layouts place product q at rows 8q.. (A, C, D) or 4q.. (B) of the four stacked.
+
+
+def _quad_product(lane: int) -> int:
+    return lane % 16 // 4
+
+
+def _upper_half(lane: int) -> int:
+    return lane // 16 * 4
+
+
+def _quad_a_row(lane: int, value: int) -> tuple[int, int]:
+    return 8 * _quad_product(lane) + lane % 4 + _upper_half(lane), value
+
+
+def _quad_a_col(lane: int, value: int) -> tuple[int, int]:
+    return 8 * _quad_product(lane) + value + _upper_half(lane), lane % 4
+
+
+def _quad_b_col(lane: int, value: int) -> tuple[int, int]:
+    return 4 * _quad_product(lane) + value, lane % 4 + _upper_half(lane)
+
+
+def _quad_b_row(lane: int, value: int) -> tuple[int, int]:
+    return 4 * _quad_product(lane) + lane % 4, value + _upper_half(lane)
+
+
+def _quad_f16(lane: int, value: int) -> tuple[int, int]:
+    return 8 * _quad_product(lane) + lane % 4 + _upper_half(lane), value
+
+
+def _quad_f32(lane: int, value: int) -> tuple[int, int]:
+    row = lane % 2 + value // 2 % 2 * 2 + _upper_half(lane)
+    return 8 * _quad_product(lane) + row, value // 4 * 4 + lane // 2 % 2 * 2 + value % 2
+
+
+_QUAD_FORMULAS: dict[tuple[str, str], Formula] = {
+    ("a", "row"): _quad_a_row,
+    ("a", "col"): _quad_a_col,
+    ("b", "row"): _quad_b_row,
+    ("b", "col"): _quad_b_col,
+    ("c", "f16"): _quad_f16,
+    ("c", "f32"): _quad_f32,
+    ("d", "f16"): _quad_f16,
+    ("d", "f32"): _quad_f32,
+}
+
+
+def _formula(instruction: Instruction, operand: str) -> Formula:
+    if instruction.products > 1:
+        layouts = {"a": instruction.a_layout, "b": instruction.b_layout}
+        return _QUAD_FORMULAS[operand, layouts.get(operand) or instruction.format(operand).name]
+    w = instruction.register_bits // instruction.storage(operand).bits
+    if operand == "a":
+        return multiplicand_a(w, instruction.shape.m // 8)
+    return multiplicand_b(w) if operand == "b" else accumulator
+
+
+@cache
+def fragment(instruction: Instruction, operand: str) -> Layout:
+    """The layout of operand a, b, c or d over the warp; sparse A over its stored columns.
+
+    The independent products of m8n8k4 f16 are stacked along the rows.
+    """
+    rows, columns = instruction.matrix_shape(operand)
+    rows *= instruction.products
+    return Layout(
+        lanes=instruction.family.lanes,
+        values=rows * columns // instruction.family.lanes,
+        rows=rows,
+        columns=columns,
+        formula=_formula(instruction, operand),
+    )
+
+
+MMA = Family(name="mma", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment)

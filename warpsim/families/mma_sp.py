@@ -1,0 +1,132 @@
+"""Sparse ``mma.sp`` and ``mma.sp::ordered_metadata``: table of forms and place of the metadata.
+
+PTX ISA 9.1, section 9.7.14.6 "Matrix multiply-accumulate operation using mma.sp instruction with
+sparse matrix A". Fragments are the dense ones: A's over its stored columns, B's over all of k.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..architectures import targets_from
+from ..instruction import Family, Instruction, Row, Shape
+from ..sparsity import FIELD_BITS
+from .mma import (
+    DATACENTER_BLACKWELL,
+    GEFORCE_BLACKWELL,
+    MX_SCALES,
+    MXF4_SCALES,
+    NVF4_SCALES,
+    NVF4_SCALES_9_1,
+    fragment,
+)
+
+_BOTH_SINCE = (("sp", (7, 1)), ("sp::ordered_metadata", (8, 5)))
+_ORDERED = "sp::ordered_metadata"
+_SPARSE_FP4 = frozenset({"sm_120a", "sm_121a"})
+
+
+def _both(
+    shape: tuple[int, int, int],
+    accumulators: tuple[str, ...],
+    multiplicands: tuple[str, ...],
+    operation: str,
+    first: str,
+    since: tuple[int, int] = (7, 1),
+) -> tuple[Row, ...]:
+    """The row twice: plain ``.sp`` and, from PTX 8.5, ``.sp::ordered_metadata``."""
+    return tuple(
+        Row(
+            shape=Shape(*shape),
+            accumulators=accumulators,
+            multiplicands=multiplicands,
+            operation=operation,
+            since=max(since, variant_since),
+            targets=targets_from(first),
+            variants=(variant,),
+            satfinite=(False, True) if operation == "integer" else (False,),
+        )
+        for variant, variant_since in _BOTH_SINCE
+    )
+
+
+def _ordered(
+    k: int,
+    accumulators: tuple[str, ...],
+    multiplicands: tuple[str, ...],
+    operation: str,
+    since: tuple[int, int],
+    targets: frozenset[str],
+    kind: str = "",
+    scales: tuple[tuple[str, str], ...] = (("", ""),),
+) -> Row:
+    return Row(
+        shape=Shape(16, 8, k),
+        accumulators=accumulators,
+        multiplicands=multiplicands,
+        operation=operation,
+        since=since,
+        targets=targets,
+        variants=(_ORDERED,),
+        kind=kind,
+        scales=scales,
+    )
+
+
+_F32 = ("f32.f32",)
+_F16_F32 = ("f16.f16", "f32.f32")
+_S32 = ("s32.s32",)
+_F8 = ("e4m3", "e5m2")
+_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_E2M1 = ("e2m1",)
+_NARROW = GEFORCE_BLACKWELL
+_NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
+
+ROWS = (
+    #      m   n  k     D.C      A, B     operation  from
+    *_both((16, 8, 16), _F16_F32, ("f16",), "f16", "sm_80"),
+    *_both((16, 8, 32), _F16_F32, ("f16",), "f16", "sm_80"),
+    *_both((16, 8, 16), _F32, ("bf16",), "bf16", "sm_80"),
+    *_both((16, 8, 32), _F32, ("bf16",), "bf16", "sm_80"),
+    *_both((16, 8, 8), _F32, ("tf32",), "tf32", "sm_80"),
+    *_both((16, 8, 16), _F32, ("tf32",), "tf32", "sm_80"),
+    *_both((16, 8, 32), _S32, ("s8", "u8"), "integer", "sm_80"),
+    *_both((16, 8, 64), _S32, ("s8", "u8"), "integer", "sm_80"),
+    *_both((16, 8, 64), _S32, ("s4", "u4"), "integer", "sm_80"),
+    *_both((16, 8, 128), _S32, ("s4", "u4"), "integer", "sm_80"),
+    *_both((16, 8, 64), _F32, _F8, "f8f6f4", "sm_89", since=(8, 4)),
+    _ordered(64, ("f16.f16",), _F8, "f8f6f4", (8, 7), _NARROW),
+    _ordered(64, _F32, _F8, "f8f6f4", (8, 6), _NARROW_F8, "f8f6f4"),
+    _ordered(64, _F16_F32, _F8F6F4, "f8f6f4", (8, 7), _NARROW, "f8f6f4"),
+    _ordered(64, _F32, _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, "mxf8f6f4", MX_SCALES),
+    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4", MXF4_SCALES),
+    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES),
+    _ordered(128, _F32, _E2M1, "mxf4", (9, 1), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES_9_1),
+)
+
+
+@cache
+def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
+    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk.
+
+    A word holds eight fields. With 16- and 32-bit elements it serves four chunks of row g (low half)
+    and of row g + 8 (high half), and the lanes that the selector reads step along k; with narrower
+    elements it serves eight chunks of one row, lane bit 0 chooses the row half and bit 1 steps along k.
+    PTX ISA 9.1, sections 9.7.14.6.2.1 to 9.7.14.6.2.8, the metadata figures.
+    """
+    assert instruction.pattern is not None
+    rows = instruction.shape.m
+    row, chunk = np.indices((rows, instruction.shape.k // instruction.pattern.chunk)).reshape(2, -1)
+    group, half = row % 8, row // 8 % 2
+    if instruction.storage("a").bits >= 16:
+        word, field = chunk // 4, 4 * half + chunk % 4
+    else:
+        word, field = 2 * (chunk // 8) + half, chunk % 8
+    lane = 32 * (row // 16) + 4 * group + instruction.metadata_words * selector + word
+    return np.stack([lane, FIELD_BITS * field, np.full_like(lane, FIELD_BITS), row, chunk], axis=1)
+
+
+MMA_SP = Family(name="mma.sp", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment)

@@ -1,0 +1,118 @@
+"""Element formats: one row each; everything else about a format is derived from its row.
+
+Knows how wide a code is, where its exponent and fraction lie and which NumPy or ml_dtypes dtype
+holds it. Does not know how codes lie in registers (see families) nor how they are rounded (see
+encoding). Encodings: IEEE 754 for f16, f32 and f64; PTX ISA 9.1, section 5.2.3 "Alternate
+Floating-Point Data Formats" for the rest; OCP MX specification 1.0 for the scale formats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One element format.
+
+    ``bits`` is the width of a code; ``dtype`` is what matrices of the format are made of.
+    ``exponent_bits == 0`` marks an integer. ``container_shift`` is where the lowest bit of a
+    narrower code sits when an instruction gives each element a whole byte.
+    """
+
+    name: str
+    bits: int
+    dtype: np.dtype[Any]
+    exponent_bits: int = 0
+    fraction_bits: int = 0
+    signed: bool = True
+    container_shift: int = 0
+
+    def __post_init__(self) -> None:
+        used = self.signed + self.exponent_bits + self.fraction_bits
+        if self.is_float and used > self.bits:
+            raise AssertionError(f"{self.name}: {used} bits of fields in {self.bits}")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the format has an exponent."""
+        return self.exponent_bits > 0
+
+    @cached_property
+    def code_dtype(self) -> np.dtype[Any]:
+        """The unsigned dtype that holds one code: uint8, uint16, uint32 or uint64."""
+        return np.dtype(f"u{self.dtype.itemsize}")
+
+    @property
+    def mask(self) -> int:
+        """All bits of a code."""
+        return (1 << self.bits) - 1
+
+    @property
+    def ignored_bits(self) -> int:
+        """Low bits of a code that the multiplier never sees: 13 for tf32, otherwise 0."""
+        return self.bits - self.signed - self.exponent_bits - self.fraction_bits if self.is_float else 0
+
+    @property
+    def bias(self) -> int:
+        """Exponent bias."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def minimum_exponent(self) -> int:
+        """Exponent of the smallest normal number, which subnormal numbers share."""
+        return 1 - self.bias if self.fraction_bits else -self.bias
+
+    @property
+    def sign_bit(self) -> int:
+        """The code's sign bit, or 0 where there is none."""
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    @property
+    def canonical_nan(self) -> int:
+        """The NaN that tensor cores write: every bit set but the sign."""
+        return self.mask & ~self.sign_bit
+
+
+def _float(name: str, bits: int, exponent: int, fraction: int, dtype: npt.DTypeLike, **more: Any) -> Format:
+    return Format(
+        name=name, bits=bits, dtype=np.dtype(dtype), exponent_bits=exponent, fraction_bits=fraction, **more
+    )
+
+
+def _integer(name: str, bits: int, dtype: npt.DTypeLike, signed: bool) -> Format:
+    return Format(name=name, bits=bits, dtype=np.dtype(dtype), signed=signed)
+
+
+_ROWS = (
+    #       name   bits exponent fraction
+    _float("f64", 64, 11, 52, np.float64),
+    _float("f32", 32, 8, 23, np.float32),
+    _float("tf32", 32, 8, 10, np.float32),
+    _float("f16", 16, 5, 10, np.float16),
+    _float("bf16", 16, 8, 7, ml_dtypes.bfloat16),
+    _float("e5m2", 8, 5, 2, ml_dtypes.float8_e5m2),
+    _float("e4m3", 8, 4, 3, ml_dtypes.float8_e4m3fn),
+    _float("e3m2", 6, 3, 2, ml_dtypes.float6_e3m2fn),
+    _float("e2m3", 6, 2, 3, ml_dtypes.float6_e2m3fn),
+    _float("e2m1", 4, 2, 1, ml_dtypes.float4_e2m1fn, container_shift=2),
+    _float("ue8m0", 8, 8, 0, ml_dtypes.float8_e8m0fnu, signed=False),
+    _float("ue4m3", 7, 4, 3, ml_dtypes.float8_e4m3fn, signed=False),  # bit 7 of its byte is unused
+    _integer("s32", 32, np.int32, True),
+    _integer("s8", 8, np.int8, True),
+    _integer("u8", 8, np.uint8, False),
+    _integer("s4", 4, ml_dtypes.int4, True),
+    _integer("u4", 4, ml_dtypes.uint4, False),
+    _integer("b1", 1, np.bool_, False),
+)
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}

@@ -1,0 +1,213 @@
+"""The public functions: text or Instruction in, arrays out.
+
+Thin: each resolves its instruction and hands over to the module that does the work. The register
+conventions are one for all of them: ``uint32`` arrays whose last two axes are (lanes, registers),
+``uint64`` for f64, any leading axes being a batch. Matrices have the format's NumPy or ml_dtypes
+dtype, or are unsigned integers, which are taken as raw codes (integer formats take signed integers by
+value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import fragments, sparsity
+from .architectures import Evidence
+from .encoding import magnitudes
+from .errors import OperandError
+from .execute import Engine, ScaleSelectors, Undefined, execute_registers, matmul_matrices
+from .execute import evidence as _evidence
+from .families import forms, mma_sp
+from .instruction import Instruction
+from .ptx.decode import decode as decode
+from .ptx.qualifiers import PTX_VERSION, check_target, on_target
+from .registers import Words
+
+Form = Instruction | str
+
+
+def _resolved(instruction: Form, target: str | None = None) -> Instruction:
+    if isinstance(instruction, Instruction):
+        return on_target(instruction, target)
+    return decode(instruction, target=target)
+
+
+def instructions(target: str | None = None) -> Iterator[Instruction]:
+    """Every legal form of ``target``, or of any target (their ``target`` is then None).
+
+    Legal as of PTX ISA 9.0. Raises IllegalInstruction for an unknown target.
+    """
+    if target is not None:
+        check_target(target)
+    for form in forms().values():
+        if form.since <= PTX_VERSION and (target is None or target in form.targets):
+            yield on_target(form, target)
+
+
+def evidence(instruction: Form, target: str | None = None) -> Evidence:
+    """Why the result of an instruction on its target is believed: label, chips and outputs, or the reason."""
+    return _evidence(_resolved(instruction, target))
+
+
+def execute(
+    instruction: Form,
+    *,
+    target: str | None = None,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike,
+    e: npt.ArrayLike | None = None,
+    selector: int = 0,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    byte_id_a: int = 0,
+    thread_id_a: int = 0,
+    byte_id_b: int = 0,
+    thread_id_b: int = 0,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+) -> Words:
+    """D registers of one instruction, ``(..., lanes, registers)``.
+
+    ``e`` (metadata) and ``selector`` belong to sparse forms; ``scale_a``, ``scale_b`` (..., lanes, 1)
+    and the byte and thread ids to block-scaled ones. ``engine`` is ``"kernel"`` or ``"reference"``
+    (plain Python integers, slow). ``undefined="fallback"`` executes metadata that PTX leaves undefined
+    by reading every field literally: each stored unit multiplies the B rows its own index names.
+
+    Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
+    NotModelled (legal, result unknown), IllegalInstruction.
+    """
+    registers = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
+    return execute_registers(
+        _resolved(instruction, target),
+        {name: value for name, value in registers.items() if value is not None},
+        selector=selector,
+        scale_selectors=ScaleSelectors(
+            byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b
+        ),
+        engine=engine,
+        undefined=undefined,
+    )
+
+
+def matmul(
+    instruction: Form,
+    A: Any,
+    B: npt.ArrayLike,
+    C: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    *,
+    target: str | None = None,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+) -> npt.NDArray[Any]:
+    """D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m, n)``.
+
+    The same arithmetic as execute, without lanes. Sparse A obeys the instruction's pattern, or is
+    ``(values, indices)`` as compress returns them. Scales are ``scale_a (..., m, chunks)`` and
+    ``scale_b (..., chunks, n)``, uint8 codes or the ml_dtypes scale type. C None is zero. For m8n8k4
+    f16 this is one of the four products. Raises as execute does.
+    """
+    form = _resolved(instruction, target)
+    return matmul_matrices(form, A, B, C, scale_a, scale_b, engine=engine, undefined=undefined)
+
+
+def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
+    """Registers ``(..., lanes, registers)`` of the matrix of operand ``a``, ``b``, ``c`` or ``d``.
+
+    Sparse A is packed compressed (see compress). Raises OperandError.
+    """
+    return fragments.pack(_resolved(instruction), _operand(operand), matrix)
+
+
+def unpack(instruction: Form, operand: str, registers: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The matrix that registers hold, in the format's dtype; the inverse of pack. Raises OperandError."""
+    return fragments.unpack(_resolved(instruction), _operand(operand), registers)
+
+
+def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
+    """``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
+    for sparse A)."""
+    return fragments.fragment(_resolved(instruction), _operand(operand))
+
+
+def _operand(name: str) -> str:
+    if name not in ("a", "b", "c", "d"):
+        raise OperandError(f"operand {name!r}: it is 'a', 'b', 'c' or 'd'")
+    return name
+
+
+def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """``(values, indices)`` of a sparse A ``(..., m, k)``: values ``(..., m, stored k)`` of A's dtype and
+    the index in its chunk of every stored unit, ``(..., m, units)`` (for 4-bit formats a unit is a pair).
+
+    Raises OperandError naming row and chunk where A does not obey the pattern.
+    """
+    form = _resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    matrix = _logical(np.asarray(A), form)
+    return sparsity.compress(matrix, magnitudes(matrix, form.a), pattern)
+
+
+def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
+    """A ``(..., m, k)``, zeros where nothing is stored; the inverse of compress."""
+    form = _resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    fields = fragments.fields_of(form, indices)
+    stored = fragments.shaped(np.asarray(values), form.matrix_shape("a"), "values")
+    return sparsity.decompress(stored, fragments.indices_of(form, fields), pattern)
+
+
+def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
+    """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
+    form = _resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    matrix = _logical(np.asarray(A), form)
+    return sparsity.prune(matrix, magnitudes(matrix, form.a), pattern)
+
+
+def _logical(matrix: npt.NDArray[Any], form: Instruction) -> npt.NDArray[Any]:
+    if matrix.shape[-1:] == () or matrix.shape[-1] % form.shape.k:
+        raise OperandError(
+            f"A has shape {matrix.shape}, but its last axis is a multiple of k = {form.shape.k}"
+        )
+    return matrix
+
+
+def pack_metadata(instruction: Form, indices: npt.ArrayLike, selector: int = 0) -> Words:
+    """Metadata registers ``(..., lanes, 1)`` of unit indices; lanes that the selector ignores are zero.
+
+    Raises UndefinedBehavior for a selector or for indices without a meaning, OperandError for shapes.
+    """
+    form = _resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    fields = fragments.fields_of(form, indices)
+    fragments.check_fields(form, fields, selector)
+    return fragments.write_fields(form, fields, selector)
+
+
+def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> npt.NDArray[np.uint8]:
+    """Unit indices ``(..., m, units)`` that the selected lanes of metadata registers hold.
+
+    Raises UndefinedBehavior, naming lane and bits, for a field without a meaning.
+    """
+    form = _resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    fields = fragments.read_fields(form, fragments.checked_registers(e, form, "e"), selector)
+    fragments.check_fields(form, fields, selector)
+    return fragments.indices_of(form, fields)
+
+
+def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
+    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
+    form = _resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    return mma_sp.metadata_map(form, selector).copy()

@@ -1,0 +1,227 @@
+"""Constants and constant expressions (PTX ISA 9.1, section 4.5).
+
+    immediate  = hexadecimal f32 | expression
+    expression = binary [ "?" expression ":" expression ]
+    binary     = unary { operator unary }                            operators and precedence as in C
+    unary      = { "+" | "-" | "!" | "~" | "(.s64)" | "(.u64)" } primary
+    primary    = "(" expression ")" | integer | float | "WARP_SZ"
+
+Integers have 64 bits and wrap. A literal is signed where it fits, unless it ends in U. An operation is unsigned
+as soon as one operand is; `%` and `~` always are; a shift has the type of its left side, and its count is taken
+modulo 64; comparisons, `!`, `&&` and `||` give a signed 0 or 1. Floats are binary64 and never mix with integers.
+Where the manual and ptxas 13.0 differ this follows ptxas: a hexadecimal f32 literal is no part of an expression,
+`?:` takes integers only and gives the chosen one unconverted, `7%3` is `7` and a register `%3` (write `7 % 3`).
+
+This module knows values. It does not know which operand may be a constant, or how many bits of it count.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from ..errors import PtxError
+from .source import Cursor
+
+__all__ = ["INTEGER", "Immediate", "read_immediate", "read_integer"]
+
+# The hexadecimal, binary, octal and decimal forms; `(?![\w$])` is what makes "08" and "1u" mistakes.
+INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?(?![\w$])", re.ASCII)
+
+_F32 = re.compile(r"0[fF][0-9a-fA-F]{8}(?![\w$])", re.ASCII)
+_F64 = re.compile(r"0[dD][0-9a-fA-F]{16}(?![\w$])", re.ASCII)
+_DECIMAL = re.compile(
+    r"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)(?![\w$.])", re.ASCII
+)
+_WARP_SZ = re.compile(r"WARP_SZ(?![\w$])", re.ASCII)
+_PREFIX = re.compile(r"[-+!~]|\([ \t]*\.[su]64[ \t]*\)")
+_OPERATOR = re.compile(r"<<|>>|[<>=!]=|&&|\|\||[-+*/<>&|^]|%(?![\w$])", re.ASCII)
+
+_LEVELS = ("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %")
+_PRECEDENCE = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols.split()}
+_DEEPEST = 32  # nested parentheses and conditionals; deeper text would exhaust Python's stack
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant operand: the integer's value (-2^63 .. 2^64-1), or the bit pattern of an f32 or f64."""
+
+    value: int
+    kind: Literal["integer", "f32", "f64"] = "integer"
+
+    def __str__(self) -> str:
+        if self.kind == "integer":
+            return str(self.value)
+        return f"0f{self.value:08X}" if self.kind == "f32" else f"0d{self.value:016X}"
+
+
+_Type = Literal["s64", "u64", "f64"]
+_Operation = Callable[[Any, Any], Any]
+
+
+class _Constant(NamedTuple):
+    """A value in mid-expression, with the type that PTX gives it."""
+
+    type: _Type
+    value: Any  # int, or float for f64
+
+
+def read_immediate(cursor: Cursor) -> Immediate:
+    """The value of the constant expression at the cursor. Raises PtxError where there is none, or an illegal one."""
+    if bits := cursor.take(_F32):
+        return Immediate(int(bits[2:], 16), "f32")
+    constant = _expression(cursor, 0)
+    if constant.type == "f64":
+        return Immediate(int.from_bytes(struct.pack("<d", constant.value), "little"), "f64")
+    return Immediate(constant.value)
+
+
+def read_integer(cursor: Cursor) -> int:
+    """The value of the integer literal at the cursor. Raises PtxError where another token stands."""
+    with cursor.blamed():
+        return int(_integer(cursor.expect(INTEGER, "an integer")).value)
+
+
+def _expression(cursor: Cursor, depth: int) -> _Constant:
+    start = cursor.position
+    if depth > _DEEPEST:
+        raise cursor.error(f"this constant expression is nested more than {_DEEPEST} deep", start)
+    condition = _binary(cursor, 0, depth)
+    if not cursor.accept("?"):
+        return condition
+    chosen = _expression(cursor, depth + 1)
+    cursor.require(":")
+    other = _expression(cursor, depth + 1)
+    if "f64" in (condition.type, chosen.type, other.type):
+        raise cursor.error("the operator '?:' takes integers only", start, cursor.end)
+    return chosen if condition.value else other
+
+
+def _binary(cursor: Cursor, lowest: int, depth: int) -> _Constant:
+    start, left = cursor.position, _unary(cursor, depth)
+    while (symbol := cursor.peek(_OPERATOR)) and _PRECEDENCE[symbol] >= lowest:
+        cursor.take(_OPERATOR)
+        right = _binary(cursor, _PRECEDENCE[symbol] + 1, depth)
+        with cursor.blamed(start):
+            left = _combined(symbol, left, right)
+    return left
+
+
+def _unary(cursor: Cursor, depth: int) -> _Constant:
+    start, prefixes = cursor.position, []
+    while symbol := cursor.take(_PREFIX):
+        prefixes.append(symbol)
+    value = _primary(cursor, depth)
+    for symbol in reversed(prefixes):
+        with cursor.blamed(start):
+            value = _prefixed(symbol, value)
+    return value
+
+
+def _primary(cursor: Cursor, depth: int) -> _Constant:
+    if cursor.accept("("):
+        value = _expression(cursor, depth + 1)
+        cursor.require(")")
+        return value
+    if cursor.take(_WARP_SZ):
+        return _Constant("s64", 32)
+    if text := cursor.take(_F64):
+        return _Constant("f64", struct.unpack(">d", bytes.fromhex(text[2:]))[0])
+    with cursor.blamed():
+        if text := cursor.take(_DECIMAL):
+            return _decimal(text)
+        return _integer(cursor.expect(INTEGER, "a constant"))
+
+
+def _integer(text: str) -> _Constant:
+    digits = text.removesuffix("U").lower()
+    base = {"0x": 16, "0b": 2}.get(digits[:2], 8 if digits.startswith("0") else 10)
+    significant = digits[2 if base in (2, 16) else 0 :].lstrip("0") or "0"
+    # Python refuses to convert thousands of digits, so their number is judged first.
+    value = int(significant, base) if len(significant) <= 64 else 1 << 64
+    if value >> 64:
+        raise PtxError(f"the integer {_shortened(text)} does not fit in 64 bits")
+    return _Constant("u64" if text.endswith("U") or value >> 63 else "s64", value)
+
+
+def _decimal(text: str) -> _Constant:
+    value = float(text)
+    if value == float("inf"):
+        raise PtxError(f"the number {_shortened(text)} is too large for a 64-bit float")
+    return _Constant("f64", value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 24 else f"{text[:20]}..."
+
+
+def _prefixed(symbol: str, operand: _Constant) -> _Constant:
+    if symbol in "+-":
+        return _wrapped(operand.type, -operand.value if symbol == "-" else operand.value)
+    if operand.type == "f64":
+        raise PtxError(f"the operator '{symbol}' takes an integer")
+    if symbol == "!":
+        return _Constant("s64", int(not operand.value))
+    if symbol == "~":
+        return _wrapped("u64", ~operand.value)
+    return _wrapped("u64" if "u" in symbol else "s64", operand.value)
+
+
+def _combined(symbol: str, left: _Constant, right: _Constant) -> _Constant:
+    if (left.type == "f64") != (right.type == "f64"):
+        raise PtxError(f"the operator '{symbol}' cannot mix an integer and a float")
+    if left.type == "f64" and symbol not in _FLOAT_OPERATORS:
+        raise PtxError(f"the operator '{symbol}' takes integers only")
+    if symbol in ("<<", ">>"):
+        return _wrapped(left.type, _SHIFT[symbol](left.value, right.value & 63))
+    kind: _Type = "u64" if symbol == "%" or "u64" in (left.type, right.type) else left.type
+    first, second = _wrapped(kind, left.value).value, _wrapped(kind, right.value).value
+    if symbol in _ARITHMETIC:
+        return _wrapped(kind, _ARITHMETIC[symbol](first, second))
+    return _Constant("s64", int(_TRUTH[symbol](first, second)))
+
+
+def _quotient(dividend: Any, divisor: Any) -> Any:
+    """Rounded toward zero; a float for floats."""
+    if not divisor:
+        raise PtxError("division by zero in a constant expression")
+    if isinstance(dividend, float):
+        return dividend / divisor
+    magnitude = abs(dividend) // abs(divisor)
+    return magnitude if (dividend < 0) == (divisor < 0) else -magnitude
+
+
+_SHIFT: dict[str, _Operation] = {"<<": operator.lshift, ">>": operator.rshift}
+_ARITHMETIC: dict[str, _Operation] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _quotient,
+    "%": lambda dividend, divisor: dividend - divisor * _quotient(dividend, divisor),
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+_TRUTH: dict[str, _Operation] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "&&": lambda left, right: bool(left and right),
+    "||": lambda left, right: bool(left or right),
+}
+_FLOAT_OPERATORS = set("+-*/") | set(_TRUTH) - {"&&", "||"}
+
+
+def _wrapped(kind: _Type, value: Any) -> _Constant:
+    """`value` as a constant of this type: integers modulo 2^64."""
+    if kind == "f64":
+        return _Constant(kind, value)
+    value &= (1 << 64) - 1
+    return _Constant(kind, value - (1 << 64) if kind == "s64" and value >> 63 else value)

@@ -1,0 +1,82 @@
+"""PTX text to Instruction."""
+
+from __future__ import annotations
+
+from ..errors import IllegalInstruction, NotModelled
+from ..families import FAMILIES
+from ..instruction import Instruction
+from .binding import Bound, Types, bind
+from .parser import parse, parse_instruction
+from .qualifiers import PTX_VERSION, ModifierError, resolve
+from .statements import InstructionStatement, RegisterDeclaration
+
+OPCODES = frozenset(family.opcode for family in FAMILIES)
+_NOT_YET = frozenset({"wgmma", "tcgen05", "wmma"})
+
+
+def decode(
+    text: str,
+    target: str | None = None,
+    *,
+    declarations: str | None = None,
+    version: str | None = None,
+) -> Instruction:
+    """The instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
+
+    ``target`` is a PTX target such as ``sm_90a``; without one the form must exist on some target.
+    ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
+    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` (default 9.0).
+
+    Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
+    this target, or not with these operands; NotModelled for other matrix instructions.
+    """
+    statement = parse_instruction(text)
+    instruction = decode_statement(statement, target, PTX_VERSION if version is None else parse_version(version))
+    if statement.operand_text is not None:
+        bind(instruction, statement, None if declarations is None else declared_types(declarations))
+    return instruction
+
+
+def decode_statement(
+    statement: InstructionStatement, target: str | None, version: tuple[int, int] = PTX_VERSION
+) -> Instruction:
+    """The instruction of a parsed statement, operands not yet looked at; errors point into its text."""
+    if statement.opcode not in OPCODES:
+        raise _foreign(statement)
+    try:
+        return resolve(statement.opcode, statement.modifiers, target, version)
+    except ModifierError as error:
+        place = statement.location() if error.index is None else statement.modifier_location(error.index)
+        raise IllegalInstruction(error.message, place) from None
+
+
+def bind_statement(
+    statement: InstructionStatement, target: str, version: tuple[int, int], types: Types | None
+) -> Bound:
+    """The instruction of a statement together with its checked operands."""
+    return bind(decode_statement(statement, target, version), statement, types)
+
+
+def declared_types(declarations: str) -> dict[str, str]:
+    """Register name to type, of PTX text made of ``.reg`` declarations."""
+    types: dict[str, str] = {}
+    for statement in parse(declarations).statements:
+        if isinstance(statement, RegisterDeclaration):
+            types.update(dict.fromkeys(statement.names, statement.type))
+    return types
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction."""
+    major, dot, minor = text.partition(".")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        raise IllegalInstruction(f"PTX version {text!r}: expected major.minor, such as '8.5'")
+    return int(major), int(minor)
+
+
+def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
+    known = ", ".join(sorted(OPCODES))
+    if statement.opcode in _NOT_YET:
+        return NotModelled(f"{statement.opcode} instructions are not modelled", statement.location())
+    message = f"'{statement.opcode}' is no matrix instruction; known are {known}"
+    return IllegalInstruction(message, statement.location())

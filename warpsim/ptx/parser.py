@@ -1,0 +1,341 @@
+"""PTX text to statements (PTX ISA 9.1, sections 4 and 11).
+
+    program     = { statement }
+    statement   = "//!" text | label ":" | "{" { statement } "}" | instruction ";" | directive
+    instruction = [ "@" [ "!" ] name ] name { modifier } [ operands ]       modifier = ".sync", ".sp::ordered_metadata"
+    directive   = registers | variables | kernel | one of the _ONE_LINE and _TO_SEMICOLON directives | section
+    registers   = ".reg" type name [ "<" integer ">" ] { "," name [ "<" integer ">" ] } ";"
+    variables   = [ linkage ] variable { "," name { "[" [ integer ] "]" } [ "=" initializer ] } ";"
+    variable    = space [ ".align" integer ] type name { "[" [ integer ] "]" } [ "=" initializer ]
+    kernel      = [ linkage ] ( ".entry" | ".func" [ parameters ] ) name [ parameters ] tuning ( body | ";" )
+    type        = [ ".v2" | ".v4" ] ".b32" etc.                      linkage = ".extern" | ".visible" | ".weak" | ".common"
+
+More is accepted than one module of PTX: instructions and declarations may stand outside a kernel, as in a trace.
+Otherwise this is the syntax that ptxas 13.0 takes; preprocessor lines are not.
+
+Most of a long trace is plain instructions, and one regular expression reads each of those whole. What it does not
+match is read token by token, with the same result; every error comes from there.
+
+This module does not know what any opcode, modifier or directive means.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+
+from .constants import read_integer
+from .operands import COMPONENT
+from .source import BINDING, NAME, TRIVIA, Cursor, Source
+from .statements import (
+    Binding,
+    Block,
+    Directive,
+    InstructionStatement,
+    Kernel,
+    Label,
+    Parameter,
+    Program,
+    RegisterDeclaration,
+    Statement,
+    VariableDeclaration,
+    read_instruction,
+)
+
+__all__ = ["parse", "parse_instruction"]
+
+
+def parse(text: str, file: str = "<string>") -> Program:
+    """The statements of a PTX text: a trace, a module, or a few lines. Raises PtxError."""
+    source = Source(text, file)
+    with _garbage_collection_paused():
+        return Program(_read_program(source), source)
+
+
+def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement:
+    """The one instruction in `text`, with or without operands, with or without its `;`. Raises PtxError."""
+    cursor = Cursor(Source(text, file))
+    instruction, _ = read_instruction(cursor)
+    if not cursor.at_end():
+        cursor.require(";", _after(instruction))
+    if not cursor.at_end():
+        cursor.fail("one instruction and nothing more")
+    return instruction
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """A block without garbage collection: it makes many objects and no cycles, and searching them costs most of it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+# One plain instruction, with whatever blanks and comments follow it. Possessive throughout: nothing is tried twice.
+_BLANK = r"[ \t\r\n]*+"
+_PLAIN_INTEGER = r"0[xX][0-9a-fA-F]{1,16}+|0|[1-9][0-9]{0,18}+"
+_PLAIN_ATOM = rf"(?:{NAME}{COMPONENT}|_|0[fF][0-9a-fA-F]{{8}}|-?+(?:{_PLAIN_INTEGER}))"
+_PLAIN_OPERAND = (
+    rf"(?:\{{{_BLANK}{_PLAIN_ATOM}{_BLANK}(?:,{_BLANK}{_PLAIN_ATOM}{_BLANK})*+\}}"
+    rf"|\[{_BLANK}{NAME}(?:\+(?:{_PLAIN_INTEGER}))?+{_BLANK}\]|{_PLAIN_ATOM})"
+)
+_PLAIN = re.compile(
+    rf"(?:@(!?+)({NAME})[ \t]++)?+([A-Za-z][\w.:]*+)"
+    rf"(?:[ \t\r\n]++({_PLAIN_OPERAND}(?:{_BLANK},{_BLANK}{_PLAIN_OPERAND})*+))?+{_BLANK};{TRIVIA}",
+    re.ASCII,
+)
+_MNEMONIC = re.compile(r"\w+(?:\.\w+(?:::\w+)*)*", re.ASCII)
+
+
+@lru_cache(maxsize=4096)
+def _split(mnemonic: str) -> tuple[str, tuple[str, ...]] | None:
+    """Opcode and modifiers, or None where the dots and colons do not make any."""
+    if not _MNEMONIC.fullmatch(mnemonic):
+        return None
+    opcode, *modifiers = mnemonic.split(".")
+    return opcode, tuple(modifiers)
+
+
+class _Scope(NamedTuple):
+    """Braces still open: the statements in them so far, and what makes these a statement at the `}`."""
+
+    start: int
+    close: Callable[[tuple[Statement, ...]], Statement]
+    statements: list[Statement]
+
+
+def _read_program(source: Source, plain: re.Pattern[str] = _PLAIN) -> tuple[Statement, ...]:
+    cursor, text, match_plain = Cursor(source), source.text, plain.match
+    scopes = [_Scope(0, partial(Block, source=source, start=0), [])]
+    statements, position = scopes[-1].statements, cursor.position
+    while position < len(text):
+        match = match_plain(text, position)
+        if match and (split := _split(match[3])):
+            negation, predicate, _, operands = match.groups()
+            guard = None if predicate is None else (negation == "!", predicate)
+            statements.append(InstructionStatement(guard, *split, operands, source=source, start=position))
+            position = match.end()
+        else:
+            cursor.seek(position)
+            _read_statement(cursor, scopes)
+            statements, position = scopes[-1].statements, cursor.position
+    if len(scopes) > 1:
+        raise cursor.error("this '{' is never closed: no '}' follows", scopes[-1].start)
+    return tuple(statements)
+
+
+def _read_statement(cursor: Cursor, scopes: list[_Scope]) -> None:
+    source, start, statements = cursor.source, cursor.position, scopes[-1].statements
+    if line := cursor.take(_BINDING):
+        statements.append(Binding(line.removeprefix(BINDING).strip(), source=source, start=start))
+    elif label := cursor.take(_LABEL):
+        cursor.require(":")
+        statements.append(Label(label, source=source, start=start))
+    elif cursor.accept("{"):
+        scopes.append(_Scope(start, partial(Block, source=source, start=start), []))
+    elif cursor.sees("}"):
+        _close_scope(cursor, scopes)
+    elif cursor.sees("."):
+        _read_directive(cursor, scopes)
+    else:
+        instruction, _ = read_instruction(cursor)
+        cursor.require(";", _after(instruction))
+        statements.append(instruction)
+
+
+def _after(instruction: InstructionStatement) -> str:
+    return "';'" if instruction.operand_text is None else "',' or ';'"
+
+
+def _close_scope(cursor: Cursor, scopes: list[_Scope]) -> None:
+    if len(scopes) == 1:
+        raise cursor.error("this '}' closes no '{'", cursor.position)
+    cursor.require("}")
+    scope = scopes.pop()
+    scopes[-1].statements.append(scope.close(tuple(scope.statements)))
+
+
+_WORD = re.compile(r"\.\w+", re.ASCII)
+_NAME = re.compile(NAME, re.ASCII)
+_LABEL = re.compile(rf"{NAME}(?={TRIVIA}:(?!:))", re.ASCII)
+_BINDING = re.compile(rf"{BINDING}[^\n]*")
+_LINKAGE = re.compile(r"\.(?:extern|visible|weak|common)(?!\w)")
+_SPACES = {"const", "global", "local", "param", "shared"}
+_TO_SEMICOLON = {"alias", "branchtargets", "calltargets", "callprototype", "pragma"}
+_ONE_LINE = {
+    "version": (re.compile(r"\d+\.\d+(?![\w.])"), "a version, such as 8.7"),
+    "target": (re.compile(r"\w+(?:\s*,\s*\w+)*"), "a target, such as sm_90a"),
+    "address_size": (re.compile(r"(?:32|64)(?!\w)"), "32 or 64"),
+    "file": (re.compile(r'\d+\s+"[^"\n]*"(?:\s*,\s*\d+\s*,\s*\d+)?'), "a number and a name in quotes"),
+    "loc": (
+        re.compile(
+            r"\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?"
+            r"\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+        ),
+        "file, line and column",
+    ),
+}
+
+
+def _read_directive(cursor: Cursor, scopes: list[_Scope]) -> None:
+    source, start, statements = cursor.source, cursor.position, scopes[-1].statements
+    linked = cursor.take(_LINKAGE)
+    name = cursor.expect(_WORD, "a directive")[1:]
+    if name in ("entry", "func"):
+        _read_kernel(cursor, start, scopes, "entry" if name == "entry" else "func")
+    elif name in _SPACES:
+        statements.extend(_read_variables(cursor, start, name))
+    elif linked:
+        raise cursor.error(f"{linked} is followed by '.entry', '.func' or a variable", start, cursor.end)
+    elif name == "reg":
+        statements.append(_read_registers(cursor, start))
+    elif name in _ONE_LINE:
+        statements.append(Directive(name, cursor.expect(*_ONE_LINE[name]), source=source, start=start))
+    elif name in _TO_SEMICOLON:
+        statements.append(Directive(name, _read_raw(cursor, ";"), source=source, start=start))
+        cursor.require(";")
+    elif name == "section":
+        statements.append(Directive(name, _read_section(cursor), source=source, start=start))
+    else:
+        raise cursor.error(f"PTX has no directive '.{name}'", start, cursor.end)
+
+
+_TOKEN = re.compile(r'"[^"\n]*"|[\w$%.]+|.', re.ASCII)
+_NESTING = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}
+
+
+def _read_raw(cursor: Cursor, stops: str) -> str:
+    """The text up to the first of the characters `stops` that is outside braces, brackets and parentheses."""
+    start, depth = cursor.position, 0
+    while not cursor.at_end() and (depth or cursor.text[cursor.position] not in stops):
+        depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
+    return cursor.text[start : cursor.end]
+
+
+def _read_section(cursor: Cursor) -> str:
+    start = cursor.position
+    for symbol in "{}":
+        _read_raw(cursor, symbol)
+        cursor.require(symbol)
+    return cursor.text[start : cursor.end]
+
+
+_BITS = {f"{letter}{bits}": bits for bits in (8, 16, 32, 64) for letter in "bus"}
+_BITS |= {"b128": 128, "f16": 16, "f16x2": 32, "f32": 32, "f64": 64}
+_VECTOR = re.compile(r"\.v[24](?!\w)")
+_MOST_REGISTERS = 1 << 20  # in one declaration; a mistyped count should not fill the memory
+
+
+def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
+    """The vector length (1, 2, 4) and the type of a register or variable."""
+    length, start = cursor.take(_VECTOR), cursor.position
+    name = cursor.expect(_WORD, "a type, such as '.b32'")[1:]
+    if name not in _BITS and (name, place) != ("pred", "register"):
+        raise cursor.error(
+            f"no {place} has the type '.{name}': declare it by its size, as '.b32' etc.", start, cursor.end
+        )
+    return int(length[2]) if length else 1, name
+
+
+def _read_registers(cursor: Cursor, start: int) -> RegisterDeclaration:
+    length, kind = _read_type(cursor, "register")
+    names = list[str]()
+    while True:
+        name = cursor.expect(_NAME, "a register name")
+        names += _read_numbered(cursor, name) if cursor.accept("<") else [name]
+        if not cursor.accept(","):
+            break
+    cursor.require(";", "',' or ';'")
+    return RegisterDeclaration(kind, tuple(names), length, source=cursor.source, start=start)
+
+
+def _read_numbered(cursor: Cursor, name: str) -> list[str]:
+    start, count = cursor.position, read_integer(cursor)
+    if count > _MOST_REGISTERS:
+        raise cursor.error(
+            f"{count} registers are more than the {_MOST_REGISTERS} supported", start, cursor.end
+        )
+    cursor.require(">")
+    return [f"{name}{number}" for number in range(count)]
+
+
+def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDeclaration]:
+    align = read_integer(cursor) if cursor.take(_ALIGN) else None
+    length, kind = _read_type(cursor, "variable")
+    variables = list[VariableDeclaration]()
+    while True:
+        name, size = _read_array(cursor, length * _BITS[kind] // 8)
+        initializer = _read_raw(cursor, ",;") if cursor.accept("=") else None
+        variables.append(
+            VariableDeclaration(
+                space, align, kind, name, size, initializer, source=cursor.source, start=start
+            )
+        )
+        if not cursor.accept(","):
+            break
+    cursor.require(";", "',' or ';'")
+    return variables
+
+
+def _read_array(cursor: Cursor, element_size: int) -> tuple[str, int]:
+    """The name, and the size in bytes: that of an element times the extents that follow."""
+    name, size = cursor.expect(_NAME, "a variable name"), element_size
+    while cursor.accept("["):
+        size *= 0 if cursor.sees("]") else read_integer(cursor)
+        cursor.require("]")
+    return name, size
+
+
+_ALIGN = re.compile(r"\.align(?!\w)")
+_POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
+# Performance directives between a kernel's parameters and its body, as in `.maxntid 128, 1, 1 .minnctapersm 2`.
+_TUNING = re.compile(rf"(?:\.\w+{TRIVIA}(?:\d+{TRIVIA}(?:,{TRIVIA}\d+{TRIVIA})*)?)*", re.ASCII)
+
+
+def _read_kernel(cursor: Cursor, start: int, scopes: list[_Scope], kind: Literal["entry", "func"]) -> None:
+    results = _read_parameters(cursor) if kind == "func" else ()
+    name, parameters = cursor.expect(_NAME, "a name"), _read_parameters(cursor)
+    tuning = (cursor.take(_TUNING) or "").strip()
+    close = partial(
+        Kernel, kind, name, parameters, results=results, tuning=tuning, source=cursor.source, start=start
+    )
+    brace = cursor.position
+    if cursor.accept(";"):
+        scopes[-1].statements.append(close(None))
+    else:
+        cursor.require("{", "'{' or ';'")
+        scopes.append(_Scope(brace, close, []))
+
+
+def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
+    if not cursor.accept("(") or cursor.accept(")"):
+        return ()
+    parameters = [_read_parameter(cursor)]
+    while cursor.accept(","):
+        parameters.append(_read_parameter(cursor))
+    cursor.require(")", "',' or ')'")
+    return tuple(parameters)
+
+
+def _read_parameter(cursor: Cursor) -> Parameter:
+    source, start = cursor.source, cursor.position
+    if cursor.accept(".reg"):
+        length, kind = _read_type(cursor, "register")
+        return RegisterDeclaration(
+            kind, (cursor.expect(_NAME, "a register name"),), length, source=source, start=start
+        )
+    cursor.require(".param", "'.param' or '.reg'")
+    align = read_integer(cursor) if cursor.take(_ALIGN) else None
+    length, kind = _read_type(cursor, "variable")
+    if cursor.take(_POINTER) and cursor.take(_ALIGN):
+        read_integer(cursor)  # the alignment of what the pointer points to
+    name, size = _read_array(cursor, length * _BITS[kind] // 8)
+    return VariableDeclaration("param", align, kind, name, size, source=source, start=start)

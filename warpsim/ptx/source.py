@@ -1,0 +1,144 @@
+"""Text with positions: a `Source` turns offsets into locations, a `Cursor` reads tokens and reports mistakes.
+
+PTX is ASCII text; blanks, line ends and the comments `// ...` and `/* ... */` may stand between any two tokens
+(PTX ISA 9.1, sections 4.1 and 4.2). A comment that opens with `//!` is not skipped: such a line binds data in a
+trace, and is a statement of its own.
+
+This module knows tokens. It knows no grammar: which token may follow which is its callers' business.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+from ..errors import Location, PtxError
+
+__all__ = ["BINDING", "NAME", "TRIVIA", "Cursor", "Source", "Span"]
+
+Span = tuple[int, int]  # offsets of the first character, and of the one after the last
+
+BINDING = "//!"
+NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
+TRIVIA = r"(?:[ \t\r\n]++|//(?!!)[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+"
+
+_SKIP = re.compile(TRIVIA, re.ASCII)
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+# What an error message quotes as "found": a whole word where there is one, or else one character.
+_FOUND = re.compile(rf'{BINDING}|\.?{NAME}|[0-9][\w.]*|"[^"\n]*"|::|&&|\|\||<<|>>|[=!<>]=|.', re.ASCII)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and the name of the file it came from."""
+
+    text: str
+    file: str = "<string>"
+
+    def location(self, start: int, end: int | None = None) -> Location:
+        """The place of the characters start..end (default: one), cut at the end of the first line."""
+        line = bisect_right(self._line_starts, start) - 1
+        line_start = self._line_starts[line]
+        line_end = self.text.find("\n", start)
+        text = self.text[line_start : len(self.text) if line_end < 0 else line_end].rstrip("\r")
+        length = min(start + 1 if end is None else end, line_start + len(text)) - start
+        return Location(self.file, line + 1, start - line_start + 1, max(length, 1), text)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+
+class Cursor:
+    """A position in a source, always at the first character of a token or at the end of the text.
+
+    `position` is that offset; `end` is the offset after the last token read.
+    Raises PtxError, on any move, where a comment is not closed.
+    """
+
+    __slots__ = ("end", "position", "source", "text")
+
+    def __init__(self, source: Source, position: int = 0) -> None:
+        if position == 0 and (stray := _NOT_ASCII.search(source.text)):
+            raise PtxError(f"PTX is ASCII text, found {stray[0]!a}", source.location(stray.start()))
+        self.source = source
+        self.text = source.text
+        self.seek(position)
+
+    def seek(self, end: int) -> None:
+        """Moves to the first token at or after the offset `end`."""
+        self.end = end
+        # The pattern matches everywhere, if only the empty string.
+        self.position = _SKIP.match(self.text, end).end()  # type: ignore[union-attr]
+        if self.sees("/*"):
+            raise self.error(
+                "this comment is never closed: no '*/' follows", self.position, self.position + 2
+            )
+
+    def peek(self, rule: re.Pattern[str]) -> str | None:
+        """The text that `rule` matches here, or None; the cursor stays."""
+        match = rule.match(self.text, self.position)
+        return match[0] if match else None
+
+    def take(self, rule: re.Pattern[str]) -> str | None:
+        """The text that `rule` matches here, after which the cursor moves on, or None."""
+        match = rule.match(self.text, self.position)
+        if match is None:
+            return None
+        self.seek(match.end())
+        return match[0]
+
+    def expect(self, rule: re.Pattern[str], wanted: str) -> str:
+        """The text that `rule` matches here; PtxError "expected `wanted`, found ..." where it does not."""
+        token = self.take(rule)
+        return self.fail(wanted) if token is None else token
+
+    def accept(self, symbol: str) -> bool:
+        """Whether `symbol` stands here; if so the cursor moves on."""
+        if not self.sees(symbol):
+            return False
+        self.seek(self.position + len(symbol))
+        return True
+
+    def require(self, symbol: str, wanted: str | None = None) -> None:
+        """Moves over `symbol`; PtxError "expected `wanted`, found ..." where another token stands."""
+        if not self.accept(symbol):
+            self.fail(wanted or repr(symbol))
+
+    def sees(self, symbol: str) -> bool:
+        """Whether `symbol` stands here; the cursor stays."""
+        return self.text.startswith(symbol, self.position)
+
+    def at_end(self) -> bool:
+        """Whether no token is left."""
+        return self.position >= len(self.text)
+
+    def error(self, message: str, start: int, end: int | None = None) -> PtxError:
+        """A PtxError that points at the characters start..end."""
+        return PtxError(message, self.source.location(start, end))
+
+    @contextmanager
+    def blamed(self, start: int | None = None) -> Iterator[None]:
+        """A block in which a PtxError without a location points at the tokens read since `start` (default: here)."""
+        start = self.position if start is None else start
+        try:
+            yield
+        except PtxError as error:
+            raise error if error.location else error.at(self.source.location(start, self.end)) from None
+
+    def fail(self, wanted: str) -> NoReturn:
+        """Raises the PtxError "expected ..., found ...".
+
+        It points at the token found; where that stands on a later line, just behind the last token read, for
+        there the missing one belongs.
+        """
+        found = _FOUND.match(self.text, self.position)
+        quoted = repr(found[0]) if found else "the end of the text"
+        if "\n" in self.text[self.end : self.position] or (not found and self.end):
+            raise self.error(f"expected {wanted}, found {quoted}", self.end)
+        raise self.error(f"expected {wanted}, found {quoted}", self.position, found and found.end())

@@ -1,0 +1,226 @@
+"""The statements of a PTX text: what the parser hands to whoever gives them a meaning (PTX ISA 9.1, section 4.3).
+
+    Statement
+      x InstructionStatement   @!p mma.sync.aligned... {d0, d1}, ...;
+      x RegisterDeclaration    .reg .b32 %r<9>, x;
+      x VariableDeclaration    .shared .align 1024 .b8 tile[1024];
+      x Directive              .version 8.7
+      x Label                  LOOP:
+      x Block                  { ... }
+      x Kernel                 .visible .entry name(.param .u64 p) { ... }
+      x Binding                //! ...
+
+A statement keeps its source and the offset where it starts; two statements are equal when they say the same,
+wherever they stand. Names lose the dot that PTX writes before them: `type` is "b32", a modifier is "sync".
+
+This module does not know which opcodes, modifiers and operands belong together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..errors import Location
+from .operands import Operand, parse_operands, read_operands
+from .source import NAME, Cursor, Source, Span
+
+__all__ = [
+    "Binding",
+    "Block",
+    "Directive",
+    "InstructionStatement",
+    "Kernel",
+    "Label",
+    "Parameter",
+    "Program",
+    "RegisterDeclaration",
+    "Statement",
+    "VariableDeclaration",
+    "read_instruction",
+]
+
+Guard = tuple[bool, str]  # negated, name of the predicate
+
+_HEAD = re.compile(r"//![^\n]*|[^\s;,{(<]+|.", re.ASCII)
+_NAME = re.compile(NAME, re.ASCII)
+_MODIFIER = re.compile(r"\.\w+(?:::\w+)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Anything that can stand in a program."""
+
+    source: Source = field(kw_only=True, repr=False, compare=False)
+    start: int = field(kw_only=True, repr=False, compare=False)
+
+    def location(self) -> Location:
+        """The place of the word that opens the statement."""
+        head = _HEAD.match(self.source.text, self.start)
+        return self.source.location(self.start, head and head.end())
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionStatement(Statement):
+    """One instruction: opcode "mma", modifiers ("sync", "aligned", "m16n8k16", ...), operands or None if none written.
+
+    `operand_text` is the operands as written; `operands` reads it on demand.
+    """
+
+    guard: Guard | None
+    opcode: str
+    modifiers: tuple[str, ...]
+    operand_text: str | None = field(compare=False)
+
+    @property
+    def operands(self) -> tuple[Operand, ...] | None:
+        """The operands in the order written, or None where there are none, as in a bare mnemonic."""
+        return None if self.operand_text is None else parse_operands(self.operand_text, self.opcode)
+
+    @property
+    def mnemonic(self) -> str:
+        """The opcode and its modifiers, joined by dots."""
+        return ".".join((self.opcode, *self.modifiers))
+
+    def location(self) -> Location:
+        """The place of the mnemonic."""
+        return self.source.location(*self._spans().mnemonic)
+
+    def modifier_location(self, index: int) -> Location:
+        """The place of `modifiers[index]`, its dot included."""
+        return self.source.location(*self._spans().modifiers[index])
+
+    def operand_location(self, index: int, element: int | None = None) -> Location:
+        """The place of `operands[index]`, or of one element of that vector, pair or argument list."""
+        operand, *elements = self._spans().operands[index]
+        return self.source.location(*operand if element is None else elements[element])
+
+    def _spans(self) -> _Spans:
+        # Few statements are ever asked for their spans, so the text is read a second time instead of keeping them.
+        return read_instruction(Cursor(self.source, self.start))[1]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, InstructionStatement):
+            return NotImplemented
+        heads = [(one.guard, one.opcode, one.modifiers) for one in (self, other)]
+        return heads[0] == heads[1] and self.operands == other.operands
+
+    def __str__(self) -> str:
+        guard = "" if self.guard is None else f"@{'!' * self.guard[0]}{self.guard[1]} "
+        operands = ", ".join(map(str, self.operands or ()))
+        return f"{guard}{self.mnemonic}{operands and ' '}{operands};"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Where the parts of an instruction stand; an operand's span is followed by those of its elements."""
+
+    mnemonic: Span
+    modifiers: list[Span]
+    operands: list[list[Span]]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDeclaration(Statement):
+    """Registers of one type: `%r<3>` is given as "%r0", "%r1", "%r2". `vector` is 1, or 2 or 4 for .v2 or .v4."""
+
+    type: str
+    names: tuple[str, ...]
+    vector: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VariableDeclaration(Statement):
+    """A variable or parameter in memory; a declaration of several gives one of these for each.
+
+    `size` is in bytes, 0 for `name[]`; `align` is None where not written; `initializer` is the text after `=`.
+    """
+
+    space: str
+    align: int | None
+    type: str
+    name: str
+    size: int
+    initializer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Directive(Statement):
+    """Any other directive: its name without the dot, and its arguments as written."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label(Statement):
+    """A place to jump to."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Statement):
+    """Statements in braces, which open a scope for declarations and labels."""
+
+    statements: tuple[Statement, ...]
+
+
+Parameter = VariableDeclaration | RegisterDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel(Statement):
+    """An `entry` or a `func`; `body` is None where it is only declared, `tuning` is the text of `.maxntid 128` etc."""
+
+    kind: Literal["entry", "func"]
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: tuple[Statement, ...] | None
+    results: tuple[Parameter, ...] = ()
+    tuning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding(Statement):
+    """A `//!` line, which binds data to registers in a trace: the text after the mark."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The statements of a text in order, and the text."""
+
+    statements: tuple[Statement, ...]
+    source: Source = field(repr=False, compare=False)
+
+
+def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:
+    """The instruction at the cursor, up to its `;`, and where its parts stand. Raises PtxError."""
+    start, guard = cursor.position, _read_guard(cursor)
+    head = cursor.position
+    opcode = cursor.expect(_NAME, "an instruction")
+    modifiers, modifier_spans = _read_modifiers(cursor)
+    mnemonic, first = (head, cursor.end), cursor.position
+    written = not (cursor.at_end() or cursor.sees(";"))
+    operand_spans = read_operands(cursor, opcode)[1] if written else []
+    text = cursor.text[first : cursor.end] if written else None
+    statement = InstructionStatement(guard, opcode, modifiers, text, source=cursor.source, start=start)
+    return statement, _Spans(mnemonic, modifier_spans, operand_spans)
+
+
+def _read_guard(cursor: Cursor) -> Guard | None:
+    if not cursor.accept("@"):
+        return None
+    return cursor.accept("!"), cursor.expect(_NAME, "a predicate")
+
+
+def _read_modifiers(cursor: Cursor) -> tuple[tuple[str, ...], list[Span]]:
+    modifiers, spans = list[str](), list[Span]()
+    while cursor.sees("."):
+        start = cursor.position
+        modifiers.append(cursor.expect(_MODIFIER, "a modifier")[1:])
+        spans.append((start, cursor.end))
+    return tuple(modifiers), spans
