@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from warpsim import reference
-from warpsim.architectures import ARCHITECTURES, Rule
+from warpsim.architectures import ARCHITECTURES, FusedSum, Rule
 from warpsim.formats import FORMATS, Format
 from warpsim.instruction import Family, Instruction, Operands, Shape
 from warpsim.layout import Layout
@@ -143,36 +143,45 @@ _C_AS_F16 = cases(
     ("C is widened exactly", 0xC100, [], 0xC0200000),  # -2.5
 )  # fmt: skip
 
-_LATER_F32 = [
-    # Unit 2**-24: two times 2**-24 are 2**-23.
-    *cases("sm_75", "f16", "f32.f16.f16.f32", 8, ("unit", 0x3F800000, [(P2[-12], P2[-12])] * 2, 0x3F800001)),
-    # One 2**-24 is added, then the result is cut to 24 bits.
-    *cases("sm_75", "f16", "f32.f16.f16.f32", 8, ("RZ", 0x3F800000, [(P2[-12], P2[-12])], 0x3F800000)),
-    # Unit 2**-24 on sm_80, 2**-25 on sm_90: four times 2**-25 are 2**-23.
-    *cases("sm_80", "f16", "f32.f16.f16.f32", 8, ("unit", 0x3F800000, [(P2[-12], P2[-13])] * 4, 0x3F800000)),
-    *cases("sm_90", "f16", "f32.f16.f16.f32", 16, ("unit", 0x3F800000, [(P2[-12], P2[-13])] * 4, 0x3F800001)),
-    *cases("sm_90", "f16", "f32.f16.f16.f32", 16, ("cut", 0x3F800000, [(P2[-13], P2[-13])] * 8, 0x3F800000)),
+_LATER_F32 = cases(
+    "sm_75", "f16", "f32.f16.f16.f32", 8,
+    # Unit 2**-24: two times 2**-24 are 2**-23. One alone is added, then the result is cut to 24 bits.
+    ("2 * 2**-24", 0x3F800000, [(P2[-12], P2[-12])] * 2, 0x3F800001),
+    ("2**-24", 0x3F800000, [(P2[-12], P2[-12])], 0x3F800000),
+) + cases(
+    "sm_80", "f16", "f32.f16.f16.f32", 8,
+    ("4 * 2**-25 are cut", 0x3F800000, [(P2[-12], P2[-13])] * 4, 0x3F800000),
+) + cases(
+    "sm_90", "f16", "f32.f16.f16.f32", 16,
+    # Unit 2**-25.
+    ("4 * 2**-25", 0x3F800000, [(P2[-12], P2[-13])] * 4, 0x3F800001),
+    ("8 * 2**-26 are cut", 0x3F800000, [(P2[-13], P2[-13])] * 8, 0x3F800000),
     # 1 - 2**-25 has 25 bits: toward zero is 1 - 2**-24.
-    *cases("sm_90", "f16", "f32.f16.f16.f32", 16, ("RZ", 0x3F800000, [(0x8000 | P2[-12], P2[-13])], 0x3F7FFFFF)),
-    *cases("sm_90", "f16", "f32.f16.f16.f32", 16, ("RZ < 0", 0xBF800000, [(P2[-12], P2[-13])], 0xBF7FFFFF)),
-]  # fmt: skip
+    ("1 - 2**-25", 0x3F800000, [(0x8000 | P2[-12], P2[-13])], 0x3F7FFFFF),
+    ("-1 + 2**-25", 0xBF800000, [(P2[-12], P2[-13])], 0xBF7FFFFF),
+)  # fmt: skip
 
 # 1 + 2**-24 in the first eight, -1 in the second: the rounding between two groups loses 2**-24.
 _TWO_GROUPS = {0: (ONE, ONE), 1: (P2[-12], P2[-12]), 8: (MINUS_ONE, ONE)}
-_CHAINS = [
-    *cases("sm_80", "f16", "f32.f16.f16.f32", 16, ("groups of eight", 0, _TWO_GROUPS, 0x00000000)),
-    *cases("sm_90", "f16", "f32.f16.f16.f32", 16, ("one group", 0, _TWO_GROUPS, 0x33800000)),
-    *cases("sm_90a", "f16", "f32.f16.f16.f32", 16, ("wgmma", 0, _TWO_GROUPS, 0x33800000), family="wgmma"),
-    *cases(
-        "sm_80", "f16", "f32.f16.f16.f32", 16,
-        ("Inf goes through", 0, {0: (INF, ONE), 8: (ONE, ONE)}, 0x7F800000),
-        ("Inf meets -Inf later", 0, {0: (INF, ONE), 8: (MINUS_INF, ONE)}, 0x7FFFFFFF),
-        # tf32 and bf16 sums overflow between groups; f16 products cannot.
-    ),
-    # f16 accumulators are rounded between groups: 1 + 2**-11 ties to 1, twice.
-    *cases("sm_80", "f16", "f16.f16.f16.f16", 16, ("two", ONE, {0: (P2[-5], P2[-6]), 8: (P2[-5], P2[-6])}, 0x3C00)),
-    *cases("sm_90", "f16", "f16.f16.f16.f16", 16, ("one", ONE, {0: (P2[-5], P2[-6]), 8: (P2[-5], P2[-6])}, 0x3C01)),
-]  # fmt: skip
+# 2**-11 in each half: f16 accumulators rounded between groups stay at 1.
+_TWO_TIES = {0: (P2[-5], P2[-6]), 8: (P2[-5], P2[-6])}
+_CHAINS = cases(
+    "sm_80", "f16", "f32.f16.f16.f32", 16,
+    ("groups of eight", 0, _TWO_GROUPS, 0x00000000),
+    ("Inf goes through", 0, {0: (INF, ONE), 8: (ONE, ONE)}, 0x7F800000),
+    ("Inf meets -Inf later", 0, {0: (INF, ONE), 8: (MINUS_INF, ONE)}, 0x7FFFFFFF),
+) + cases(
+    "sm_90", "f16", "f32.f16.f16.f32", 16, ("one group", 0, _TWO_GROUPS, 0x33800000)
+) + cases(
+    "sm_90a", "f16", "f32.f16.f16.f32", 16, ("wgmma", 0, _TWO_GROUPS, 0x33800000), family="wgmma"
+) + cases(
+    "sm_80", "f16", "f16.f16.f16.f16", 16, ("groups of eight", ONE, _TWO_TIES, 0x3C00)
+) + cases(
+    "sm_90", "f16", "f16.f16.f16.f16", 16, ("one group", ONE, _TWO_TIES, 0x3C01)
+) + cases(
+    "sm_80", "bf16", "f32.bf16.bf16.f32", 16,
+    ("overflow between groups", 0, {0: (0x7F00, 0x4000), 8: (0xFF00, 0x4000)}, 0x7F800000),  # 2**128 - 2**128
+)  # fmt: skip
 
 
 def _tie(exponents: tuple[int, int]) -> list[tuple[int, int]]:
@@ -254,6 +263,7 @@ _BF16 = cases(
     ("floor cuts -2**-159", 0, [_wide(-149), _wide(-159, 1)], 0x00000001),
 )  # fmt: skip
 
+_TF32_SUBNORMALS = [(0x00002000, 0x79800000), (0x80002000, 0x79800000)]  # +-2**-136 * 2**116
 _TF32 = cases(
     "sm_80", "tf32", "f32.tf32.tf32.f32", 4,
     ("low bits are dropped", 0, [(0x3F801FFF, 0x3F800000)], 0x3F800000),
@@ -264,9 +274,9 @@ _TF32 = cases(
     ("such an Inf times what becomes 0", 0, [(0x7F800001, 0x00001FFF)], 0x7FFFFFFF),
     ("C is a whole f32", 0x3F801FFF, [], 0x3F801FFF),
     ("subnormal 2**-136 * 2**10", 0, [(0x00002000, 0x44800000)], 0x00800000),
-    # 2**-136 has exponent -126, so 2**-136 * 2**116 aligns as 2**-10 with unit 2**-34.
-    ("subnormals are not normalised", 0x2E800000, [(0x00002000, 0x79800000), (0x80002000, 0x79800000)], 0x2E800000),
-    ("... 2**-35 is cut", 0x2E000000, [(0x00002000, 0x79800000), (0x80002000, 0x79800000)], 0x00000000),
+    # 2**-136 has exponent -126: the products align as 2**-10, with unit 2**-34.
+    ("subnormals are not normalised", 0x2E800000, _TF32_SUBNORMALS, 0x2E800000),
+    ("... 2**-35 is cut", 0x2E000000, _TF32_SUBNORMALS, 0x00000000),
 )  # fmt: skip
 
 
@@ -320,7 +330,14 @@ _NARROW = cases(
 ) + cases(
     "sm_120", "f8f6f4", "f32.e3m2.e5m2.f32", 32,
     ("28 * 2**-16", 0, [(0x1F, 0x01)], 0x39E00000),  # 1.75 * 2**-12
-    ("0x1f is not NaN", 0, [(0x3F, 0x3C)], 0xC1E00000),
+    ("0x3f is -28", 0, [(0x3F, 0x3C)], 0xC1E00000),
+) + cases(
+    "sm_120", "f8f6f4", "f32.e5m2.e5m2.f32", 32,
+    # Unit 2**-25, as for f16.
+    ("4 * 2**-25", 0x3F800000, [(0x0C, 0x08)] * 4, 0x3F800001),
+    ("8 * 2**-26 are cut", 0x3F800000, [(0x08, 0x08)] * 8, 0x3F800000),
+    # 1 + 2**-24 - 1: 2**-24 if nothing is rounded after sixteen products.
+    ("one group of 32", 0, {0: (0x3C, 0x3C), 1: (0x0C, 0x0C), 16: (0xBC, 0x3C)}, 0x33800000),
 )  # fmt: skip
 
 
@@ -330,16 +347,23 @@ def test_f8_and_narrower(case: Case) -> None:
 
 
 E5_ONE, E5_MINUS_ONE, E5_FOUR = 0x3C, 0xBC, 0x44
+
+
+def _at(*, one: int, tiny: int, minus_one: int) -> dict[int, tuple[int, int]]:
+    """e5m2 factors of 1, 2**-24 and -1 at stored positions."""
+    return {one: (E5_ONE, E5_ONE), tiny: (0x0C, 0x0C), minus_one: (E5_MINUS_ONE, E5_ONE)}
+
+
 _EMULATED_F32 = cases(
     "sm_90", "f8f6f4", "f32.e5m2.e5m2.f32", 16,
     # 1.5 * 2**-24 rounds up to 2**-23 in the final addition; a tensor core would cut it.
     ("C is added last, to nearest", 0x3F800000, [(0x0E, 0x0C)], 0x3F800001),
     ("... ties to even", 0x3F800000, [(0x0C, 0x0C)], 0x3F800000),
     # 1 + 2**-24 - 1: one step if all have k % 4 in 0, 1; else 1 + 2**-24 is cut before the -1.
-    ("first step", 0, {0: (E5_ONE, E5_ONE), 1: (0x0C, 0x0C), 8: (E5_MINUS_ONE, E5_ONE)}, 0x33800000),
-    ("two steps", 0, {0: (E5_ONE, E5_ONE), 1: (0x0C, 0x0C), 2: (E5_MINUS_ONE, E5_ONE)}, 0x00000000),
-    ("second step", 0, {2: (E5_ONE, E5_ONE), 3: (0x0C, 0x0C), 15: (E5_MINUS_ONE, E5_ONE)}, 0x33800000),
-    ("the first step comes first", 0, {3: (E5_ONE, E5_ONE), 6: (0x0C, 0x0C), 1: (E5_MINUS_ONE, E5_ONE)}, 0x33800000),
+    ("first step", 0, _at(one=0, tiny=1, minus_one=8), 0x33800000),
+    ("two steps", 0, _at(one=0, tiny=1, minus_one=2), 0x00000000),
+    ("second step", 0, _at(one=2, tiny=3, minus_one=15), 0x33800000),
+    ("the first step comes first", 0, _at(one=3, tiny=6, minus_one=1), 0x33800000),
     # An e5m2 subnormal is a subnormal of f16: 2**-16 * 2**15 aligns as 2**1 and cuts 2**-25.
     ("e5m2 subnormal", 0, [(0x01, 0x78), (0xB8, 0x3C), (0, 0), (0, 0), (0x0C, 0x08)], 0x00000000),
     ("C = -0 is added to +0", 0x80000000, [(0x80, E5_ONE)] * 16, 0x00000000),
@@ -376,9 +400,7 @@ ONE8 = 0x7F  # ue8m0 1
 def scaled(name: str, c: int, factors: Any, scales: Sequence[tuple[int, int]], expected: int) -> Case:
     """kind::mxf8f6f4: one pair of scales."""
     row = (name, c, factors, expected)
-    return cases(
-        "sm_120a", "mxf8f6f4", "f32.e4m3.e4m3.f32", 32, row, scale="ue8m0", scales=tuple(scales)
-    )[0]
+    return cases("sm_120a", "mxf8f6f4", "f32.e4m3.e4m3.f32", 32, row, scale="ue8m0", scales=tuple(scales))[0]
 
 
 _ONE_MINUS_ONE = [(E4_ONE, E4_ONE), (E4_ONE, 0xB8)]
@@ -403,13 +425,15 @@ def grouped(
 ) -> Case:
     """kind::mxf4nvf4 with 4X scales: a pair for each group of 16, missing ones being 1."""
     one = (ONE8, ONE8) if scale == "ue8m0" else (0x38, 0x38)
-    padded = tuple([*scales, *[one] * (4 - len(scales))])
+    padded = (*scales, *[one] * (4 - len(scales)))
     row = (name, c, factors, expected)
     return cases("sm_120a", "mxf4", "f32.e2m1.e2m1.f32", 64, row, scale=scale, scales=padded)[0]
 
 
 _CANCELS = [(F4_ONE, F4_ONE), (F4_ONE, F4_MINUS_ONE)]
-_PLUS_AND_MINUS_36 = {0: (F4_SIX, F4_SIX), 16: (F4_SIX, F4_SIX | 8), 32: (F4_ONE, F4_ONE)}
+_PLUS_MINUS_36 = {0: (F4_SIX, F4_SIX), 16: (F4_SIX, F4_SIX | 8), 32: (F4_ONE, F4_ONE)}
+_ONES = [(ONE8, ONE8)] * 2
+_PLUS_MINUS_1 = {0: (F4_ONE, F4_ONE), 16: (F4_ONE, F4_MINUS_ONE)}
 _GROUPS = [
     grouped("sums are exact", 0, [(F4_SIX, F4_SIX), (F4_HALF, F4_HALF)], [], 0x42110000),  # 36.25
     # 2**20 * (1 - 1) still aligns as 2**20: unit 2**-15.
@@ -417,11 +441,11 @@ _GROUPS = [
     grouped("... and keeps 2**-15", 0x38000000, _CANCELS, [(0x93, ONE8)], 0x38000000),
     grouped("a group of zeros does not", 0x37800000, [(F4_ONE, 0x8)], [(0x93, ONE8)], 0x37800000),
     # 36 - 36 align as 2**0, not as 2**5: unit 2**-35.
-    grouped("groups are not normalised", 0, _PLUS_AND_MINUS_36, [(ONE8,) * 2] * 2 + [(0x5C, ONE8)], 0x2E000000),
-    grouped("... 2**-36 is cut", 0, _PLUS_AND_MINUS_36, [(ONE8,) * 2] * 2 + [(0x5B, ONE8)], 0x00000000),
+    grouped("groups are not normalised", 0, _PLUS_MINUS_36, [*_ONES, (0x5C, ONE8)], 0x2E000000),
+    grouped("... 2**-36 is cut", 0, _PLUS_MINUS_36, [*_ONES, (0x5B, ONE8)], 0x00000000),
     # Alignment at least 2**-139, unit 2**-174.
-    grouped("floor keeps -2**-174", 0, {0: (2, 2), 16: (2, 10)}, [(0x00, 0x69), (0x00, 0x50)], 0x00000000),
-    grouped("floor cuts -2**-175", 0, {0: (2, 2), 16: (2, 10)}, [(0x00, 0x69), (0x00, 0x4F)], 0x00000001),
+    grouped("floor keeps -2**-174", 0, _PLUS_MINUS_1, [(0x00, 0x69), (0x00, 0x50)], 0x00000000),
+    grouped("floor cuts -2**-175", 0, _PLUS_MINUS_1, [(0x00, 0x69), (0x00, 0x4F)], 0x00000001),
     grouped("NaN scale of zeros", 0x3F800000, [], [(ONE8,) * 2, (0xFF, 0)], 0x7FFFFFFF),
     grouped("C = -Inf", 0xFF800000, [(F4_ONE, F4_ONE)], [], 0xFF800000),
     grouped("C = NaN", 0x7F800001, [], [], 0x7FFFFFFF),
@@ -438,8 +462,8 @@ _UE4M3 = [
     # Scale 0 * 256 has exponent -6 + 8 = 2, which would cut 2**-34.
     grouped("scale zero does not align", 0x2E800000, [(F4_ONE, F4_ONE)], [(0x00, 0x78)], 0x2E800000, "ue4m3"),
     # 2**-9 is 0.125 * 2**-6: two groups that cancel align as 2**-6, unit 2**-41.
-    grouped("subnormal scales", 0x2B000000, {0: (2, 2), 16: (2, 10)}, [(0x01, 0x38)] * 2, 0x2B000000, "ue4m3"),
-    grouped("... cut 2**-42", 0x2A800000, {0: (2, 2), 16: (2, 10)}, [(0x01, 0x38)] * 2, 0x00000000, "ue4m3"),
+    grouped("subnormal scales", 0x2B000000, _PLUS_MINUS_1, [(0x01, 0x38)] * 2, 0x2B000000, "ue4m3"),
+    grouped("... cut 2**-42", 0x2A800000, _PLUS_MINUS_1, [(0x01, 0x38)] * 2, 0x00000000, "ue4m3"),
 ]  # fmt: skip
 
 
@@ -593,9 +617,13 @@ _INTEGERS = [
 _A_BITS, _B_BITS = (1, 0, 1, 1, 0), (1, 1, 0, 0, 1)
 _BITS = list(zip(_A_BITS, _B_BITS, strict=True))
 _COUNTS = [
-    *cases("sm_80", "b1", "s32.b1.b1.s32", 128, ("xor", 5, _BITS, 9), more={"bit_operation": "xor"}),
     *cases("sm_80", "b1", "s32.b1.b1.s32", 128, ("and", 5, _BITS, 6), more={"bit_operation": "and"}),
-    *cases("sm_80", "b1", "s32.b1.b1.s32", 128, ("wrap", 0x7FFFFFFF, _BITS, 0x80000003), more={"bit_operation": "xor"}),
+    *cases(
+        "sm_80", "b1", "s32.b1.b1.s32", 128,
+        ("xor", 5, _BITS, 9),
+        ("wraps", 0x7FFFFFFF, _BITS, 0x80000003),
+        more={"bit_operation": "xor"},
+    ),
 ]  # fmt: skip
 
 
@@ -674,7 +702,7 @@ def test_the_steps_of_a_chain() -> None:
     instruction = form("f32.f16.f16.f32", k=16)
     a, b = zip(*[_TWO_GROUPS.get(position, (0, 0)) for position in range(16)], strict=True)
     inputs = inputs_of(instruction, a, b, 0x3F800000)
-    assert isinstance(rule, reference.FusedSum)
+    assert isinstance(rule, FusedSum)
     first, second = reference.fused_chain(rule, inputs.products, inputs.c)
     assert (first.exponent, first.unit, first.code) == (0, -24, 0x40000000)
     assert first.kept == (1 << 24, 1, 0, 0, 0, 0, 0, 0, 1 << 24)
@@ -717,9 +745,7 @@ def test_sparse_factors_come_from_the_named_columns() -> None:
 
 def test_scales_go_by_logical_columns() -> None:
     # 4:8 pattern, k = 128, 2X: stored columns 0..31 lie in the first chunk, 32..63 in the second.
-    instruction = form(
-        "f32.e2m1.e2m1.f32", k=128, scale="ue8m0", scale_chunks=2, pattern=FOUR_OF_EIGHT
-    )
+    instruction = form("f32.e2m1.e2m1.f32", k=128, scale="ue8m0", scale_chunks=2, pattern=FOUR_OF_EIGHT)
     stored = [8 * chunk + column for chunk in range(16) for column in (0, 1, 4, 5)]
     operands = Operands(
         instruction=instruction,

@@ -115,8 +115,9 @@ def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[A
 
 
 def _reinterpreted(array: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
-    codes: npt.NDArray[Any] = np.ascontiguousarray(array).view(element.code_dtype).reshape(array.shape)
-    return np.bitwise_and(codes, element.code_dtype.type(element.mask))
+    codes: npt.NDArray[Any] = array.copy(order="C").view(element.code_dtype)
+    codes &= element.code_dtype.type(element.mask)
+    return codes
 
 
 def _checked(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
@@ -126,7 +127,9 @@ def _checked(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise OperandError(f"{what}{list(place)} is {array[place]}, outside {low}..{high} of {element}")
-    return np.bitwise_and(array.astype(element.code_dtype), element.code_dtype.type(element.mask))
+    codes: npt.NDArray[Any] = array.astype(element.code_dtype)
+    codes &= element.code_dtype.type(element.mask)
+    return codes
 
 
 def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:

@@ -34,7 +34,7 @@ _PRINTABLE = dict.fromkeys((*range(32), 127), "?") | {ord("\t"): "\t"}
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A stretch of one line of a file; `line` and `column` count from 1, `text` is the whole line."""
+    """A stretch of one line of a file; ``line`` and ``column`` count from 1, ``text`` is the whole line."""
 
     file: str
     line: int
@@ -46,8 +46,8 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:
-        """Two lines: the source line, and a caret with tildes under the stretch; empty without a text."""
-        if not self.text:
+        """Two lines: the source line, and a caret with tildes under the stretch; empty for a blank line."""
+        if not self.text.strip():
             return ""
         start, cut = self.column - 1, self._window()
         lead = "..." if cut.start else ""
@@ -67,7 +67,7 @@ class Location:
 class WarpsimError(Exception):
     """The base of every error that warpsim reports to its user.
 
-    `message` says which rule was broken by which value; `location` is where, or None.
+    ``message`` says which rule was broken by which value; ``location`` is where, or None.
     """
 
     def __init__(self, message: str, location: Location | None = None) -> None:
@@ -76,7 +76,7 @@ class WarpsimError(Exception):
         self.location = location
 
     def at(self, location: Location) -> Self:
-        """This error, now pointing at `location`."""
+        """This error, now pointing at ``location``."""
         self.location = location
         return self
 

@@ -19,8 +19,8 @@ from . import fragments, sparsity
 from .architectures import Evidence
 from .encoding import magnitudes
 from .errors import OperandError
-from .execute import Engine, ScaleSelectors, Undefined, execute_registers, matmul_matrices
-from .execute import evidence as _evidence
+from .pipeline import Engine, ScaleSelectors, Undefined, execute_registers, matmul_matrices
+from .pipeline import evidence as _evidence
 from .families import forms, mma_sp
 from .instruction import Instruction
 from .ptx.decode import decode as decode

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .architectures import ARCHITECTURES
 from .errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from .execute import Engine, ScaleSelectors, Undefined, execute_registers
+from .pipeline import Engine, ScaleSelectors, Undefined, execute_registers
 from .instruction import Instruction
 from .ptx.binding import Bound
 from .ptx.constants import Immediate
@@ -109,6 +109,10 @@ class Warp:
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+    def registers(self) -> dict[str, Lanes]:
+        """Every register that has been written, by name; copies."""
+        return {name: value.copy() for name, value in self._values.items()}
 
     def _as_lanes(self, name: str, array: npt.NDArray[Any]) -> Lanes:
         if array.dtype.kind == "f":

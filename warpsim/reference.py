@@ -78,7 +78,7 @@ _ONE_NAN = frozenset({"e4m3", "ue4m3", "ue8m0"})  # every bit but the sign set: 
 def decode(code: int, element: Format) -> Number:
     """The number that a code of a floating-point or integer format stands for.
 
-    IEEE 754 section 3.4; PTX ISA 9.1 section 5.2.3; OCP MX 1.0 section 5.3. Bits beyond the format's
+    IEEE 754 section 3.4; PTX ISA 9.1 section 5.2.3; OCP MX 1.0. Bits beyond the format's
     width, and those the multiplier ignores (tf32), are dropped before anything else.
     """
     if not element.is_float:
@@ -256,8 +256,8 @@ class Step(NamedTuple):
 def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | ScaledGroups) -> Step:
     """The truncated fused sum: align to the largest exponent, cut each term, add exactly, round once.
 
-    ``exponents`` are those that take part in the maximum. Khattak and Mikaitis, section 3; Fasi et al.,
-    section 4.
+    ``exponents`` are those that take part in the maximum. Khattak and Mikaitis; MMA-Sim's T-FDPA, and
+    for scaled groups its GST-FDPA.
     """
     exponent = max([rule.exponent_floor, *exponents])
     unit = exponent - rule.fraction_bits

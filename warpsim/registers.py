@@ -35,7 +35,8 @@ def unpacked(words: Words, storage: Storage, register_bits: int, mask: int) -> C
     word = np.dtype(_LITTLE[register_bits])
     if storage.bits in _LITTLE and not storage.shift:
         codes: Codes = np.ascontiguousarray(words, word).view(_LITTLE[storage.bits])
-        return np.bitwise_and(codes, codes.dtype.type(mask))
+        masked: Codes = codes & codes.dtype.type(mask)
+        return masked
     slots: Codes = words[..., None] >> _shifts(storage, register_bits) & word.type(mask)
     return slots.reshape(*words.shape[:-1], -1)
 

@@ -128,10 +128,11 @@ def _finished(limbs: Array, base: int, negative: bool, mode: int) -> int:
     rest = _any_below(limbs, min(cut - 1, _LIMBS * _LIMB))
     if _rounds_up(kept & 1 == 1, half, rest, negative, mode):
         kept += 1
-    # kept counts units of 2**(base + cut); its hidden bit, if set, carries the field by one.
-    field = min(base + cut - _SMALLEST, _FIELD)
-    code = kept + (field << _FRACTION)
-    if code >= _INFINITY:
+    # kept counts units of 2**(base + cut); its hidden bit, if set, carries the field by one. A larger
+    # field than this means overflow, and would leave the 64 bits of the code.
+    field = base + cut - _SMALLEST
+    code = kept + (min(field, _FIELD - 2) << _FRACTION)
+    if field > _FIELD - 2 or code >= _INFINITY:
         away = mode == NEAREST or (mode != TOWARD_ZERO and negative == (mode == DOWN))
         code = _INFINITY if away else _INFINITY - 1
     return code | _SIGN if negative else code

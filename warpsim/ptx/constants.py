@@ -6,11 +6,12 @@
     unary      = { "+" | "-" | "!" | "~" | "(.s64)" | "(.u64)" } primary
     primary    = "(" expression ")" | integer | float | "WARP_SZ"
 
-Integers have 64 bits and wrap. A literal is signed where it fits, unless it ends in U. An operation is unsigned
-as soon as one operand is; `%` and `~` always are; a shift has the type of its left side, and its count is taken
-modulo 64; comparisons, `!`, `&&` and `||` give a signed 0 or 1. Floats are binary64 and never mix with integers.
-Where the manual and ptxas 13.0 differ this follows ptxas: a hexadecimal f32 literal is no part of an expression,
-`?:` takes integers only and gives the chosen one unconverted, `7%3` is `7` and a register `%3` (write `7 % 3`).
+Integers have 64 bits and wrap. A literal is signed where it fits, unless it ends in U. An operation is
+unsigned as soon as one operand is; ``%`` and ``~`` always are; a shift has the type of its left side, and its
+count is taken modulo 64; comparisons, ``!``, ``&&`` and ``||`` give a signed 0 or 1. Floats are binary64 and
+never mix with integers. Where the manual is silent or ptxas 13.0 differs from it, this follows ptxas: a
+hexadecimal f32 literal is no part of an expression; ``?:`` takes integers only and gives the chosen one
+unconverted; both its branches are evaluated; ``7%3`` is ``7`` and a register ``%3`` (write ``7 % 3``).
 
 This module knows values. It does not know which operand may be a constant, or how many bits of it count.
 """
@@ -29,11 +30,11 @@ from .source import Cursor
 
 __all__ = ["INTEGER", "Immediate", "read_immediate", "read_integer"]
 
-# The hexadecimal, binary, octal and decimal forms; `(?![\w$])` is what makes "08" and "1u" mistakes.
-INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?(?![\w$])", re.ASCII)
+# No literal runs into a letter, a digit or a dot: "08", "1u", "0f3F8" and "1.5f" are mistakes.
+INTEGER = re.compile(r"(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)U?(?![\w$.])", re.ASCII)
 
-_F32 = re.compile(r"0[fF][0-9a-fA-F]{8}(?![\w$])", re.ASCII)
-_F64 = re.compile(r"0[dD][0-9a-fA-F]{16}(?![\w$])", re.ASCII)
+_F32 = re.compile(r"0[fF][0-9a-fA-F]{8}(?![\w$.])", re.ASCII)
+_F64 = re.compile(r"0[dD][0-9a-fA-F]{16}(?![\w$.])", re.ASCII)
 _DECIMAL = re.compile(
     r"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)(?![\w$.])", re.ASCII
 )
@@ -71,7 +72,7 @@ class _Constant(NamedTuple):
 
 
 def read_immediate(cursor: Cursor) -> Immediate:
-    """The value of the constant expression at the cursor. Raises PtxError where there is none, or an illegal one."""
+    """The value of the constant expression at the cursor. Raises PtxError for none, or an illegal one."""
     if bits := cursor.take(_F32):
         return Immediate(int(bits[2:], 16), "f32")
     constant = _expression(cursor, 0)
@@ -220,7 +221,7 @@ _FLOAT_OPERATORS = set("+-*/") | set(_TRUTH) - {"&&", "||"}
 
 
 def _wrapped(kind: _Type, value: Any) -> _Constant:
-    """`value` as a constant of this type: integers modulo 2^64."""
+    """``value`` as a constant of this type: integers modulo 2^64."""
     if kind == "f64":
         return _Constant(kind, value)
     value &= (1 << 64) - 1

@@ -4,14 +4,14 @@
     operand   = vector | address | arguments | "!" name | place "|" place | register "+" immediate | atom
     vector    = "{" atom { "," atom } "}"
     address   = "[" ( name [ "+" immediate ] | immediate ) { "," ( vector | atom ) } "]"
-    arguments = "(" [ atom { "," atom } ] ")"                                        of `call` only
+    arguments = "(" [ atom { "," atom } ] ")"                                        of call only
     atom      = place | immediate
     place     = register | "_"
     register  = name [ "." component ]                                               as in %tid.x
 
-`str` of an operand is PTX text that reads back as the same operand.
+``str`` of an operand is PTX text that reads back as the same operand.
 
-This module does not know what is declared: a register, a variable, a label and a function are all a `Register`
+This module does not know what is declared: a register, a variable, a label and a function are all a Register
 here. Nor does it know how many operands an instruction takes, or of which sort.
 """
 
@@ -27,7 +27,7 @@ from .constants import Immediate, read_immediate
 from .source import NAME, TRIVIA, Cursor, Source, Span
 
 __all__ = [
-    "COMPONENT",
+    "REGISTER",
     "Address",
     "Arguments",
     "Displacement",
@@ -54,7 +54,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """`_`: a result that is thrown away."""
+    """``_``: a result that is thrown away."""
 
     def __str__(self) -> str:
         return "_"
@@ -65,7 +65,7 @@ Atom = Register | Sink | Immediate
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """`{a, b, c, d}`; never empty."""
+    """``{a, b, c, d}``; never empty."""
 
     elements: tuple[Atom, ...]
 
@@ -75,7 +75,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """`(a, b)`: the results or the arguments of a call."""
+    """``(a, b)``: the results or the arguments of a call."""
 
     elements: tuple[Atom, ...]
 
@@ -85,7 +85,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`, `[base]`, `[offset]` (then base is None), or `[base, {coordinates}]` of a tensor or texture."""
+    """``[base+offset]``, ``[offset]`` with no base, or ``[base, {coordinates}]`` of a tensor or texture."""
 
     base: Register | None
     offset: int = 0
@@ -98,7 +98,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """`base+offset` outside brackets, as in `mov.u32 %r1, buffer+16`."""
+    """``base+offset`` outside brackets, as in ``mov.u32 %r1, buffer+16``."""
 
     base: Register
     offset: int
@@ -109,7 +109,7 @@ class Displacement:
 
 @dataclass(frozen=True, slots=True)
 class NegatedPredicate:
-    """`!p`."""
+    """``!p``."""
 
     name: str
 
@@ -119,7 +119,7 @@ class NegatedPredicate:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`d|p`: two results of one instruction."""
+    """``d|p``: two results of one instruction."""
 
     first: Register | Sink
     second: Register | Sink
@@ -139,19 +139,19 @@ def _sum(base: Register, offset: int) -> str:
     return f"{base}+{offset}" if offset else str(base)
 
 
-# The components of a vector register, and the bytes and halves that the video instructions select.
-COMPONENT = r"(?:\.(?:[xyzwrga]|b[0-3]?|h[01])(?![\w$]))?+"
+# WARP_SZ is a constant. Components belong to vector registers; bytes and halves, to video instructions.
+_NOT_CONSTANT = rf"(?!WARP_SZ(?![\w$])){NAME}"
+REGISTER = rf"{_NOT_CONSTANT}(?:\.(?:[xyzwrga]|b[0-3]?|h[01])(?![\w$]))?+"
 
-_VARIABLE = rf"(?!WARP_SZ(?![\w$])){NAME}"
-_NAME = re.compile(_VARIABLE, re.ASCII)
-_REGISTER = re.compile(_VARIABLE + COMPONENT, re.ASCII)
-_NOT = re.compile(rf"!(?={TRIVIA}{_VARIABLE})", re.ASCII)
+_NAME = re.compile(NAME, re.ASCII)
+_REGISTER = re.compile(REGISTER, re.ASCII)
+_NOT = re.compile(rf"!(?={TRIVIA}{_NOT_CONSTANT})", re.ASCII)
 _SINK = re.compile(r"_(?![\w$])", re.ASCII)
 _CONSTANT_START = re.compile(r"[-+!~(0-9]|\.[0-9]|WARP_SZ(?![\w$])", re.ASCII)
 
 
 def read_operands(cursor: Cursor, opcode: str) -> tuple[tuple[Operand, ...], list[list[Span]]]:
-    """The operands at the cursor; for each one its span, followed by those of its elements. Raises PtxError."""
+    """The operands at the cursor, and for each its span and those of its elements. Raises PtxError."""
     operands, spans, wanted = list[Operand](), list[list[Span]](), "an operand or ';'"
     while True:
         start, elements = cursor.position, list[Span]()
@@ -230,7 +230,7 @@ _PIECE = re.compile(r"\{[^}]*\}|[^,]+")
 
 @lru_cache(maxsize=4096)
 def parse_operands(text: str, opcode: str) -> tuple[Operand, ...]:
-    """The operands in `text`, which is known to be well-formed. Remembered, for traces are full of loops."""
+    """The operands in ``text``, known to be well-formed. Remembered, for traces are full of loops."""
     spaced = " ".join(text.split())
     # Without these marks a comma outside braces separates operands, and blanks mean nothing.
     if "(" in spaced or "[" in spaced or "/" in spaced or "% " in spaced:
@@ -245,7 +245,7 @@ def _parse_piece(piece: str) -> Operand:
 
 
 class _Words(dict[str, Any]):
-    """The operand that each word spells, an Atom within braces; remembered, for a trace names few registers often."""
+    """The operand that each word spells (an Atom within braces), for a trace names few registers often."""
 
     def __missing__(self, word: str) -> Operand:
         if len(self) >= 65536:

@@ -2,19 +2,21 @@
 
     program     = { statement }
     statement   = "//!" text | label ":" | "{" { statement } "}" | instruction ";" | directive
-    instruction = [ "@" [ "!" ] name ] name { modifier } [ operands ]       modifier = ".sync", ".sp::ordered_metadata"
-    directive   = registers | variables | kernel | one of the _ONE_LINE and _TO_SEMICOLON directives | section
+    instruction = [ "@" [ "!" ] name ] name { modifier } [ operands ]
+    modifier    = "." word { "::" word }
+    directive   = registers | variables | kernel | section | one of _ARGUMENTS and _TO_SEMICOLON
     registers   = ".reg" type name [ "<" integer ">" ] { "," name [ "<" integer ">" ] } ";"
-    variables   = [ linkage ] variable { "," name { "[" [ integer ] "]" } [ "=" initializer ] } ";"
-    variable    = space [ ".align" integer ] type name { "[" [ integer ] "]" } [ "=" initializer ]
+    variables   = [ linkage ] space [ ".align" integer ] type variable { "," variable } ";"
+    variable    = name { "[" [ integer ] "]" } [ "=" initializer ]
     kernel      = [ linkage ] ( ".entry" | ".func" [ parameters ] ) name [ parameters ] tuning ( body | ";" )
-    type        = [ ".v2" | ".v4" ] ".b32" etc.                      linkage = ".extern" | ".visible" | ".weak" | ".common"
+    type        = [ ".v2" | ".v4" ] ".b32" etc.
+    linkage     = ".extern" | ".visible" | ".weak" | ".common"
 
-More is accepted than one module of PTX: instructions and declarations may stand outside a kernel, as in a trace.
-Otherwise this is the syntax that ptxas 13.0 takes; preprocessor lines are not.
+This is the syntax that ptxas 13.0 takes, except that instructions and declarations may stand outside a
+kernel, as in a trace. Left out: textures, ``.attribute``, ``#line``, and ``name[4]`` as an operand.
 
-Most of a long trace is plain instructions, and one regular expression reads each of those whole. What it does not
-match is read token by token, with the same result; every error comes from there.
+Most of a long trace is plain instructions, and one regular expression reads each of those whole. What it does
+not match is read token by token, with the same result; every error comes from there.
 
 This module does not know what any opcode, modifier or directive means.
 """
@@ -29,7 +31,7 @@ from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from .constants import read_integer
-from .operands import COMPONENT
+from .operands import REGISTER
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
 from .statements import (
     Binding,
@@ -57,7 +59,7 @@ def parse(text: str, file: str = "<string>") -> Program:
 
 
 def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement:
-    """The one instruction in `text`, with or without operands, with or without its `;`. Raises PtxError."""
+    """The one instruction in ``text``, with or without operands and its ``;``. Raises PtxError."""
     cursor = Cursor(Source(text, file))
     instruction, _ = read_instruction(cursor)
     if not cursor.at_end():
@@ -69,7 +71,7 @@ def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """A block without garbage collection: it makes many objects and no cycles, and searching them costs most of it."""
+    """A block without garbage collection: parsing makes many objects and no cycles to search them for."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -79,16 +81,16 @@ def _garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-# One plain instruction, with whatever blanks and comments follow it. Possessive throughout: nothing is tried twice.
+# One plain instruction and the blanks and comments after it; possessive, so that nothing is tried twice.
 _BLANK = r"[ \t\r\n]*+"
 _PLAIN_INTEGER = r"0[xX][0-9a-fA-F]{1,16}+|0|[1-9][0-9]{0,18}+"
-_PLAIN_ATOM = rf"(?:{NAME}{COMPONENT}|_|0[fF][0-9a-fA-F]{{8}}|-?+(?:{_PLAIN_INTEGER}))"
+_PLAIN_ATOM = rf"(?:{REGISTER}|_|0[fF][0-9a-fA-F]{{8}}|-?+(?:{_PLAIN_INTEGER}))"
 _PLAIN_OPERAND = (
     rf"(?:\{{{_BLANK}{_PLAIN_ATOM}{_BLANK}(?:,{_BLANK}{_PLAIN_ATOM}{_BLANK})*+\}}"
-    rf"|\[{_BLANK}{NAME}(?:\+(?:{_PLAIN_INTEGER}))?+{_BLANK}\]|{_PLAIN_ATOM})"
+    rf"|\[{_BLANK}{REGISTER}(?:\+(?:{_PLAIN_INTEGER}))?+{_BLANK}\]|{_PLAIN_ATOM})"
 )
 _PLAIN = re.compile(
-    rf"(?:@(!?+)({NAME})[ \t]++)?+([A-Za-z][\w.:]*+)"
+    rf"(?:@(!?+)({NAME})[ \t]++)?+([A-Za-z][\w.]*+(?:::[\w.]++)*+)"
     rf"(?:[ \t\r\n]++({_PLAIN_OPERAND}(?:{_BLANK},{_BLANK}{_PLAIN_OPERAND})*+))?+{_BLANK};{TRIVIA}",
     re.ASCII,
 )
@@ -104,8 +106,11 @@ def _split(mnemonic: str) -> tuple[str, tuple[str, ...]] | None:
     return opcode, tuple(modifiers)
 
 
+_DEEPEST = 100  # braces; whoever walks the statements by recursion would exhaust Python's stack
+
+
 class _Scope(NamedTuple):
-    """Braces still open: the statements in them so far, and what makes these a statement at the `}`."""
+    """Braces still open: the statements in them so far, and what makes these a statement at the ``}``."""
 
     start: int
     close: Callable[[tuple[Statement, ...]], Statement]
@@ -114,6 +119,7 @@ class _Scope(NamedTuple):
 
 def _read_program(source: Source, plain: re.Pattern[str] = _PLAIN) -> tuple[Statement, ...]:
     cursor, text, match_plain = Cursor(source), source.text, plain.match
+    # The whole text is the outermost scope, which no brace closes.
     scopes = [_Scope(0, partial(Block, source=source, start=0), [])]
     statements, position = scopes[-1].statements, cursor.position
     while position < len(text):
@@ -139,8 +145,8 @@ def _read_statement(cursor: Cursor, scopes: list[_Scope]) -> None:
     elif label := cursor.take(_LABEL):
         cursor.require(":")
         statements.append(Label(label, source=source, start=start))
-    elif cursor.accept("{"):
-        scopes.append(_Scope(start, partial(Block, source=source, start=start), []))
+    elif cursor.sees("{"):
+        _open_scope(cursor, scopes, partial(Block, source=source, start=start))
     elif cursor.sees("}"):
         _close_scope(cursor, scopes)
     elif cursor.sees("."):
@@ -153,6 +159,14 @@ def _read_statement(cursor: Cursor, scopes: list[_Scope]) -> None:
 
 def _after(instruction: InstructionStatement) -> str:
     return "';'" if instruction.operand_text is None else "',' or ';'"
+
+
+def _open_scope(cursor: Cursor, scopes: list[_Scope], close: Callable[..., Statement]) -> None:
+    start = cursor.position
+    if len(scopes) > _DEEPEST:
+        raise cursor.error(f"braces are nested more than {_DEEPEST} deep", start)
+    cursor.require("{", "'{' or ';'")
+    scopes.append(_Scope(start, close, []))
 
 
 def _close_scope(cursor: Cursor, scopes: list[_Scope]) -> None:
@@ -169,8 +183,9 @@ _LABEL = re.compile(rf"{NAME}(?={TRIVIA}:(?!:))", re.ASCII)
 _BINDING = re.compile(rf"{BINDING}[^\n]*")
 _LINKAGE = re.compile(r"\.(?:extern|visible|weak|common)(?!\w)")
 _SPACES = {"const", "global", "local", "param", "shared"}
+# Directives that end at a semicolon; then those that end with their arguments, which therefore must be known.
 _TO_SEMICOLON = {"alias", "branchtargets", "calltargets", "callprototype", "pragma"}
-_ONE_LINE = {
+_ARGUMENTS = {
     "version": (re.compile(r"\d+\.\d+(?![\w.])"), "a version, such as 8.7"),
     "target": (re.compile(r"\w+(?:\s*,\s*\w+)*"), "a target, such as sm_90a"),
     "address_size": (re.compile(r"(?:32|64)(?!\w)"), "32 or 64"),
@@ -194,11 +209,11 @@ def _read_directive(cursor: Cursor, scopes: list[_Scope]) -> None:
     elif name in _SPACES:
         statements.extend(_read_variables(cursor, start, name))
     elif linked:
-        raise cursor.error(f"{linked} is followed by '.entry', '.func' or a variable", start, cursor.end)
+        raise cursor.error(f"'{linked}' is for '.entry', '.func' and variables only", start, cursor.end)
     elif name == "reg":
         statements.append(_read_registers(cursor, start))
-    elif name in _ONE_LINE:
-        statements.append(Directive(name, cursor.expect(*_ONE_LINE[name]), source=source, start=start))
+    elif name in _ARGUMENTS:
+        statements.append(Directive(name, cursor.expect(*_ARGUMENTS[name]), source=source, start=start))
     elif name in _TO_SEMICOLON:
         statements.append(Directive(name, _read_raw(cursor, ";"), source=source, start=start))
         cursor.require(";")
@@ -213,7 +228,7 @@ _NESTING = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}
 
 
 def _read_raw(cursor: Cursor, stops: str) -> str:
-    """The text up to the first of the characters `stops` that is outside braces, brackets and parentheses."""
+    """The text up to the first of the characters ``stops`` outside braces, brackets and parentheses."""
     start, depth = cursor.position, 0
     while not cursor.at_end() and (depth or cursor.text[cursor.position] not in stops):
         depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
@@ -296,7 +311,7 @@ def _read_array(cursor: Cursor, element_size: int) -> tuple[str, int]:
 
 _ALIGN = re.compile(r"\.align(?!\w)")
 _POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
-# Performance directives between a kernel's parameters and its body, as in `.maxntid 128, 1, 1 .minnctapersm 2`.
+# Between a kernel's parameters and its body, as in ".maxntid 128, 1, 1 .minnctapersm 2".
 _TUNING = re.compile(rf"(?:\.\w+{TRIVIA}(?:\d+{TRIVIA}(?:,{TRIVIA}\d+{TRIVIA})*)?)*", re.ASCII)
 
 
@@ -307,12 +322,10 @@ def _read_kernel(cursor: Cursor, start: int, scopes: list[_Scope], kind: Literal
     close = partial(
         Kernel, kind, name, parameters, results=results, tuning=tuning, source=cursor.source, start=start
     )
-    brace = cursor.position
     if cursor.accept(";"):
         scopes[-1].statements.append(close(None))
     else:
-        cursor.require("{", "'{' or ';'")
-        scopes.append(_Scope(brace, close, []))
+        _open_scope(cursor, scopes, close)
 
 
 def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:

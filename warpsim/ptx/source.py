@@ -1,8 +1,8 @@
-"""Text with positions: a `Source` turns offsets into locations, a `Cursor` reads tokens and reports mistakes.
+"""Text with positions: a Source turns offsets into locations, a Cursor reads tokens and reports mistakes.
 
-PTX is ASCII text; blanks, line ends and the comments `// ...` and `/* ... */` may stand between any two tokens
-(PTX ISA 9.1, sections 4.1 and 4.2). A comment that opens with `//!` is not skipped: such a line binds data in a
-trace, and is a statement of its own.
+PTX is ASCII text; blanks, line ends and the comments ``// ...`` and ``/* ... */`` may stand between any two
+tokens (PTX ISA 9.1, sections 4.1 and 4.2). A comment that opens with ``//!`` is not skipped: such a line
+binds data in a trace, and is a statement of its own.
 
 This module knows tokens. It knows no grammar: which token may follow which is its callers' business.
 """
@@ -57,21 +57,21 @@ class Source:
 class Cursor:
     """A position in a source, always at the first character of a token or at the end of the text.
 
-    `position` is that offset; `end` is the offset after the last token read.
-    Raises PtxError, on any move, where a comment is not closed.
+    ``position`` is that offset; ``end`` is the offset after the last token read.
+    Raises PtxError for characters that are not ASCII and, on any move, for a comment that is not closed.
     """
 
     __slots__ = ("end", "position", "source", "text")
 
     def __init__(self, source: Source, position: int = 0) -> None:
-        if position == 0 and (stray := _NOT_ASCII.search(source.text)):
+        if not source.text.isascii() and (stray := _NOT_ASCII.search(source.text)):
             raise PtxError(f"PTX is ASCII text, found {stray[0]!a}", source.location(stray.start()))
         self.source = source
         self.text = source.text
         self.seek(position)
 
     def seek(self, end: int) -> None:
-        """Moves to the first token at or after the offset `end`."""
+        """Moves to the first token at or after the offset ``end``."""
         self.end = end
         # The pattern matches everywhere, if only the empty string.
         self.position = _SKIP.match(self.text, end).end()  # type: ignore[union-attr]
@@ -81,12 +81,12 @@ class Cursor:
             )
 
     def peek(self, rule: re.Pattern[str]) -> str | None:
-        """The text that `rule` matches here, or None; the cursor stays."""
+        """The text that ``rule`` matches here, or None; the cursor stays."""
         match = rule.match(self.text, self.position)
         return match[0] if match else None
 
     def take(self, rule: re.Pattern[str]) -> str | None:
-        """The text that `rule` matches here, after which the cursor moves on, or None."""
+        """The text that ``rule`` matches here, after which the cursor moves on, or None."""
         match = rule.match(self.text, self.position)
         if match is None:
             return None
@@ -94,24 +94,24 @@ class Cursor:
         return match[0]
 
     def expect(self, rule: re.Pattern[str], wanted: str) -> str:
-        """The text that `rule` matches here; PtxError "expected `wanted`, found ..." where it does not."""
+        """The text that ``rule`` matches here; PtxError "expected wanted, found ..." where it does not."""
         token = self.take(rule)
         return self.fail(wanted) if token is None else token
 
     def accept(self, symbol: str) -> bool:
-        """Whether `symbol` stands here; if so the cursor moves on."""
+        """Whether ``symbol`` stands here; if so the cursor moves on."""
         if not self.sees(symbol):
             return False
         self.seek(self.position + len(symbol))
         return True
 
     def require(self, symbol: str, wanted: str | None = None) -> None:
-        """Moves over `symbol`; PtxError "expected `wanted`, found ..." where another token stands."""
+        """Moves over ``symbol``; PtxError "expected wanted, found ..." where another token stands."""
         if not self.accept(symbol):
             self.fail(wanted or repr(symbol))
 
     def sees(self, symbol: str) -> bool:
-        """Whether `symbol` stands here; the cursor stays."""
+        """Whether ``symbol`` stands here; the cursor stays."""
         return self.text.startswith(symbol, self.position)
 
     def at_end(self) -> bool:
@@ -124,7 +124,7 @@ class Cursor:
 
     @contextmanager
     def blamed(self, start: int | None = None) -> Iterator[None]:
-        """A block in which a PtxError without a location points at the tokens read since `start` (default: here)."""
+        """A block whose PtxError, if it has no location, points at the tokens read from ``start`` or here."""
         start = self.position if start is None else start
         try:
             yield
@@ -134,11 +134,13 @@ class Cursor:
     def fail(self, wanted: str) -> NoReturn:
         """Raises the PtxError "expected ..., found ...".
 
-        It points at the token found; where that stands on a later line, just behind the last token read, for
-        there the missing one belongs.
+        It points at the token found; where that stands on a later line or the text has ended, just behind the
+        last token read, for there the missing one belongs.
         """
         found = _FOUND.match(self.text, self.position)
-        quoted = repr(found[0]) if found else "the end of the text"
-        if "\n" in self.text[self.end : self.position] or (not found and self.end):
-            raise self.error(f"expected {wanted}, found {quoted}", self.end)
-        raise self.error(f"expected {wanted}, found {quoted}", self.position, found and found.end())
+        if not found:
+            raise self.error(f"expected {wanted}, found the end of the text", self.end)
+        message = f"expected {wanted}, found {found[0]!r}"
+        if "\n" not in self.text[self.end : self.position]:
+            raise self.error(message, self.position, found.end())
+        raise self.error(f"{message} on line {self.source.location(self.position).line}", self.end)

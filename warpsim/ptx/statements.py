@@ -1,4 +1,4 @@
-"""The statements of a PTX text: what the parser hands to whoever gives them a meaning (PTX ISA 9.1, section 4.3).
+"""The statements of a PTX text, as the parser hands them to whoever gives them a meaning.
 
     Statement
       x InstructionStatement   @!p mma.sync.aligned... {d0, d1}, ...;
@@ -11,7 +11,8 @@
       x Binding                //! ...
 
 A statement keeps its source and the offset where it starts; two statements are equal when they say the same,
-wherever they stand. Names lose the dot that PTX writes before them: `type` is "b32", a modifier is "sync".
+wherever they stand. Names lose the dot that PTX writes before them: a type is "b32", a modifier is "sync".
+Source: PTX ISA 9.1, section 4.3.
 
 This module does not know which opcodes, modifiers and operands belong together.
 """
@@ -63,9 +64,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class InstructionStatement(Statement):
-    """One instruction: opcode "mma", modifiers ("sync", "aligned", "m16n8k16", ...), operands or None if none written.
+    """One instruction: opcode "mma", modifiers ("sync", "aligned", "m16n8k16", ...), and operands.
 
-    `operand_text` is the operands as written; `operands` reads it on demand.
+    ``operand_text`` is the operands as written, None where there are none; ``operands`` reads it on demand.
     """
 
     guard: Guard | None
@@ -88,16 +89,16 @@ class InstructionStatement(Statement):
         return self.source.location(*self._spans().mnemonic)
 
     def modifier_location(self, index: int) -> Location:
-        """The place of `modifiers[index]`, its dot included."""
+        """The place of ``modifiers[index]``, its dot included."""
         return self.source.location(*self._spans().modifiers[index])
 
     def operand_location(self, index: int, element: int | None = None) -> Location:
-        """The place of `operands[index]`, or of one element of that vector, pair or argument list."""
+        """The place of ``operands[index]``, or of one element of that vector, pair or argument list."""
         operand, *elements = self._spans().operands[index]
         return self.source.location(*operand if element is None else elements[element])
 
     def _spans(self) -> _Spans:
-        # Few statements are ever asked for their spans, so the text is read a second time instead of keeping them.
+        # Few statements are ever asked for their spans, so the text is read again instead of keeping them.
         return read_instruction(Cursor(self.source, self.start))[1]
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +124,7 @@ class _Spans:
 
 @dataclass(frozen=True, slots=True)
 class RegisterDeclaration(Statement):
-    """Registers of one type: `%r<3>` is given as "%r0", "%r1", "%r2". `vector` is 1, or 2 or 4 for .v2 or .v4."""
+    """Registers of one type: ``%r<2>`` is given as "%r0", "%r1". ``vector`` is 1, or 2, 4 for .v2, .v4."""
 
     type: str
     names: tuple[str, ...]
@@ -134,7 +135,8 @@ class RegisterDeclaration(Statement):
 class VariableDeclaration(Statement):
     """A variable or parameter in memory; a declaration of several gives one of these for each.
 
-    `size` is in bytes, 0 for `name[]`; `align` is None where not written; `initializer` is the text after `=`.
+    ``size`` is in bytes, 0 for ``name[]``; ``align`` is None where not written; ``initializer`` is the text
+    after ``=``.
     """
 
     space: str
@@ -172,7 +174,7 @@ Parameter = VariableDeclaration | RegisterDeclaration
 
 @dataclass(frozen=True, slots=True)
 class Kernel(Statement):
-    """An `entry` or a `func`; `body` is None where it is only declared, `tuning` is the text of `.maxntid 128` etc."""
+    """An entry or a func; ``body`` is None where it is only declared, ``tuning`` is ".maxntid 128" or so."""
 
     kind: Literal["entry", "func"]
     name: str
@@ -184,7 +186,7 @@ class Kernel(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Binding(Statement):
-    """A `//!` line, which binds data to registers in a trace: the text after the mark."""
+    """A ``//!`` line, which binds data to registers in a trace: the text after the mark."""
 
     text: str
 
@@ -198,7 +200,7 @@ class Program:
 
 
 def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:
-    """The instruction at the cursor, up to its `;`, and where its parts stand. Raises PtxError."""
+    """The instruction at the cursor, up to its ``;``, and where its parts stand. Raises PtxError."""
     start, guard = cursor.position, _read_guard(cursor)
     head = cursor.position
     opcode = cursor.expect(_NAME, "an instruction")

@@ -70,7 +70,7 @@ def _engine(name: str) -> Callable[[Operands, Rule], Codes]:
     return compute
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ScaleSelectors:
     """Which byte and which thread of a quad supply the block scales of A and B."""
 

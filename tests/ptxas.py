@@ -1,0 +1,116 @@
+"""What NVIDIA's assembler says about instructions, many of them at a time.
+
+Knows how to run ptxas and to tell which line an error is about. Knows nothing about what is legal.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+
+RELEASE = "13.0"
+BATCH = 256  # instructions a run: enough to hide the start of the process, few enough to repeat cheaply
+PROCESSES = 2
+
+# The chip that code is generated for, where this release has no such chip any more. The rules are
+# those of the text's `.target` all the same.
+_COMPILED_FOR = {"sm_70": "sm_75"}
+
+_ERROR = re.compile(r"^ptxas module\.ptx, line (\d+); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
+_ANY_ERROR = re.compile(r"^ptxas (.*?); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
+
+
+@lru_cache(maxsize=None)
+def missing() -> str:
+    """Why there are no verdicts on this machine; empty where there are."""
+    path = shutil.which("ptxas")
+    if path is None:
+        return "ptxas is not installed"
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    return "" if f"release {RELEASE}," in version else f"ptxas is not of release {RELEASE}"
+
+
+def verdicts(
+    instructions: Iterable[str], *, target: str, declarations: str, version: str = "9.0"
+) -> list[str | None]:
+    """For each instruction None where ptxas assembles it, or its first error about it.
+
+    Every instruction is one line, its ``;`` included, and is judged on its own. ``declarations`` are
+    those of the registers.
+    """
+    header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {declarations}\n"
+    lines = list(instructions)
+    assert not any("\n" in line for line in lines)
+    batches = [lines[start : start + BATCH] for start in range(0, len(lines), BATCH)]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        judged = pool.map(lambda batch: _judge(header, batch, target), batches)
+        return [verdict for batch in judged for verdict in batch]
+
+
+def _judge(header: str, lines: Sequence[str], target: str) -> list[str | None]:
+    """Verdicts on lines in one module: those with an error are taken out until the rest assembles.
+
+    A syntax error hides whatever follows it, and the errors of code generation come only after all
+    others. Where ptxas crashes, or does not name a line, the lines are judged half by half.
+    """
+    found: list[str | None] = [None] * len(lines)
+    left = list(range(len(lines)))
+    while left:
+        text = header + "".join(f"{lines[i]}\n" for i in left) + "}\n"
+        errors, general = _run(text, target)
+        blamed = {left[line]: message for line, message in errors.items() if 0 <= line < len(left)}
+        if not blamed and general:
+            return _judge_halves(header, lines, target, found, left, general)
+        for i, message in blamed.items():
+            found[i] = message
+        left = [i for i in left if i not in blamed] if blamed else []
+    return found
+
+
+def _judge_halves(
+    header: str,
+    lines: Sequence[str],
+    target: str,
+    found: list[str | None],
+    left: list[int],
+    general: str,
+) -> list[str | None]:
+    if len(left) == 1:
+        found[left[0]] = general
+        return found
+    middle = len(left) // 2
+    for half in (left[:middle], left[middle:]):
+        for i, verdict in zip(half, _judge(header, [lines[i] for i in half], target), strict=True):
+            found[i] = verdict
+    return found
+
+
+_HEADER_LINES = 4
+
+
+def _run(text: str, target: str) -> tuple[dict[int, str], str]:
+    """First error of each line of the body, counted from 0, and the error of the whole (or empty)."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "module.ptx").write_text(text)
+        architecture = _COMPILED_FOR.get(target, target)
+        command = ["ptxas", f"-arch={architecture}", "module.ptx", "-o", "module.cubin"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return {}, ""
+    errors: dict[int, str] = {}
+    for line, message in _ERROR.findall(done.stderr):
+        errors.setdefault(int(line) - _HEADER_LINES - 1, message)
+    return errors, _general(done.returncode, done.stderr)
+
+
+def _general(status: int, output: str) -> str:
+    if status < 0:
+        return f"ptxas crashes (signal {-status})"
+    elsewhere = _ANY_ERROR.search(output)
+    return f"{elsewhere[1]}: {elsewhere[2]}" if elsewhere else output.strip()
