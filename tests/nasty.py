@@ -191,22 +191,31 @@ class Dots:
         return len(self.c)
 
 
-def columns(instruction: Instruction, count: int, rng: Rng) -> Array:
-    """Logical columns ``(count, stored k)`` of sparse rows of A: distinct units of a chunk, in any order."""
+def indices(instruction: Instruction, lead: tuple[int, ...], rng: Rng, *, ordered: bool = True) -> Array:
+    """Random unit indices ``(*lead, units)``: distinct in a chunk, and ascending unless told otherwise."""
     pattern = instruction.pattern
     assert pattern is not None
     chunks = instruction.shape.k // pattern.chunk
-    order = rng.permuted(np.tile(np.arange(pattern.choices), (count, chunks, 1)), axis=-1)
-    first = order[..., : pattern.kept] * pattern.unit + np.arange(chunks)[:, None] * pattern.chunk
-    return (first[..., None] + np.arange(pattern.unit)).reshape(count, -1)
+    choices = np.broadcast_to(np.arange(pattern.choices, dtype=np.uint8), (*lead, chunks, pattern.choices))
+    kept = rng.permuted(choices, axis=-1)[..., : pattern.kept]
+    return (np.sort(kept, axis=-1) if ordered else kept).reshape(*lead, -1)
+
+
+def columns(instruction: Instruction, units: Array) -> Array:
+    """Logical columns ``(..., stored k)`` of unit indices ``(..., units)``."""
+    pattern = instruction.pattern
+    assert pattern is not None
+    chunk = np.arange(units.shape[-1]) // pattern.kept
+    first = chunk * pattern.chunk + units.astype(np.intp) * pattern.unit
+    return np.stack([first + i for i in range(pattern.unit)], axis=-1).reshape(*units.shape[:-1], -1)
 
 
 def operands(instruction: Instruction, dots: Dots, rng: Rng) -> Operands:
     """Every dot as a matrix product of one row and one column; rows of B that A does not meet hold NaN."""
     count = len(dots)
-    where = columns(instruction, count, rng)[:, None] if instruction.sparse else None
-    b = dots.b
-    if where is not None:
+    where, b = None, dots.b
+    if instruction.sparse:
+        where = columns(instruction, indices(instruction, (count, 1), rng, ordered=False))
         b = np.full((count, instruction.shape.k), instruction.b.mask, instruction.b.code_dtype)
         np.put_along_axis(b, where[:, 0], dots.b, axis=1)
     return Operands(
@@ -218,6 +227,31 @@ def operands(instruction: Instruction, dots: Dots, rng: Rng) -> Operands:
         scale_a=None if dots.scale_a is None else dots.scale_a[:, None],
         scale_b=None if dots.scale_b is None else dots.scale_b[..., None],
     )
+
+
+def difference(dots: Operands, fast: Array, slow: Array) -> str:
+    """How many results differ, with all codes of the first; empty where none does."""
+    wrong = np.argwhere(fast != slow)
+    if not len(wrong):
+        return ""
+    batch, row, column = (int(i) for i in wrong[0])
+    parts = {
+        "a": dots.a[batch, row],
+        "columns": None if dots.columns is None else dots.columns[batch, row],
+        "b": dots.b[batch, :, column],
+        "c": dots.c[batch, row, column],
+        "scale_a": None if dots.scale_a is None else dots.scale_a[batch, row],
+        "scale_b": None if dots.scale_b is None else dots.scale_b[batch, :, column],
+        "kernel": fast[batch, row, column],
+        "reference": slow[batch, row, column],
+    }
+    lines = [f"  {key} = {_listed(value)}" for key, value in parts.items() if value is not None]
+    title = f"{len(wrong)} of {fast.size} results differ, first [{batch}, {row}, {column}]:"
+    return "\n".join([f"{dots.instruction} on {dots.instruction.target}: {title}", *lines])
+
+
+def _listed(codes: Any) -> str:
+    return " ".join(f"{int(code):#x}" for code in np.ravel(codes))
 
 
 def step_of(rule: Rule) -> FusedSum | ScaledGroups | None:
@@ -253,11 +287,14 @@ def _product(
 ) -> tuple[Array, Array]:
     """Factors whose exponents add up to ``exponent``, as nearly as the formats can.
 
-    Where ``plain`` they are powers of two, subnormal ones included; ``negative`` is the product's sign.
+    Where ``plain`` they are powers of two, subnormal ones if normal ones are too large; ``negative`` is the
+    product's sign.
     """
     plain = np.broadcast_to(plain, exponent.shape)
-    low_a, low_b = (_exponents(x)[0] - plain * x.fraction_bits for x in (instruction.a, instruction.b))
-    high_a, high_b = (top_exponent(x) for x in (instruction.a, instruction.b))
+    factors = (instruction.a, instruction.b)
+    deep = plain & (exponent < sum(x.minimum_exponent for x in factors))
+    low_a, low_b = (x.minimum_exponent - deep * x.fraction_bits for x in factors)
+    high_a, high_b = (top_exponent(x) for x in factors)
     low = np.clip(exponent - high_b, low_a, high_a)
     first = rng.integers(low, np.clip(exponent - low_b, low, high_a), endpoint=True)
     second = np.clip(exponent - first, low_b, high_b)
@@ -329,20 +366,23 @@ def _middle(instruction: Instruction) -> int:
     return (low + high) // 2
 
 
+def near(element: Format, shape: tuple[int, ...], width: int, rng: Rng, middle: int | None = None) -> Array:
+    """Codes within ``width`` binades of an exponent, that in the middle of the format unless told."""
+    low, high = _exponents(element)
+    middle = (low + high) // 2 if middle is None else middle
+    exponent = np.clip(middle + rng.integers(-width, width, shape, endpoint=True), low, high)
+    fraction = rng.integers(0, 1 << element.fraction_bits, shape)
+    return encode(element, exponent, fraction, element.signed & signs(shape, rng))
+
+
 def _spread(instruction: Instruction, count: int, width: int, rng: Rng) -> Dots:
     """All factors within ``width`` binades of the formats' middle; C alike."""
     shape = (count, instruction.stored_k)
-
-    def around(element: Format, size: tuple[int, ...], middle: int) -> Array:
-        low, high = _exponents(element)
-        exponent = np.clip(middle + rng.integers(-width, width, size, endpoint=True), low, high)
-        return encode(element, exponent, rng.integers(0, 1 << element.fraction_bits, size), signs(size, rng))
-
-    middle_a, middle_b = (sum(_exponents(element)) // 2 for element in (instruction.a, instruction.b))
+    middle = sum(sum(_exponents(element)) // 2 for element in (instruction.a, instruction.b))
     return Dots(
-        a=around(instruction.a, shape, middle_a),
-        b=around(instruction.b, shape, middle_b),
-        c=around(instruction.c, (count,), middle_a + middle_b),
+        a=near(instruction.a, shape, width, rng),
+        b=near(instruction.b, shape, width, rng),
+        c=near(instruction.c, (count,), width, rng, middle),
         **_scales(instruction, rng.integers(-2, 3, (count, instruction.scale_chunks)), count, rng),
     )
 
@@ -485,8 +525,9 @@ def group_gaps(instruction: Instruction, count: int, rng: Rng) -> Dots:
     zero, negative, own = np.zeros(count, np.int64), signs((count,), rng), rng.random(count) < 0.5
     _put(dots, zero, _product(instruction, zero, rng, plain=True, negative=negative))
     _put(dots, zero + 1, _product(instruction, zero, rng, plain=True, negative=~negative), where=own)
-    last = np.full(count, instruction.stored_k - 1)
-    _put(dots, last, _product(instruction, zero + rng.integers(0, 3, count), rng))
+    for place in range(instruction.stored_k - 16, instruction.stored_k):
+        filled = (rng.random(count) < 0.4) | (place == instruction.stored_k - 1)
+        _put(dots, zero + place, _product(instruction, zero + rng.integers(0, 3, count), rng), where=filled)
     c = encode(instruction.c, base, 0, ~negative)
     return replace(dots, c=np.where(own, dots.c, c))
 
@@ -579,21 +620,25 @@ def overflows(instruction: Instruction, count: int, rng: Rng) -> Dots:
 def floors(instruction: Instruction, count: int, rng: Rng) -> Dots:
     """The smallest results, and beside them terms at the last place above the exponent floor, or just below.
 
-    The larger product is the smallest subnormal result, or half or twice that; C is zero or subnormal.
+    The larger product decides whether there is a result: mostly it is the smallest number where results are
+    cut and half of it where they are rounded, and the small one is against it or with it. C is zero, or
+    subnormal.
     """
-    step = step_of(rule_for(instruction))
-    smallest = instruction.d.minimum_exponent - (output(instruction).precision - 1)
+    rounding, step = output(instruction), step_of(rule_for(instruction))
+    smallest = instruction.d.minimum_exponent - (rounding.precision - 1)
     last = (step.exponent_floor if step else smallest) - fraction_bits(instruction)
-    large, small = smallest + rng.integers(-1, 2, count), last + rng.integers(-2, 2, count)
+    large = smallest - int(rounding.nearest) + rng.choice([0, 0, 0, 1], count)
+    small = last + rng.integers(-2, 2, count)
     lift = _reach(instruction, (large + small) // 2)[:, None]
     first, second = _places(instruction, count, rng)
+    second = np.where(rng.random(count) < 0.7, _third(first, second), second)
     if instruction.scale_chunks > 1:  # the scales alone decide the alignment: one chunk for each size
         lift = np.where(np.arange(instruction.scale_chunks) == 0, large[:, None], small[:, None])
         first, second = np.zeros_like(first), np.full_like(second, instruction.stored_k - 1)
     dots = _empty(instruction, count, rng, lift)
     negative = signs((count,), rng)
     _put(dots, first, _product(instruction, large - lift[:, 0], rng, plain=True, negative=negative))
-    opposite = negative ^ (rng.random(count) < 0.7)
+    opposite = negative ^ (rng.random(count) < (0.2 if rounding.nearest else 0.8))
     _put(dots, second, _product(instruction, small - lift[:, -1], rng, plain=True, negative=opposite))
     subnormal = rng.integers(0, 4, count).astype(instruction.c.code_dtype)
     return replace(dots, c=np.where(np.arange(count) % 4 == 3, subnormal, dots.c))

@@ -14,10 +14,9 @@ import numpy.typing as npt
 from .architectures import ARCHITECTURES
 from .encoding import codes_of, matrix_of
 from .errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
-from .families.mma_sp import metadata_map
-from .instruction import Codes, Instruction
+from .instruction import Codes, Inputs, Instruction, Operands
 from .registers import Words, checked, packed, unpacked
-from .sparsity import Pattern
+from .sparsity import Pattern, stored_columns
 
 Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
 
@@ -94,6 +93,12 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
 
 # --- metadata --------------------------------------------------------------------------------------
+
+
+def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
+    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
+    assert instruction.family.metadata is not None
+    return instruction.family.metadata(instruction, selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
@@ -230,3 +235,36 @@ def read_scales(instruction: Instruction, words: Words, operand: str, byte_id: i
     shifts = (8 * (byte_id + np.arange(chunks))).astype(np.uint32)
     codes = (words[..., lane, :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
     return codes if operand == "a" else np.swapaxes(codes, -1, -2)
+
+
+# --- gathering -------------------------------------------------------------------------------------
+
+
+def columns_of(
+    instruction: Instruction, fields: Fields, selector: int | None, *, literal: bool
+) -> npt.NDArray[np.intp]:
+    """Logical column of every stored element; unless ``literal``, fields without a known effect raise."""
+    if not literal:
+        check_fields(instruction, fields, selector, unknown=True)
+    return stored_columns(indices_of(instruction, fields), require_sparse(instruction))
+
+
+def gathered_columns(instruction: Instruction, inputs: Inputs) -> npt.NDArray[np.intp] | None:
+    """Logical columns that the metadata registers name; None for a dense form."""
+    if not instruction.sparse:
+        return None
+    check_selector(instruction, inputs.selector)
+    fields = read_fields(instruction, inputs.registers["e"], inputs.selector)
+    return columns_of(instruction, fields, inputs.selector, literal=inputs.literal)
+
+
+def gather(instruction: Instruction, inputs: Inputs) -> Operands:
+    """Operands of a warp-level instruction: everything is in registers."""
+    scales: dict[str, Codes] = {}
+    if instruction.scale:
+        ids, words = inputs.scale_selectors, inputs.registers
+        scales["scale_a"] = read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a)
+        scales["scale_b"] = read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b)
+    a, b, c = (codes_from(inputs.registers[name], instruction, name) for name in "abc")
+    columns = gathered_columns(instruction, inputs)
+    return Operands(instruction=instruction, a=a, b=b, c=c, columns=columns, **scales)

@@ -67,10 +67,14 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """An instruction family: its opcode, its lanes, its table and its layouts.
+    """An instruction family: its opcode, its lanes, its table, its layouts and how it reads operands.
 
-    ``fragment(instruction, operand)`` is the layout of a, b, c or d over the whole warp; ``gather``
-    turns registers into Operands and ``scatter`` result codes into registers.
+    A mnemonic is the opcode, the fixed ``modifiers``, and the qualifiers of the form; ``types`` are the
+    operands whose types it spells, in order. ``gather`` turns inputs into numbers.
+
+    ``fragment(instruction, operand)`` is the layout of an operand in registers, ``operands`` the names
+    of those that live there; ``metadata(instruction, selector)`` the place of every metadata field:
+    ``(fields, 5)`` lane, lowest bit, bits, row, chunk. ``rules`` names its rules in architectures.
     """
 
     name: str
@@ -79,6 +83,11 @@ class Family:
     rules: str
     rows: tuple[Row, ...]
     fragment: Callable[[Instruction, str], Layout]
+    gather: Callable[[Instruction, Inputs], Operands]
+    metadata: Callable[[Instruction, int], npt.NDArray[np.intp]] | None = None
+    operands: str = "abcd"
+    modifiers: tuple[str, ...] = ()
+    types: str = "dabc"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +168,7 @@ class Instruction:
     @property
     def registers(self) -> dict[str, int]:
         """Registers of each operand in one lane."""
-        counts = {name: self._register_count(name) for name in "abcd"}
+        counts = {name: self._register_count(name) for name in self.family.operands}
         if self.sparse:
             counts["e"] = 1
         if self.scale:
@@ -183,6 +192,38 @@ class Instruction:
     def selectors(self) -> tuple[int, ...]:
         """Legal sparsity selectors; empty for dense forms."""
         return tuple(range(4 // self.metadata_words)) if self.sparse else ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleSelectors:
+    """Which byte and which thread of a quad supply the block scales of A and B."""
+
+    byte_id_a: int = 0
+    thread_id_a: int = 0
+    byte_id_b: int = 0
+    thread_id_b: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything one execution reads, as the instruction's operands give it.
+
+    ``registers`` are arrays ``(..., lanes, registers)`` by operand. ``literal`` executes metadata that
+    PTX leaves undefined, or whose effect is unknown, by reading every field as it stands. For wgmma:
+    ``shared (..., bytes)`` uint8, 64-bit matrix descriptors of A (None: in registers) and B, and the
+    immediates; ``scale_d`` false means that D is not read.
+    """
+
+    registers: dict[str, npt.NDArray[Any]]
+    selector: int = 0
+    scale_selectors: ScaleSelectors = ScaleSelectors()
+    literal: bool = False
+    shared: npt.NDArray[np.uint8] | None = None
+    a_descriptor: npt.NDArray[np.uint64] | None = None
+    b_descriptor: npt.NDArray[np.uint64] | None = None
+    scale_d: bool = True
+    negate: tuple[bool, bool] = (False, False)  # of A, of B: imm-scale -1
+    transposed: tuple[bool, bool] = (False, False)  # of A, of B: imm-trans 1, MN-major
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from . import fragments, sparsity
 from .architectures import Evidence
 from .encoding import magnitudes
 from .errors import OperandError
-from .pipeline import Engine, ScaleSelectors, Undefined, execute_registers, matmul_matrices
+from .families import forms
+from .instruction import Inputs, Instruction, ScaleSelectors
+from .pipeline import Engine, Undefined, execute_inputs, is_literal, matmul_matrices
 from .pipeline import evidence as _evidence
-from .families import forms, mma_sp
-from .instruction import Instruction
 from .ptx.decode import decode as decode
 from .ptx.qualifiers import PTX_VERSION, check_target, on_target
 from .registers import Words
@@ -57,9 +57,9 @@ def execute(
     instruction: Form,
     *,
     target: str | None = None,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
+    a: npt.ArrayLike | None = None,
+    b: npt.ArrayLike | None = None,
+    c: npt.ArrayLike | None = None,
     e: npt.ArrayLike | None = None,
     selector: int = 0,
     scale_a: npt.ArrayLike | None = None,
@@ -68,30 +68,62 @@ def execute(
     thread_id_a: int = 0,
     byte_id_b: int = 0,
     thread_id_b: int = 0,
+    a_desc: npt.ArrayLike | None = None,
+    b_desc: npt.ArrayLike | None = None,
+    shared: npt.ArrayLike | None = None,
+    scale_d: int = 1,
+    imm_scale_a: int = 1,
+    imm_scale_b: int = 1,
+    imm_trans_a: int = 0,
+    imm_trans_b: int = 0,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
 ) -> Words:
     """D registers of one instruction, ``(..., lanes, registers)``.
 
     ``e`` (metadata) and ``selector`` belong to sparse forms; ``scale_a``, ``scale_b`` (..., lanes, 1)
-    and the byte and thread ids to block-scaled ones. ``engine`` is ``"kernel"`` or ``"reference"``
-    (plain Python integers, slow). ``undefined="fallback"`` executes metadata that PTX leaves undefined
-    by reading every field literally: each stored unit multiplies the B rows its own index names.
+    and the byte and thread ids to block-scaled ones. wgmma takes A as registers ``a`` or as a matrix
+    descriptor ``a_desc``, B as ``b_desc`` (uint64, one a batch element), the ``shared`` memory they
+    point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
+    ``imm_scale`` is 1 or -1, ``imm_trans`` 0 (K-major) or 1 (MN-major).
+
+    ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
+    executes metadata that PTX leaves undefined by reading every field literally: each stored unit
+    multiplies the B rows that its own index names.
 
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
     registers = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
-    return execute_registers(
-        _resolved(instruction, target),
-        {name: value for name, value in registers.items() if value is not None},
+    inputs = Inputs(
+        registers={name: np.asarray(value) for name, value in registers.items() if value is not None},
         selector=selector,
-        scale_selectors=ScaleSelectors(
-            byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b
-        ),
-        engine=engine,
-        undefined=undefined,
+        scale_selectors=ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
+        literal=is_literal(undefined),
+        shared=None if shared is None else np.asarray(shared),
+        a_descriptor=_descriptors(a_desc),
+        b_descriptor=_descriptors(b_desc),
+        scale_d=bool(scale_d),
+        negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
+        transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
     )
+    return execute_inputs(_resolved(instruction, target), inputs, engine)
+
+
+def _descriptors(value: npt.ArrayLike | None) -> npt.NDArray[np.uint64] | None:
+    return None if value is None else np.asarray(value, np.uint64)
+
+
+def _negated(value: int, name: str) -> bool:
+    if value not in (1, -1):
+        raise OperandError(f"{name} is 1 or -1, not {value}")
+    return value == -1
+
+
+def _flag(value: int, name: str) -> bool:
+    if value not in (0, 1):
+        raise OperandError(f"{name} is 0 or 1, not {value}")
+    return bool(value)
 
 
 def matmul(
@@ -210,4 +242,4 @@ def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
     form = _resolved(instruction)
     fragments.require_sparse(form)
     fragments.check_selector(form, selector)
-    return mma_sp.metadata_map(form, selector).copy()
+    return fragments.metadata_map(form, selector).copy()

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from .architectures import ARCHITECTURES
 from .errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from .pipeline import Engine, ScaleSelectors, Undefined, execute_registers
-from .instruction import Instruction
+from .instruction import Inputs, Instruction, ScaleSelectors
+from .pipeline import Engine, Undefined, execute_inputs, is_literal
 from .ptx.binding import Bound
 from .ptx.constants import Immediate
 from .ptx.decode import OPCODES, bind_statement, parse_version
@@ -238,14 +238,13 @@ class Warp:
         for role, name in singles.items():
             if name is not None:
                 registers[role] = self._read(name).astype(np.uint32)[:, None]
-        d = execute_registers(
-            form,
-            registers,  # type: ignore[arg-type]
+        inputs = Inputs(
+            registers=registers,
             selector=bound.selector,
             scale_selectors=self._scale_selectors(bound),
-            engine=self.engine,
-            undefined=self.undefined,
+            literal=is_literal(self.undefined),
         )
+        d = execute_inputs(form, inputs, self.engine)
         for i, name in enumerate(bound.d):
             if name is not None:
                 self._write(name, np.ascontiguousarray(d[:, i]))

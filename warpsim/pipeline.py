@@ -1,13 +1,13 @@
 """Executing one instruction: gather, compute, scatter.
 
-The pipeline, and the two ways into it: from registers (``execute``) and from plain matrices
-(``matmul``). Does not know PTX text.
+The pipeline, and the two ways into it: from what an instruction reads (``execute_inputs``) and from
+plain matrices (``matmul_matrices``). Does not know PTX text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
@@ -18,25 +18,15 @@ from .architectures import Evidence, Rule, rule_of
 from .encoding import codes_of, magnitudes, matrix_of
 from .errors import IllegalInstruction, OperandError
 from .formats import Format
-from .fragments import (
-    Fields,
-    check_fields,
-    check_selector,
-    checked_registers,
-    codes_from,
-    fields_of,
-    indices_of,
-    read_fields,
-    read_scales,
-    registers_of,
-    shaped,
-)
-from .instruction import Codes, Instruction, Operands
+from .fragments import checked_registers, columns_of, fields_of, registers_of, shaped
+from .instruction import Codes, Inputs, Instruction, Operands
 from .registers import Words
 from .sparsity import compress, stored_columns
 
 Engine = Literal["kernel", "reference"]
 Undefined = Literal["error", "fallback"]
+
+_ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
 def rule_for(instruction: Instruction) -> Rule:
@@ -59,6 +49,13 @@ def evidence(instruction: Instruction) -> Evidence:
     return rule_for(instruction).evidence
 
 
+def is_literal(undefined: str) -> bool:
+    """Whether undefined metadata is to be read literally; raises OperandError for an unknown mode."""
+    if undefined not in ("error", "fallback"):
+        raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
+    return undefined == "fallback"
+
+
 def _engine(name: str) -> Callable[[Operands, Rule], Codes]:
     """The engines are imported when first used: Numba alone takes a fifth of a second."""
     if name == "kernel":
@@ -70,80 +67,49 @@ def _engine(name: str) -> Callable[[Operands, Rule], Codes]:
     return compute
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleSelectors:
-    """Which byte and which thread of a quad supply the block scales of A and B."""
-
-    byte_id_a: int = 0
-    thread_id_a: int = 0
-    byte_id_b: int = 0
-    thread_id_b: int = 0
+# --- from registers --------------------------------------------------------------------------------
 
 
-def execute_registers(
-    instruction: Instruction,
-    registers: dict[str, npt.ArrayLike],
-    *,
-    selector: int = 0,
-    scale_selectors: ScaleSelectors = ScaleSelectors(),
-    engine: Engine = "kernel",
-    undefined: Undefined = "error",
-) -> Words:
-    """D registers ``(..., lanes, registers)`` of registers ``a b c [e] [scale_a scale_b]``."""
+def execute_inputs(instruction: Instruction, inputs: Inputs, engine: Engine = "kernel") -> Words:
+    """D registers ``(..., lanes, registers)`` of what an instruction reads."""
     rule = rule_for(instruction)
-    words = _checked_words(instruction, registers)
-    batch = np.broadcast_shapes(*(array.shape[:-2] for array in words.values()))
-    operands = _gather(instruction, words, selector, scale_selectors, undefined)
+    operands = instruction.family.gather(instruction, _checked(instruction, inputs))
+    batch = _batch_of(operands, instruction.products)
     codes = _engine(engine)(_flattened(operands, batch, instruction.products), rule)
-    rows, columns = instruction.matrix_shape("d")
     products = (instruction.products,) if instruction.products > 1 else ()
-    return registers_of(codes.reshape(*batch, *products, rows, columns), instruction, "d")
+    matrix = codes.reshape(*batch, *products, *instruction.matrix_shape("d"))
+    return registers_of(matrix, instruction, "d")
 
 
-def _checked_words(instruction: Instruction, registers: dict[str, npt.ArrayLike]) -> dict[str, Words]:
+def _checked(instruction: Instruction, inputs: Inputs) -> Inputs:
+    """The inputs with every register array checked; raises OperandError for missing or foreign ones."""
     wanted = [name for name in instruction.registers if name != "d"]
+    given = inputs.registers
+    optional = {"a"} if inputs.a_descriptor is not None else set()
+    optional |= set() if inputs.scale_d else {"c"}
     for name in wanted:
-        if registers.get(name) is None:
+        if name not in given and name not in optional:
             raise OperandError(f"{instruction} needs registers {', '.join(wanted)}; {name} is missing")
-    for name, value in registers.items():
-        if value is not None and name not in wanted:
+    for name in given:
+        if name not in wanted:
             raise OperandError(f"{instruction} has no operand {name}; it takes {', '.join(wanted)}")
-    return {name: checked_registers(registers[name], instruction, name) for name in wanted}
+    words = {name: checked_registers(given[name], instruction, name) for name in given}
+    return replace(inputs, registers=words)
 
 
-def _gather(
-    instruction: Instruction,
-    words: dict[str, Words],
-    selector: int,
-    scales: ScaleSelectors,
-    undefined: Undefined,
-) -> Operands:
-    columns = scale_a = scale_b = None
-    if instruction.sparse:
-        check_selector(instruction, selector)
-        fields = read_fields(instruction, words["e"], selector)
-        columns = _columns_of(instruction, fields, selector, undefined)
-    if instruction.scale:
-        ids = scales
-        scale_a = read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a)
-        scale_b = read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b)
-    a, b, c = (codes_from(words[name], instruction, name) for name in "abc")
-    return Operands(instruction=instruction, a=a, b=b, c=c, columns=columns, scale_a=scale_a, scale_b=scale_b)
+def _batch_of(operands: Operands, products: int = 1) -> tuple[int, ...]:
+    """The leading axes of all operands, broadcast together."""
+    inner = 3 if products > 1 else 2
+    arrays = [getattr(operands, name) for name in _ARRAYS]
+    shapes = [array.shape[:-inner] for array in arrays if array is not None]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = ", ".join(str(shape) for shape in shapes)
+        raise OperandError(f"the leading (batch) axes do not broadcast together: {given}") from None
 
 
-def _columns_of(
-    instruction: Instruction, fields: Fields, selector: int | None, undefined: Undefined
-) -> npt.NDArray[np.intp]:
-    """Logical columns of stored elements; undefined metadata is an error unless a fallback is asked for."""
-    if undefined == "error":
-        check_fields(instruction, fields, selector, unknown=True)
-    elif undefined != "fallback":
-        raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
-    assert instruction.pattern is not None
-    return stored_columns(indices_of(instruction, fields), instruction.pattern)
-
-
-def _flattened(operands: Operands, batch: tuple[int, ...], products: int) -> Operands:
+def _flattened(operands: Operands, batch: tuple[int, ...], products: int = 1) -> Operands:
     """Every array broadcast to the batch, and the leading axes merged into one."""
     lead = (*batch, products) if products > 1 else batch
 
@@ -155,9 +121,6 @@ def _flattened(operands: Operands, batch: tuple[int, ...], products: int) -> Ope
 
     merged = {name: merge(getattr(operands, name)) for name in _ARRAYS}
     return Operands(instruction=operands.instruction, **merged)  # type: ignore[arg-type]
-
-
-_ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
 # --- from matrices ---------------------------------------------------------------------------------
@@ -177,7 +140,7 @@ def matmul_matrices(
     """D ``(..., m, n)`` of logical matrices, in D's dtype; see warpsim.matmul."""
     rule = rule_for(instruction)
     shape = instruction.shape
-    stored, columns = _multiplicand(instruction, a, undefined)
+    stored, columns = _multiplicand(instruction, a, is_literal(undefined))
     zero = np.zeros((shape.m, shape.n), instruction.c.code_dtype)
     operands = Operands(
         instruction=instruction,
@@ -188,14 +151,13 @@ def matmul_matrices(
         scale_a=_scale_codes(instruction, scale_a, "scale_a", (shape.m, instruction.scale_chunks)),
         scale_b=_scale_codes(instruction, scale_b, "scale_b", (instruction.scale_chunks, shape.n)),
     )
-    arrays = [getattr(operands, name) for name in _ARRAYS]
-    batch = np.broadcast_shapes(*(array.shape[:-2] for array in arrays if array is not None))
-    codes = _engine(engine)(_flattened(operands, batch, 1), rule)
+    batch = _batch_of(operands)
+    codes = _engine(engine)(_flattened(operands, batch), rule)
     return matrix_of(codes, instruction.d).reshape(*batch, shape.m, shape.n)
 
 
 def _multiplicand(
-    instruction: Instruction, a: Any, undefined: Undefined
+    instruction: Instruction, a: Any, literal: bool
 ) -> tuple[Codes, npt.NDArray[np.intp] | None]:
     """Codes of A as stored, and their logical columns where A is sparse."""
     rows, stored = instruction.matrix_shape("a")
@@ -204,7 +166,7 @@ def _multiplicand(
     if isinstance(a, tuple):
         values, indices = a
         codes = shaped(codes_of(values, instruction.a, "A"), (rows, stored), "A's stored values")
-        return codes, _columns_of(instruction, fields_of(instruction, indices), None, undefined)
+        return codes, columns_of(instruction, fields_of(instruction, indices), None, literal=literal)
     codes = shaped(codes_of(a, instruction.a, "A"), (rows, instruction.shape.k), "A")
     weight = magnitudes(matrix_of(codes, instruction.a), instruction.a)
     kept, units = compress(codes, weight, instruction.pattern)

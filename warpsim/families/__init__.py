@@ -81,6 +81,7 @@ def _mnemonic(form: Instruction) -> str:
     """The spelling in the order of the PTX manual's syntax."""
     parts = [
         form.family.opcode,
+        *form.family.modifiers,
         form.variant,
         "sync.aligned",
         str(form.shape),
@@ -91,7 +92,7 @@ def _mnemonic(form: Instruction) -> str:
         "block_scale" if form.scale else "",
         f"scale_vec::{form.scale_vector}" if form.scale_vector else "",
         form.rounding,
-        *(str(element) for element in (form.d, form.a, form.b, form.c)),
+        *(str(form.format(operand)) for operand in form.family.types),
         str(form.scale or ""),
         f"{form.bit_operation}.popc" if form.bit_operation else "",
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..architectures import targets_from
+from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..layout import Formula, Layout
 
@@ -97,7 +98,11 @@ ROWS = (
 # --- fragments: (lane, value) -> (row, column) -----------------------------------------------------
 #
 # w consecutive elements along k fill a register; g = lane // 4 and t = lane % 4 (the manual's groupID
-# and threadID_in_group).
+# and threadID_in_group). Warp i of a warpgroup holds rows 16i to 16i + 15.
+
+
+def _group_row(lane: int) -> int:
+    return lane // 32 * 16 + lane % 32 // 4
 
 
 def multiplicand_a(w: int, row_halves: int) -> Formula:
@@ -105,7 +110,7 @@ def multiplicand_a(w: int, row_halves: int) -> Formula:
 
     def place(lane: int, value: int) -> tuple[int, int]:
         register, slot = value // w, value % w
-        row = lane // 4 + 8 * (register % row_halves)
+        row = _group_row(lane) + 8 * (register % row_halves)
         return row, lane % 4 * w + slot + 4 * w * (register // row_halves)
 
     return place
@@ -123,7 +128,7 @@ def multiplicand_b(w: int) -> Formula:
 
 def accumulator(lane: int, value: int) -> tuple[int, int]:
     """(lane, value) -> (row, column), for C and D of every shape but m8n8k4 f16."""
-    return lane // 4 + 8 * (value // 2), lane % 4 * 2 + value % 2
+    return _group_row(lane) + 8 * (value // 2 % 2), 8 * (value // 4) + lane % 4 * 2 + value % 2
 
 
 # m8n8k4 f16 (PTX ISA 9.1, section 9.7.14.5.1): lanes 4q..4q+3 and 4q+16..4q+19 form the independent
@@ -181,7 +186,7 @@ def _formula(instruction: Instruction, operand: str) -> Formula:
         return _QUAD_FORMULAS[operand, layouts.get(operand) or instruction.format(operand).name]
     w = instruction.register_bits // instruction.storage(operand).bits
     if operand == "a":
-        return multiplicand_a(w, instruction.shape.m // 8)
+        return multiplicand_a(w, min(instruction.shape.m // 8, 2))
     return multiplicand_b(w) if operand == "b" else accumulator
 
 
@@ -202,4 +207,6 @@ def fragment(instruction: Instruction, operand: str) -> Layout:
     )
 
 
-MMA = Family(name="mma", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment)
+MMA = Family(
+    name="mma", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment, gather=gather
+)

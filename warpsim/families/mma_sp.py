@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..architectures import targets_from
+from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..sparsity import FIELD_BITS
 from .mma import (
@@ -129,4 +130,13 @@ def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp
     return np.stack([lane, FIELD_BITS * field, np.full_like(lane, FIELD_BITS), row, chunk], axis=1)
 
 
-MMA_SP = Family(name="mma.sp", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment)
+MMA_SP = Family(
+    name="mma.sp",
+    opcode="mma",
+    lanes=32,
+    rules="mma",
+    rows=ROWS,
+    fragment=fragment,
+    gather=gather,
+    metadata=metadata_map,
+)

@@ -6,35 +6,128 @@ what the registers hold. PTX ISA 9.1, sections 9.7.14.5.14 "mma" and 9.7.14.6.3 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import IllegalInstruction
+from ..errors import IllegalInstruction, Location
 from ..instruction import Instruction
 from .constants import Immediate
-from .operands import Operand, Register, Sink, Vector
+from .operands import Atom, Register, Sink, Vector
 from .statements import InstructionStatement
 
 Types = Mapping[str, str]  # register name -> declared type without its dot
 
-_MATRICES = ("d", "a", "b", "c")
-_ANY_32 = frozenset({"b32", "u32", "s32", "f32", "f16x2", "bf16x2"})
-_IDS = frozenset({"b16", "u16", "s16"})
-_B32 = frozenset({"b32"})
+# --- types -----------------------------------------------------------------------------------------
+#
+# A vector has one type. Where its elements agree it is theirs; where they differ it is untyped bits,
+# and then they must be of kin: .b32 goes with every type of its width, signed with unsigned integers
+# and both with integer constants, floats with float constants. An operand takes certain types. So
+# `{u32, b32}` may stand in places where `{u32, u32}` may not.
 
-# Register types that ptxas takes for the elements of a format.
-_ACCUMULATOR_TYPES = {
-    "f16": frozenset({"b32", "f16x2"}),
-    "f32": frozenset({"b32", "f32"}),
-    "s32": frozenset({"b32", "s32", "u32"}),
-    "f64": frozenset({"f64", "b64"}),
+_INTEGER, _FLOAT = "integer constants", "float constants"
+_CONSTANT_TYPES = {
+    32: {"integer": _INTEGER, "f32": "f32", "f64": _FLOAT},
+    64: {"integer": _INTEGER, "f32": _FLOAT, "f64": _FLOAT},
+    16: {"integer": _INTEGER, "f32": _FLOAT, "f64": _FLOAT},
 }
-_MULTIPLICAND_TYPES = {
-    "f16": frozenset({"b32", "f16x2"}),
+_KIN = (
+    {"u16", "s16", "u32", "s32", "u64", "s64", _INTEGER},
+    {"f16", "f32", "f64", _FLOAT},
+)
+_WIDTH = re.compile(r"\D+(\d+)(x2)?")
+_GUARD = re.compile(r"@\s*!?\s*[\w$%]+", re.ASCII)
+
+_IDS = frozenset({"b16", "u16", "s16", _INTEGER})
+_B32 = frozenset({"b32"})
+_S32 = frozenset({"b32", "u32", "s32"})
+_F32 = frozenset({"b32", "f32"})
+_F16X2 = frozenset({"b32", "f16x2"})
+_ANY_32 = _S32 | _F32 | _F16X2
+_ANY_64 = frozenset({"b64", "u64", "s64", "f64", _INTEGER, _FLOAT})
+_METADATA = _S32 | _F16X2
+
+# What the vector of a multiplicand may be, by operation; anything of 32 bits where none is named.
+_MULTIPLICANDS = {
+    "m8n8k4.f16": _F16X2,
+    "f16": _F16X2,
     "bf16": _B32,
     "tf32": _B32,
-    "f64": frozenset({"f64", "b64"}),
+    "f64": _ANY_64,
+    "mxf8f6f4": _B32,
+    "mxf4": _B32,
 }
+_SPARSE_MULTIPLICANDS = _MULTIPLICANDS | {"bf16": _ANY_32, "tf32": _ANY_32}
+
+# What the vector of C or D may be, by element; for f32 some operations take more.
+_ACCUMULATORS = {"f16": _F16X2, "s32": _S32 | {_INTEGER}, "f32": _F32, "f64": _ANY_64}
+_F32_ACCUMULATORS = {"f8f6f4": _F32 | {_FLOAT}}
+_SPARSE_F32_ACCUMULATORS = _F32_ACCUMULATORS | dict.fromkeys(("f16", "bf16", "tf32"), _ANY_32)
+
+
+def _types_of(form: Instruction, role: str) -> frozenset[str]:
+    """The types that the vector of operand a, b, c or d may have."""
+    element = form.format(role).name
+    if role in "cd":
+        floats = _SPARSE_F32_ACCUMULATORS if form.sparse else _F32_ACCUMULATORS
+        return floats.get(form.operation, _F32) if element == "f32" else _ACCUMULATORS[element]
+    if str(form.shape) == "m8n8k16":
+        return _S32
+    return (_SPARSE_MULTIPLICANDS if form.sparse else _MULTIPLICANDS).get(form.operation, _ANY_32)
+
+
+def _kin(first: str, second: str) -> bool:
+    """Whether elements of two types may stand in one vector."""
+    if len({_width(first), _width(second)} - {0}) > 1:
+        return False
+    untyped = first.startswith("b") or second.startswith("b")
+    return first == second or untyped or any({first, second} <= group for group in _KIN)
+
+
+def _width(name: str) -> int:
+    """Bits of a register of the type; 0 for constants, which take the width of their neighbours."""
+    match = _WIDTH.fullmatch(name)
+    if match is None:
+        return 1 if name == "pred" else 0
+    return int(match[1]) * (2 if match[2] else 1)
+
+
+def _vector_type(types: Sequence[str]) -> str:
+    """The type of a vector whose elements are of kin."""
+    return types[0] if len(set(types)) == 1 else f"b{max(map(_width, types))}"
+
+
+def _width_of(types: frozenset[str]) -> int:
+    return max(map(_width, types))
+
+
+def _fits(constant: Immediate, bits: int) -> bool:
+    """Whether an integer constant, signed or unsigned, has no more bits than a register."""
+    return constant.kind != "integer" or -(1 << (bits - 1)) <= constant.value < 1 << bits
+
+
+# --- wording ---------------------------------------------------------------------------------------
+
+
+def _choices(values: Sequence[object]) -> str:
+    """``0``, ``0 or 1``, ``0, 1 or 2``."""
+    words = [str(value) for value in values]
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _described(kind: str) -> str:
+    return f"(.{kind})" if _width(kind) else "(a constant)"
+
+
+def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) -> str:
+    """What is wrong with a vector or register whose type the operand does not take."""
+    wanted = _choices([f".{name}" for name in sorted(allowed) if _width(name)])
+    if isinstance(element, Immediate):
+        return f"{role} takes {wanted} registers; {kind} may stand among them, but not alone"
+    return f"{role} takes {wanted} registers, but {element} is .{kind}"
+
+
+# --- operands --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,92 +161,112 @@ class _Binder:
     def error(self, message: str, index: int, element: int | None = None) -> IllegalInstruction:
         return IllegalInstruction(message).at(self.statement.operand_location(index, element))
 
-    def vector(self, index: int, role: str) -> tuple[Operand, ...]:
-        operand = self.operands[index]
-        count = self.instruction.registers[role]
-        if not isinstance(operand, Vector):
-            raise self.error(f"{role} is a vector of {count} registers in braces, not '{operand}'", index)
-        if len(operand.elements) != count:
-            given = len(operand.elements)
-            raise self.error(f"{role} has {count} register{'s'[: count > 1]}, but {given} are given", index)
-        return operand.elements
-
-    def register(
-        self, operand: Operand, role: str, allowed: frozenset[str], index: int, element: int | None = None
-    ) -> str:
-        if not isinstance(operand, Register):
-            raise self.error(f"{role} takes a register here, not '{operand}'", index, element)
-        if self.types is not None:
-            declared = self.types.get(operand.name)
-            if declared is None:
-                raise self.error(f"register {operand} is not declared", index, element)
-            if declared not in allowed:
-                wanted = " or ".join(f".{name}" for name in sorted(allowed))
-                raise self.error(f"{role} takes {wanted} registers, but {operand} is .{declared}", index, element)
-        return operand.name
-
-    def types_of(self, role: str) -> frozenset[str]:
-        form, name = self.instruction, self.instruction.format(role).name
-        if role in "cd":
-            return _ACCUMULATOR_TYPES[name]
-        if form.sparse and name != "f16":
-            return _ANY_32
-        return _MULTIPLICAND_TYPES.get(name, _ANY_32)
+    # --- vectors ---
 
     def result(self) -> tuple[str | None, ...]:
+        """The registers of D."""
         elements = self.vector(0, "d")
         if all(isinstance(element, Sink) for element in elements):
-            raise self.error("d cannot be all sinks '_': its type is unknown", 0)
-        return tuple(
-            None if isinstance(element, Sink) else self.register(element, "d", self.types_of("d"), 0, i)
-            for i, element in enumerate(elements)
-        )
+            raise self.error("d is all sinks '_', which leaves its type open: name one register", 0)
+        for place, element in enumerate(elements):
+            if isinstance(element, Immediate):
+                raise self.error(f"d is written: it takes registers or '_', not {element}", 0, place)
+        self.check_types(elements, "d", _types_of(self.instruction, "d"), 0)
+        return tuple(element.name if isinstance(element, Register) else None for element in elements)
 
     def source(self, index: int, role: str) -> tuple[str | Immediate, ...]:
-        return tuple(
-            element
-            if isinstance(element, Immediate)
-            else self.register(element, role, self.types_of(role), index, i)
-            for i, element in enumerate(self.vector(index, role))
-        )
+        """The registers and constants of A, B or C."""
+        elements = self.vector(index, role)
+        for place, element in enumerate(elements):
+            self.check_source(element, role, self.instruction.register_bits, index, place)
+        self.check_types(elements, role, _types_of(self.instruction, role), index)
+        return tuple(one if isinstance(one, Immediate) else str(one) for one in elements)
+
+    def vector(self, index: int, role: str) -> tuple[Atom, ...]:
+        operand, count = self.operands[index], self.instruction.registers[role]
+        wanted = f"{count} register{'s'[: count > 1]}"
+        if not isinstance(operand, Vector):
+            raise self.error(f"{role} is a vector of {wanted} in braces, not '{operand}'", index)
+        given = len(operand.elements)
+        if given != count:
+            raise self.error(f"{role} has {wanted}, but {given} {'is' if given == 1 else 'are'} given", index)
+        return operand.elements
+
+    def check_source(self, element: Atom, role: str, bits: int, index: int, place: int) -> None:
+        if isinstance(element, Sink):
+            raise self.error(f"{role} is read: '_' stands for results only", index, place)
+        if isinstance(element, Immediate) and not _fits(element, bits):
+            raise self.error(f"constant {element} does not fit in the {bits} bits of {role}", index, place)
+
+    def check_types(self, elements: Sequence[Atom], role: str, allowed: frozenset[str], index: int) -> None:
+        """Registers and constants of one vector suit each other and the operand."""
+        seen: dict[str, int] = {}  # type -> place of the first element that has it
+        for place, element in enumerate(elements):
+            if isinstance(element, Sink):
+                continue
+            found = self.type_of(element, _width_of(allowed), index, place)
+            stranger = next((other for other in seen if not _kin(found, other)), None)
+            if stranger is not None:
+                pair = f"{elements[seen[stranger]]} {_described(stranger)} and {element} {_described(found)}"
+                raise self.error(f"one vector cannot hold both {pair}", index, place)
+            seen.setdefault(found, place)
+        if _vector_type(tuple(seen)) not in allowed:
+            kind, place = next(iter(seen.items()))
+            raise self.error(_unsuitable(role, allowed, elements[place], kind), index, place)
+
+    def type_of(self, element: Atom, bits: int, index: int, place: int | None = None) -> str:
+        """The type of a register or constant; untyped bits for a register where no types are known."""
+        if isinstance(element, Immediate):
+            return _CONSTANT_TYPES[bits][element.kind]
+        if self.types is None:
+            return f"b{bits}"
+        if str(element) not in self.types:
+            raise self.error(f"register {element} is not declared", index, place)
+        return self.types[str(element)]
+
+    # --- single operands ---
 
     def single(self, index: int, role: str, allowed: frozenset[str]) -> str:
+        """The register of the metadata or of scales."""
         operand = self.operands[index]
-        if isinstance(operand, Vector) and len(operand.elements) == 1:
-            operand = operand.elements[0]
-        return self.register(operand, role, allowed, index)
+        if not isinstance(operand, Register):
+            raise self.error(f"{role} is one register, not '{operand}'", index)
+        found = self.type_of(operand, 32, index)
+        if found not in allowed:
+            raise self.error(_unsuitable(role, allowed, operand, found), index)
+        return operand.name
 
     def selector(self, index: int) -> int:
-        operand = self.operands[index]
-        legal = self.instruction.selectors
+        """The sparsity selector."""
+        operand, legal = self.operands[index], self.instruction.selectors
         if not isinstance(operand, Immediate) or operand.kind != "integer":
-            raise self.error(f"the sparsity selector is a constant, not '{operand}'", index)
+            raise self.error(f"the sparsity selector is an integer constant, not '{operand}'", index)
         if operand.value not in legal:
-            choices = ", ".join(str(value) for value in legal)
-            raise self.error(f"sparsity selector {operand.value}: this form has {choices}", index)
+            raise self.error(f"sparsity selector {operand.value}: this form has {_choices(legal)}", index)
         return operand.value
 
-    def ids(self, index: int, side: str) -> tuple[str | int, str | int]:
-        operand = self.operands[index]
+    def ids(self, index: int, side: str) -> tuple[str | int, ...]:
+        """Byte id and thread id of one scale operand, as numbers or register names."""
+        operand, names = self.operands[index], (f"byte-id-{side}", f"thread-id-{side}")
         if not isinstance(operand, Vector) or len(operand.elements) != 2:
-            raise self.error(f"expected {{byte-id-{side}, thread-id-{side}}}, not '{operand}'", index)
-        chunks = self.instruction.scale_chunks
-        legal = (range(0, 4, chunks), range(2 if side == "a" else 4))
-        byte, thread = (
-            self.scale_id(element, name, choices, index, i)
-            for i, (element, name, choices) in enumerate(
-                zip(operand.elements, (f"byte-id-{side}", f"thread-id-{side}"), legal, strict=True)
-            )
-        )
-        return byte, thread
+            raise self.error(f"expected {{{', '.join(names)}}}, not '{operand}'", index)
+        legal = (range(0, 4, self.instruction.scale_chunks), range(2 if side == "a" else 4))
+        for place, (element, name, choices) in enumerate(zip(operand.elements, names, legal, strict=True)):
+            self.check_source(element, name, 16, index, place)
+            if isinstance(element, Immediate) and element.kind == "integer" and element.value not in choices:
+                raise self.error(f"{name} {element}: this form has {_choices(choices)}", index, place)
+        self.check_types(operand.elements, f"{names[0]}, {names[1]}", _IDS, index)
+        return tuple(one.value if isinstance(one, Immediate) else str(one) for one in operand.elements)
 
-    def scale_id(self, operand: Operand, name: str, legal: range, index: int, element: int) -> str | int:
-        if not isinstance(operand, Immediate):
-            return self.register(operand, name, _IDS, index, element)
-        if operand.kind != "integer" or operand.value not in legal:
-            choices = ", ".join(str(value) for value in legal)
-            raise self.error(f"{name} {operand}: this form has {choices}", index, element)
-        return operand.value
+    def check_guard(self) -> None:
+        """The guard, if there is one, is a predicate."""
+        if self.statement.guard is None or self.types is None:
+            return
+        name = self.statement.guard[1]
+        found = self.types.get(name)
+        if found != "pred":
+            fault = "is not declared" if found is None else f"is .{found}, not a predicate"
+            raise IllegalInstruction(f"guard {name} {fault}").at(_guard_location(self.statement))
 
 
 def bind(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> Bound:
@@ -162,26 +275,35 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
     ``types`` None takes every register to have the right type.
     """
     binder = _Binder(instruction, statement, types)
-    names = [*_MATRICES]
-    if instruction.sparse:
-        names += ["metadata", "selector"]
-    if instruction.scale:
-        names += ["scale_a", "{byte-id-a, thread-id-a}", "scale_b", "{byte-id-b, thread-id-b}"]
-    if len(binder.operands) != len(names):
-        raise IllegalInstruction(
-            f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), "
-            f"but {len(binder.operands)} are given"
-        ).at(statement.location())
+    binder.check_guard()
+    _check_number(instruction, statement)
     d, (a, b, c) = binder.result(), (binder.source(i, role) for i, role in enumerate("abc", 1))
     bound = Bound(instruction=instruction, d=d, a=a, b=b, c=c)
     if instruction.sparse:
-        bound = replace(bound, e=binder.single(4, "metadata", _ANY_32), selector=binder.selector(5))
+        bound = replace(bound, e=binder.single(4, "metadata", _METADATA), selector=binder.selector(5))
     if instruction.scale:
         first = 6 if instruction.sparse else 4
         bound = replace(
             bound,
-            scale_a=binder.single(first, "scale_a", _B32),
-            scale_b=binder.single(first + 2, "scale_b", _B32),
+            scale_a=binder.single(first, "scale-a", _ANY_32),
+            scale_b=binder.single(first + 2, "scale-b", _ANY_32),
             ids=(*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b")),
         )
     return bound
+
+
+def _check_number(instruction: Instruction, statement: InstructionStatement) -> None:
+    names = ["d", "a", "b", "c"]
+    if instruction.sparse:
+        names += ["metadata", "selector"]
+    if instruction.scale:
+        names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
+    given = len(statement.operands or ())
+    if given != len(names):
+        message = f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), but {given} are given"
+        raise IllegalInstruction(message).at(statement.location())
+
+
+def _guard_location(statement: InstructionStatement) -> Location:
+    guard = _GUARD.match(statement.source.text, statement.start)
+    return statement.source.location(statement.start, guard and guard.end())
