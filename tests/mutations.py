@@ -203,7 +203,7 @@ _SELECTORS = (
     *"(.s64)1 (.u64)0 0==0 1||0 5%4 0x100000000".split(),
 )
 _ODD = tuple("_ !p0 zz9 %laneid %tid.x %clock quad pair quad.x pair.y place h0 [r0] [place] r0+4 r0|p0 -r0 {} {r0 ()".split())
-_SPECIAL = ("%laneid", "%tid.x", "%clock", "quad.x", "pair.y", "zz9", "place", "quad")
+_SPECIAL = ("%laneid", "%tid.x", "%clock", "quad.x", "pair.y", "zz9", "place")
 _GUARDS = ("@p0", "@!p0", "@p63", "@r0", "@!r0", "@zz", "@h0", "@f0", "@%p1", "@!zz", "@p0.x", "@place", "@quad")
 
 Edit = Callable[[Random, list[Operand]], None]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,14 @@ def arithmetic(instruction: Instruction) -> tuple[Any, ...]:
     return (bare(rule_for(form)), *map(str, formats), *modifiers, str(form.pattern), form.stored_k)
 
 
-def arithmetics() -> list[Instruction]:
+@cache
+def arithmetics() -> tuple[Instruction, ...]:
     """One instruction for each distinct arithmetic of all forms of all targets, the first that has it."""
     found: dict[tuple[Any, ...], Instruction] = {}
     for target in ARCHITECTURES:
         for instruction in warpsim.instructions(target):
             found.setdefault(arithmetic(instruction), instruction)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def name(instruction: Instruction) -> str:
@@ -629,7 +631,8 @@ def floors(instruction: Instruction, count: int, rng: Rng) -> Dots:
     last = (step.exponent_floor if step else smallest) - fraction_bits(instruction)
     large = smallest - int(rounding.nearest) + rng.choice([0, 0, 0, 1], count)
     small = last + rng.integers(-2, 2, count)
-    lift = _reach(instruction, (large + small) // 2)[:, None]
+    deep = sum(x.minimum_exponent - x.fraction_bits + top_exponent(x) for x in (instruction.a, instruction.b))
+    lift = _reach(instruction, (large + small) // 2 - deep // 2 + _middle(instruction))[:, None]
     first, second = _places(instruction, count, rng)
     second = np.where(rng.random(count) < 0.7, _third(first, second), second)
     if instruction.scale_chunks > 1:  # the scales alone decide the alignment: one chunk for each size

@@ -229,17 +229,22 @@ def changed_rules(rule: Rule) -> Iterator[tuple[str, Rule]]:
         yield "length", replace(rule, group=rule.group // 2)
 
 
+def binades(element: Format) -> int:
+    """Binades from the smallest to the largest power of two of a format."""
+    return nasty.top_exponent(element) - element.minimum_exponent + element.fraction_bits
+
+
 def observable(instruction: Instruction, change: str) -> bool:
     """Whether operands of these formats can show the change at all.
 
     The floor matters where results come near the smallest subnormal number: f16 sums of f16, bf16 and
-    tf32, and whatever ue8m0 scales can bring there (of e2m1, only groups with scales of their own). A step
+    tf32, and whatever ue8m0 scales bring there, if the products under one scale can be 2**10 apart. A step
     longer than k is like one of k.
     """
-    a, b, d = (str(instruction.format(operand)) for operand in "abd")
+    a, d = str(instruction.a), str(instruction.d)
     if change == "floor":
         if str(instruction.scale) == "ue8m0":
-            return instruction.scale_chunks > 1 or "e2m1" not in (a, b)
+            return instruction.scale_chunks > 1 or binades(instruction.a) + binades(instruction.b) >= 10
         return a in ("bf16", "tf32") or a == d == "f16"
     step = nasty.step_of(rule_for(instruction))
     return change != "length" or not isinstance(step, FusedSum) or instruction.stored_k > step.length // 2

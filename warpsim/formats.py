@@ -39,6 +39,9 @@ class Format:
         if self.is_float and used > self.bits:
             raise AssertionError(f"{self.name}: {used} bits of fields in {self.bits}")
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # names are unique, and hashing is on the way of every call
+
     def __str__(self) -> str:
         return self.name
 

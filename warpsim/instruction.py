@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,9 @@ class Family:
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # names are unique, and hashing is on the way of every call
+
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
@@ -121,6 +125,9 @@ class Instruction:
     bit_operation: str = ""
     products: int = 1
     pattern: Pattern | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.mnemonic, self.target))
 
     def __str__(self) -> str:
         return self.mnemonic
@@ -165,7 +172,7 @@ class Instruction:
         """Width of a register: 64 for f64, otherwise 32."""
         return 64 if self.a.bits == 64 else 32
 
-    @property
+    @cached_property
     def registers(self) -> dict[str, int]:
         """Registers of each operand in one lane."""
         counts = {name: self._register_count(name) for name in self.family.operands}
@@ -180,7 +187,7 @@ class Instruction:
         bits = rows * columns * self.products * self.storage(operand).bits
         return bits // (self.family.lanes * self.register_bits)
 
-    @property
+    @cached_property
     def metadata_words(self) -> int:
         """Lanes of a quad that one selector reads: 1, 2 or 4 (0 for dense forms)."""
         if not self.pattern:
@@ -188,7 +195,7 @@ class Instruction:
         chunks = 16 * self.shape.k // self.pattern.chunk  # of the 16 rows that one warp covers
         return chunks // (8 * 8)  # eight quads, eight 4-bit fields a word
 
-    @property
+    @cached_property
     def selectors(self) -> tuple[int, ...]:
         """Legal sparsity selectors; empty for dense forms."""
         return tuple(range(4 // self.metadata_words)) if self.sparse else ()

@@ -32,6 +32,9 @@ class Pattern:
     stored: int
     unit: int
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # names are unique, and hashing is on the way of every call
+
     def __str__(self) -> str:
         return self.name
 

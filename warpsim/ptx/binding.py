@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ..errors import IllegalInstruction, Location
 from ..instruction import Instruction
 from .constants import Immediate
-from .operands import Atom, Register, Sink, Vector
+from .operands import Atom, Operand, Register, Sink, Vector
 from .statements import InstructionStatement
 
 Types = Mapping[str, str]  # register name -> declared type without its dot
@@ -102,8 +103,9 @@ def _width_of(types: frozenset[str]) -> int:
 
 
 def _fits(constant: Immediate, bits: int) -> bool:
-    """Whether an integer constant, signed or unsigned, has no more bits than a register."""
-    return constant.kind != "integer" or -(1 << (bits - 1)) <= constant.value < 1 << bits
+    """Whether an integer constant has no more bits than a register, signed or unsigned; ``~0`` is -1."""
+    signed = constant.value - (1 << 64) if constant.value >> 63 == 1 else constant.value
+    return constant.kind != "integer" or -(1 << (bits - 1)) <= signed < 1 << bits
 
 
 # --- wording ---------------------------------------------------------------------------------------
@@ -115,8 +117,8 @@ def _choices(values: Sequence[object]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _described(kind: str) -> str:
-    return f"(.{kind})" if _width(kind) else "(a constant)"
+def _spelled(kind: str) -> str:
+    return f".{kind}" if _width(kind) else "a constant"
 
 
 def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) -> str:
@@ -199,19 +201,18 @@ class _Binder:
             raise self.error(f"constant {element} does not fit in the {bits} bits of {role}", index, place)
 
     def check_types(self, elements: Sequence[Atom], role: str, allowed: frozenset[str], index: int) -> None:
-        """Registers and constants of one vector suit each other and the operand."""
-        seen: dict[str, int] = {}  # type -> place of the first element that has it
-        for place, element in enumerate(elements):
-            if isinstance(element, Sink):
-                continue
-            found = self.type_of(element, _width_of(allowed), index, place)
-            stranger = next((other for other in seen if not _kin(found, other)), None)
-            if stranger is not None:
-                pair = f"{elements[seen[stranger]]} {_described(stranger)} and {element} {_described(found)}"
-                raise self.error(f"one vector cannot hold both {pair}", index, place)
-            seen.setdefault(found, place)
-        if _vector_type(tuple(seen)) not in allowed:
-            kind, place = next(iter(seen.items()))
+        """Registers and constants of one vector suit their neighbours and the operand."""
+        typed = [
+            (self.type_of(element, _width_of(allowed), index, place), place)
+            for place, element in enumerate(elements)
+            if not isinstance(element, Sink)
+        ]
+        for (before, first), (kind, place) in pairwise(typed):
+            if not _kin(before, kind):
+                pair = f"{elements[first]} ({_spelled(before)}) and {elements[place]} ({_spelled(kind)})"
+                raise self.error(f"{pair} cannot stand in one vector", index, place)
+        if _vector_type([kind for kind, _ in typed]) not in allowed:
+            kind, place = typed[0]
             raise self.error(_unsuitable(role, allowed, elements[place], kind), index, place)
 
     def type_of(self, element: Atom, bits: int, index: int, place: int | None = None) -> str:
@@ -226,9 +227,15 @@ class _Binder:
 
     # --- single operands ---
 
-    def single(self, index: int, role: str, allowed: frozenset[str]) -> str:
-        """The register of the metadata or of scales."""
+    def metadata(self, index: int) -> str:
+        """The metadata register, which ptxas also takes in braces."""
         operand = self.operands[index]
+        if isinstance(operand, Vector) and len(operand.elements) == 1:
+            operand = operand.elements[0]
+        return self.single(operand, "metadata", _METADATA, index)
+
+    def single(self, operand: Operand, role: str, allowed: frozenset[str], index: int) -> str:
+        """The one register of the metadata or of scales."""
         if not isinstance(operand, Register):
             raise self.error(f"{role} is one register, not '{operand}'", index)
         found = self.type_of(operand, 32, index)
@@ -280,13 +287,13 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
     d, (a, b, c) = binder.result(), (binder.source(i, role) for i, role in enumerate("abc", 1))
     bound = Bound(instruction=instruction, d=d, a=a, b=b, c=c)
     if instruction.sparse:
-        bound = replace(bound, e=binder.single(4, "metadata", _METADATA), selector=binder.selector(5))
+        bound = replace(bound, e=binder.metadata(4), selector=binder.selector(5))
     if instruction.scale:
         first = 6 if instruction.sparse else 4
         bound = replace(
             bound,
-            scale_a=binder.single(first, "scale-a", _ANY_32),
-            scale_b=binder.single(first + 2, "scale-b", _ANY_32),
+            scale_a=binder.single(binder.operands[first], "scale-a", _ANY_32, first),
+            scale_b=binder.single(binder.operands[first + 2], "scale-b", _ANY_32, first + 2),
             ids=(*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b")),
         )
     return bound

@@ -92,7 +92,9 @@ class Address:
     coordinates: tuple[Vector | Atom, ...] = ()
 
     def __str__(self) -> str:
-        place = _sum(self.base, self.offset) if self.base else str(self.offset)
+        place: object = self.offset if self.base is None else self.base
+        if self.base and self.offset:
+            place = Displacement(self.base, self.offset)
         return f"[{_listed((place, *self.coordinates))}]"
 
 
@@ -133,10 +135,6 @@ Operand = Vector | Arguments | Address | Displacement | NegatedPredicate | Pair 
 
 def _listed(items: tuple[object, ...]) -> str:
     return ", ".join(map(str, items))
-
-
-def _sum(base: Register, offset: int) -> str:
-    return f"{base}+{offset}" if offset else str(base)
 
 
 # WARP_SZ is a constant. Components belong to vector registers; bytes and halves, to video instructions.

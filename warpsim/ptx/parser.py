@@ -288,7 +288,7 @@ def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDecl
     variables = list[VariableDeclaration]()
     while True:
         name, size = _read_array(cursor, length * _BITS[kind] // 8)
-        initializer = _read_raw(cursor, ",;") if cursor.accept("=") else None
+        initializer = _read_initializer(cursor) if cursor.accept("=") else None
         variables.append(
             VariableDeclaration(
                 space, align, kind, name, size, initializer, source=cursor.source, start=start
@@ -298,6 +298,10 @@ def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDecl
             break
     cursor.require(";", "',' or ';'")
     return variables
+
+
+def _read_initializer(cursor: Cursor) -> str:
+    return _read_raw(cursor, ",;") or cursor.fail("a value")
 
 
 def _read_array(cursor: Cursor, element_size: int) -> tuple[str, int]:
