@@ -280,6 +280,7 @@ SM_87 = Architecture(name="sm_87", since=(7, 4), parent=SM_80)
 SM_88 = Architecture(name="sm_88", since=(7, 3), parent=SM_80)
 _ADA = _validated("L40S, RTX Ada", 5000, "KM; one group; the chain of groups as on sm_80")
 _ADA_F8 = _validated("L40S, RTX Ada", 10000, "KM; the chain of groups included")
+_RTX_ADA_F8 = _validated("RTX Ada", 5000, "KM; the chain of groups included")
 SM_89 = Architecture(
     name="sm_89",
     since=(7, 8),
@@ -287,7 +288,7 @@ SM_89 = Architecture(
     rules=(
         *_ampere(_ADA, _ADA, _ADA, _ADA),
         (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _ADA_F8)),
-        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _ADA_F8)),
+        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _RTX_ADA_F8)),
     ),
 )
 _H = _validated("H100, H200", 5000)

@@ -154,23 +154,28 @@ def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
 
     Sparse A is packed compressed (see compress). Raises OperandError.
     """
-    return fragments.pack(_resolved(instruction), _operand(operand), matrix)
+    form = _resolved(instruction)
+    return fragments.pack(form, _operand(form, operand), matrix)
 
 
 def unpack(instruction: Form, operand: str, registers: npt.ArrayLike) -> npt.NDArray[Any]:
     """The matrix that registers hold, in the format's dtype; the inverse of pack. Raises OperandError."""
-    return fragments.unpack(_resolved(instruction), _operand(operand), registers)
+    form = _resolved(instruction)
+    return fragments.unpack(form, _operand(form, operand), registers)
 
 
 def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
     """``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
     for sparse A)."""
-    return fragments.fragment(_resolved(instruction), _operand(operand))
+    form = _resolved(instruction)
+    return fragments.fragment(form, _operand(form, operand))
 
 
-def _operand(name: str) -> str:
+def _operand(form: Instruction, name: str) -> str:
     if name not in ("a", "b", "c", "d"):
         raise OperandError(f"operand {name!r}: it is 'a', 'b', 'c' or 'd'")
+    if name not in form.family.operands:
+        raise OperandError(f"{name} of {form} lies in shared memory, behind a descriptor, not in registers")
     return name
 
 

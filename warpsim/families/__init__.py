@@ -12,8 +12,9 @@ from ..instruction import Family, Instruction, Row
 from ..sparsity import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, Pattern
 from .mma import MMA
 from .mma_sp import MMA_SP
+from .wgmma import WGMMA, WGMMA_SP
 
-FAMILIES: tuple[Family, ...] = (MMA, MMA_SP)
+FAMILIES: tuple[Family, ...] = (MMA, MMA_SP, WGMMA, WGMMA_SP)
 
 # Storage bits of an element of A -> pattern. PTX ISA 9.1, section 9.7.14.6.1.
 _PATTERNS: dict[int, Pattern] = {32: ONE_OF_TWO, 16: TWO_OF_FOUR, 8: TWO_OF_FOUR, 4: FOUR_OF_EIGHT}

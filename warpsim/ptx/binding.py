@@ -14,7 +14,7 @@ from itertools import pairwise
 from ..errors import IllegalInstruction, Location
 from ..instruction import Instruction
 from .constants import Immediate
-from .operands import Atom, Operand, Register, Sink, Vector
+from .operands import Atom, Register, Sink, Vector
 from .statements import InstructionStatement
 
 Types = Mapping[str, str]  # register name -> declared type without its dot
@@ -46,7 +46,7 @@ _F32 = frozenset({"b32", "f32"})
 _F16X2 = frozenset({"b32", "f16x2"})
 _ANY_32 = _S32 | _F32 | _F16X2
 _ANY_64 = frozenset({"b64", "u64", "s64", "f64", _INTEGER, _FLOAT})
-_METADATA = _S32 | _F16X2
+METADATA_TYPES = _S32 | _F16X2
 
 # What the vector of a multiplicand may be, by operation; anything of 32 bits where none is named.
 _MULTIPLICANDS = {
@@ -111,7 +111,7 @@ def _fits(constant: Immediate, bits: int) -> bool:
 # --- wording ---------------------------------------------------------------------------------------
 
 
-def _choices(values: Sequence[object]) -> str:
+def choices_text(values: Sequence[object]) -> str:
     """``0``, ``0 or 1``, ``0, 1 or 2``."""
     words = [str(value) for value in values]
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
@@ -123,7 +123,7 @@ def _spelled(kind: str) -> str:
 
 def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) -> str:
     """What is wrong with a vector or register whose type the operand does not take."""
-    wanted = _choices([f".{name}" for name in sorted(allowed) if _width(name)])
+    wanted = choices_text([f".{name}" for name in sorted(allowed) if _width(name)])
     if isinstance(element, Immediate):
         return f"{role} takes {wanted} registers; {kind} may stand among them, but not alone"
     return f"{role} takes {wanted} registers, but {element} is .{kind}"
@@ -151,7 +151,7 @@ class Bound:
     ids: tuple[str | int, ...] = ()
 
 
-class _Binder:
+class Binder:
     """Checks the operands of one statement in turn; every error points at its operand."""
 
     def __init__(self, instruction: Instruction, statement: InstructionStatement, types: Types | None):
@@ -161,6 +161,7 @@ class _Binder:
         self.operands = statement.operands or ()
 
     def error(self, message: str, index: int, element: int | None = None) -> IllegalInstruction:
+        """An error that points at an operand, or at one element of it."""
         return IllegalInstruction(message).at(self.statement.operand_location(index, element))
 
     # --- vectors ---
@@ -185,6 +186,7 @@ class _Binder:
         return tuple(one if isinstance(one, Immediate) else str(one) for one in elements)
 
     def vector(self, index: int, role: str) -> tuple[Atom, ...]:
+        """The elements of a vector of the right size."""
         operand, count = self.operands[index], self.instruction.registers[role]
         wanted = f"{count} register{'s'[: count > 1]}"
         if not isinstance(operand, Vector):
@@ -195,6 +197,7 @@ class _Binder:
         return operand.elements
 
     def check_source(self, element: Atom, role: str, bits: int, index: int, place: int) -> None:
+        """An element that is read is a register, or a constant that fits."""
         if isinstance(element, Sink):
             raise self.error(f"{role} is read: '_' stands for results only", index, place)
         if isinstance(element, Immediate) and not _fits(element, bits):
@@ -207,7 +210,8 @@ class _Binder:
             for place, element in enumerate(elements)
             if not isinstance(element, Sink)
         ]
-        for (before, first), (kind, place) in pairwise(typed):
+        registers = [pair for pair in typed if _width(pair[0])]  # a constant does not separate widths
+        for (before, first), (kind, place) in (*pairwise(typed), *pairwise(registers)):
             if not _kin(before, kind):
                 pair = f"{elements[first]} ({_spelled(before)}) and {elements[place]} ({_spelled(kind)})"
                 raise self.error(f"{pair} cannot stand in one vector", index, place)
@@ -227,15 +231,11 @@ class _Binder:
 
     # --- single operands ---
 
-    def metadata(self, index: int) -> str:
-        """The metadata register, which ptxas also takes in braces."""
+    def single(self, index: int, role: str, allowed: frozenset[str]) -> str:
+        """The one register of the metadata or of scales, which ptxas also takes in braces."""
         operand = self.operands[index]
         if isinstance(operand, Vector) and len(operand.elements) == 1:
             operand = operand.elements[0]
-        return self.single(operand, "metadata", _METADATA, index)
-
-    def single(self, operand: Operand, role: str, allowed: frozenset[str], index: int) -> str:
-        """The one register of the metadata or of scales."""
         if not isinstance(operand, Register):
             raise self.error(f"{role} is one register, not '{operand}'", index)
         found = self.type_of(operand, 32, index)
@@ -249,7 +249,7 @@ class _Binder:
         if not isinstance(operand, Immediate) or operand.kind != "integer":
             raise self.error(f"the sparsity selector is an integer constant, not '{operand}'", index)
         if operand.value not in legal:
-            raise self.error(f"sparsity selector {operand.value}: this form has {_choices(legal)}", index)
+            raise self.error(f"sparsity selector {operand.value}: this form has {choices_text(legal)}", index)
         return operand.value
 
     def ids(self, index: int, side: str) -> tuple[str | int, ...]:
@@ -261,7 +261,7 @@ class _Binder:
         for place, (element, name, choices) in enumerate(zip(operand.elements, names, legal, strict=True)):
             self.check_source(element, name, 16, index, place)
             if isinstance(element, Immediate) and element.kind == "integer" and element.value not in choices:
-                raise self.error(f"{name} {element}: this form has {_choices(choices)}", index, place)
+                raise self.error(f"{name} {element}: this form has {choices_text(choices)}", index, place)
         self.check_types(operand.elements, f"{names[0]}, {names[1]}", _IDS, index)
         return tuple(one.value if isinstance(one, Immediate) else str(one) for one in operand.elements)
 
@@ -281,19 +281,19 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
 
     ``types`` None takes every register to have the right type.
     """
-    binder = _Binder(instruction, statement, types)
+    binder = Binder(instruction, statement, types)
     binder.check_guard()
     _check_number(instruction, statement)
     d, (a, b, c) = binder.result(), (binder.source(i, role) for i, role in enumerate("abc", 1))
     bound = Bound(instruction=instruction, d=d, a=a, b=b, c=c)
     if instruction.sparse:
-        bound = replace(bound, e=binder.metadata(4), selector=binder.selector(5))
+        bound = replace(bound, e=binder.single(4, "metadata", METADATA_TYPES), selector=binder.selector(5))
     if instruction.scale:
         first = 6 if instruction.sparse else 4
         bound = replace(
             bound,
-            scale_a=binder.single(binder.operands[first], "scale-a", _ANY_32, first),
-            scale_b=binder.single(binder.operands[first + 2], "scale-b", _ANY_32, first + 2),
+            scale_a=binder.single(first, "scale-a", _ANY_32),
+            scale_b=binder.single(first + 2, "scale-b", _ANY_32),
             ids=(*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b")),
         )
     return bound
@@ -307,7 +307,9 @@ def _check_number(instruction: Instruction, statement: InstructionStatement) -> 
         names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
     given = len(statement.operands or ())
     if given != len(names):
-        message = f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), but {given} are given"
+        message = (
+            f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), but {given} are given"
+        )
         raise IllegalInstruction(message).at(statement.location())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import IllegalInstruction, NotModelled
 from ..families import FAMILIES
 from ..instruction import Instruction
@@ -9,9 +11,11 @@ from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, resolve
 from .statements import InstructionStatement, RegisterDeclaration
+from .warpgroup import WarpgroupBound, bind_warpgroup
 
 OPCODES = frozenset(family.opcode for family in FAMILIES)
-_NOT_YET = frozenset({"wgmma", "tcgen05", "wmma"})
+_NOT_MODELLED = frozenset({"tcgen05", "wmma"})
+_BINDERS: dict[str, Callable[..., Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
 
 
 def decode(
@@ -31,9 +35,12 @@ def decode(
     this target, or not with these operands; NotModelled for other matrix instructions.
     """
     statement = parse_instruction(text)
-    instruction = decode_statement(statement, target, PTX_VERSION if version is None else parse_version(version))
+    instruction = decode_statement(
+        statement, target, PTX_VERSION if version is None else parse_version(version)
+    )
     if statement.operand_text is not None:
-        bind(instruction, statement, None if declarations is None else declared_types(declarations))
+        types = None if declarations is None else declared_types(declarations)
+        _BINDERS[instruction.family.opcode](instruction, statement, types)
     return instruction
 
 
@@ -52,9 +59,10 @@ def decode_statement(
 
 def bind_statement(
     statement: InstructionStatement, target: str, version: tuple[int, int], types: Types | None
-) -> Bound:
+) -> Bound | WarpgroupBound:
     """The instruction of a statement together with its checked operands."""
-    return bind(decode_statement(statement, target, version), statement, types)
+    instruction = decode_statement(statement, target, version)
+    return _BINDERS[instruction.family.opcode](instruction, statement, types)
 
 
 def declared_types(declarations: str) -> dict[str, str]:
@@ -76,7 +84,7 @@ def parse_version(text: str) -> tuple[int, int]:
 
 def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
     known = ", ".join(sorted(OPCODES))
-    if statement.opcode in _NOT_YET:
+    if statement.opcode in _NOT_MODELLED:
         return NotModelled(f"{statement.opcode} instructions are not modelled", statement.location())
     message = f"'{statement.opcode}' is no matrix instruction; known are {known}"
     return IllegalInstruction(message, statement.location())

@@ -8,12 +8,13 @@ rules are those of ptxas 13.0.
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from ..architectures import ARCHITECTURES
+from ..architectures import ARCHITECTURES, targets_from
 from ..errors import IllegalInstruction
 from ..families import forms
 from ..instruction import Instruction
@@ -21,55 +22,86 @@ from ..instruction import Instruction
 PTX_VERSION = (9, 0)  # what is taken as legal unless the text or the caller names a version
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
-_TYPES = frozenset(
-    "f64 f32 tf32 f16 bf16 e5m2 e4m3 e3m2 e2m3 e2m1 ue8m0 ue4m3 s32 u32 s16 u16 s8 u8 s4 u4 b1 f16x2".split()
-)
+_TYPES = frozenset((
+    "f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3",
+    "s32", "u32", "s16", "u16", "s8", "u8", "s4", "u4", "b1", "f16x2",
+))  # fmt: skip
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 _BIT_OPERATIONS = frozenset({"and", "xor", "or"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """One choice that a mnemonic makes: how it is called, read off a form, and spelled."""
+    """One choice that a mnemonic makes: how it is called and read off a form.
+
+    ``named`` slots are called by name in messages; the values of the others speak for themselves.
+    ``weight`` says how reluctantly a message advises to change it: shapes are rarely typing errors.
+    """
 
     name: str
     read: Callable[[Instruction], str]
+    named: bool = False
+    weight: int = 0
 
-    def spelled(self, value: str) -> str:
-        """``.value``, or what leaving it out is called."""
-        return f".{value}" if value else f"no {self.name}"
+
+def _ctype(form: Instruction) -> str:
+    return str(form.c) if "c" in form.family.types else ""
 
 
 _SLOTS = (
-    Slot(name="sparsity modifier", read=lambda form: form.variant),
-    Slot(name="shape", read=lambda form: str(form.shape)),
-    Slot(name="alayout", read=lambda form: form.a_layout),
-    Slot(name="blayout", read=lambda form: form.b_layout),
+    Slot(name="sparsity modifier", read=lambda form: form.variant, weight=3),
+    Slot(name="shape", read=lambda form: str(form.shape), named=True, weight=2),
+    Slot(name="alayout", read=lambda form: form.a_layout, named=True),
+    Slot(name="blayout", read=lambda form: form.b_layout, named=True),
     Slot(name=".satfinite", read=lambda form: "satfinite" if form.satfinite else ""),
     Slot(name=".kind", read=lambda form: f"kind::{form.kind}" if form.kind else ""),
     Slot(name=".block_scale", read=lambda form: "block_scale" if form.scale else ""),
     Slot(name=".scale_vec", read=lambda form: f"scale_vec::{form.scale_vector}" if form.scale_vector else ""),
     Slot(name="rounding", read=lambda form: form.rounding),
-    Slot(name="dtype", read=lambda form: str(form.d)),
-    Slot(name="atype", read=lambda form: str(form.a)),
-    Slot(name="btype", read=lambda form: str(form.b)),
-    Slot(name="ctype", read=lambda form: str(form.c)),
-    Slot(name="stype", read=lambda form: str(form.scale or "")),
+    Slot(name="dtype", read=lambda form: str(form.d), named=True, weight=1),
+    Slot(name="atype", read=lambda form: str(form.a), named=True, weight=1),
+    Slot(name="btype", read=lambda form: str(form.b), named=True, weight=1),
+    Slot(name="ctype", read=_ctype, named=True, weight=1),
+    Slot(name="stype", read=lambda form: str(form.scale or ""), named=True),
     Slot(name="bit operation", read=lambda form: f"{form.bit_operation}.popc" if form.bit_operation else ""),
 )
-_TYPE_SLOTS = ("dtype", "atype", "btype", "ctype", "stype")
-_LAYOUT_SLOTS = ("alayout", "blayout")
-
-Choices = tuple[str, ...]  # one value a slot
 
 
-def _choices(form: Instruction) -> Choices:
-    return tuple(slot.read(form) for slot in _SLOTS)
+@dataclass(frozen=True, kw_only=True)
+class Syntax:
+    """The modifiers an opcode must have, and the slots that its types and layouts fill, in order.
+
+    ``typed`` says in words whose types they are.
+    ``layouts`` None: the opcode takes layouts and ignores them.
+    """
+
+    required: tuple[str, ...]
+    types: tuple[str, ...]
+    typed: str
+    layouts: tuple[str, ...] | None
 
 
-@lru_cache(maxsize=None)
+# ptxas 13.0 takes wgmma.mma_async without .aligned, and with layouts, which then mean nothing.
+_SYNTAX = {
+    "mma": Syntax(
+        required=("sync", "aligned"),
+        types=("dtype", "atype", "btype", "ctype", "stype"),
+        typed="D, A, B, C and the scales",
+        layouts=("alayout", "blayout"),
+    ),
+    "wgmma": Syntax(
+        required=("mma_async", "sync"), types=("dtype", "atype", "btype"), typed="D, A and B", layouts=None
+    ),
+}
+
+Choices = tuple[str, ...]  # one value a slot, empty where nothing is given
+Version = tuple[int, int]
+
+
+@cache
 def _forms_by_choices(opcode: str) -> dict[Choices, Instruction]:
-    return {_choices(form): form for form in forms().values() if form.family.opcode == opcode}
+    known = (form for form in forms().values() if form.family.opcode == opcode)
+    return {tuple(slot.read(form) for slot in _SLOTS): form for form in known}
 
 
 class ModifierError(IllegalInstruction):
@@ -80,21 +112,74 @@ class ModifierError(IllegalInstruction):
         self.index = index
 
 
+# --- the form --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version: Version) -> Instruction:
+    """The form that the modifiers spell, on the target; raises ModifierError.
+
+    ``target`` None means any target.
+    """
+    if target is not None:
+        check_target(target, version)
+    values, places = _sorted(opcode, modifiers)
+    for modifier in _SYNTAX[opcode].required:
+        if modifier not in values:
+            raise ModifierError(f"{opcode} needs the modifier '.{modifier}'")
+    choices = tuple(values.get(slot.name, "") for slot in _SLOTS)
+    form = _forms_by_choices(opcode).get(choices)
+    if form is None:
+        raise _no_such_form(opcode, choices, places, target, version)
+    if version < form.since:
+        needed, given = _dotted(form.since), _dotted(version)
+        raise ModifierError(
+            f"{form.mnemonic} needs PTX ISA {needed}; this is read as {given} (set .version, or version=)"
+        )
+    if target is not None and target not in form.targets:
+        raise _not_on_target(form, choices, places, target, version)
+    return replace(form, target=target)
+
+
+def on_target(form: Instruction, target: str | None) -> Instruction:
+    """The instruction on a (different) target; raises IllegalInstruction where it does not exist there."""
+    if target is None or target == form.target:
+        return form
+    check_target(target)
+    if target not in form.targets:
+        raise ModifierError(f"{form.mnemonic} is not on {target}; it is on {_targets(form.targets)}")
+    return replace(form, target=target)
+
+
+def check_target(target: str, version: Version | None = None) -> None:
+    """Raise IllegalInstruction for a target that is not in the table, or newer than the PTX version."""
+    if target not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise ModifierError(f"unknown target {target!r}; known are {known}")
+    since = ARCHITECTURES[target].since
+    if version is not None and version < since:
+        raise ModifierError(
+            f"{target} needs PTX ISA {_dotted(since)}; this is read as {_dotted(version)} "
+            "(set .version, or version=)"
+        )
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _targets(names: Iterable[str]) -> str:
+    """``sm_80 and later``, or the names in the order of the table."""
+    listed = [name for name in ARCHITECTURES if name in names]
+    if len(listed) > 1 and targets_from(listed[0]) == set(listed):
+        return f"{listed[0]} and later"
+    return ", ".join(listed)
+
+
 # --- sorting modifiers into slots ------------------------------------------------------------------
 
-
-def _slot_of(modifier: str) -> str:
-    """The slot a modifier belongs to; types and layouts are numbered by the caller."""
-    if _SHAPE.fullmatch(modifier):
-        return "shape"
-    for slot, members in _MEMBERS.items():
-        if modifier in members:
-            return slot
-    prefix = modifier.partition("::")[0]
-    return _PREFIXES.get(prefix, "")
-
-
 _MEMBERS: dict[str, Iterable[str]] = {
+    "mma_async": ("mma_async",),
     "sync": ("sync",),
     "aligned": ("aligned",),
     "layout": ("row", "col"),
@@ -107,6 +192,20 @@ _MEMBERS: dict[str, Iterable[str]] = {
 }
 _PREFIXES = {"sp": "sparsity modifier", "kind": ".kind", "scale_vec": ".scale_vec"}
 _REPEATABLE = frozenset({"sync", ".satfinite"})  # as ptxas has it
+_KINDS_OF_MODIFIERS = (
+    "it has .sync, .aligned, a shape, layouts, types and, in some forms, "
+    ".sp, .satfinite, .kind, .block_scale, .scale_vec, a rounding or a bit operation"
+)
+
+
+def _slot_of(modifier: str) -> str:
+    """The slot a modifier belongs to; types and layouts are numbered by the caller."""
+    if _SHAPE.fullmatch(modifier):
+        return "shape"
+    for slot, members in _MEMBERS.items():
+        if modifier in members:
+            return slot
+    return _PREFIXES.get(modifier.partition("::")[0], "")
 
 
 def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
@@ -117,17 +216,19 @@ def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], di
     for index, modifier in enumerate(modifiers):
         slot = _slot_of(modifier)
         if not slot:
-            raise ModifierError(f"unknown modifier '.{modifier}' of {opcode}", index)
+            raise _unknown(opcode, modifier, index)
         if slot in lists:
             lists[slot].append(index)
         elif slot in values and slot not in _REPEATABLE:
-            raise ModifierError(f"'.{modifier}': {slot} is already given as '.{values[slot]}'", index)
+            raise ModifierError(f"'.{modifier}': the {slot} is already given as '.{values[slot]}'", index)
         else:
-            if slot == "bit operation" and "popc" in values:
-                raise ModifierError(f"'.{modifier}' stands before '.popc', not after it", index)
             values[slot], places[slot] = modifier, index
-    _number(modifiers, lists["layout"], _LAYOUT_SLOTS, "layouts (of A, B)", values, places)
-    _number(modifiers, lists["type"], _TYPE_SLOTS, "types (of D, A, B, C and the scales)", values, places)
+    syntax = _SYNTAX[opcode]
+    if syntax.layouts is not None:
+        _number(modifiers, lists["layout"], syntax.layouts, "layouts (of A, B)", values, places)
+    what = f"types (of {syntax.typed})"
+    _number(modifiers, lists["type"], syntax.types, what, values, places)
+    _join_popc(values, places)
     return values, places
 
 
@@ -146,99 +247,140 @@ def _number(
         values[slot], places[slot] = modifiers[index], index
 
 
-def _require(opcode: str, values: dict[str, str]) -> None:
-    for slot in ("sync", "aligned"):
-        if slot not in values:
-            raise ModifierError(f"{opcode} needs the modifier '.{slot}'")
-    if ("popc" in values) != ("bit operation" in values):
-        raise ModifierError("a bit operation is spelled '.and.popc' or '.xor.popc'")
-    for slot in ("shape", *_LAYOUT_SLOTS, *_TYPE_SLOTS[:4]):
-        if slot not in values:
-            example = next(iter(_forms_by_choices(opcode).values()))
-            raise ModifierError(f"{opcode} needs its {slot}, as in {example}")
+def _join_popc(values: dict[str, str], places: dict[str, int]) -> None:
+    operation, popc = places.get("bit operation"), places.get("popc")
+    if operation is None and popc is None:
+        return
+    if operation is None or popc is None or popc < operation:
+        alone = popc if operation is None else operation
+        raise ModifierError("a bit operation is spelled '.and.popc' or '.xor.popc', in this order", alone)
+    values["bit operation"] += ".popc"
 
 
-# --- finding the form, or the nearest ones ---------------------------------------------------------
+def _unknown(opcode: str, modifier: str, index: int) -> ModifierError:
+    known = {word: None for choices in _forms_by_choices(opcode) for word in choices if word}
+    near = difflib.get_close_matches(modifier, [*_SYNTAX[opcode].required, *known], n=3)
+    advice = f"did you mean {_either([f'.{word}' for word in near])}?" if near else _KINDS_OF_MODIFIERS
+    return ModifierError(f"{opcode} has no modifier '.{modifier}'; {advice}", index)
 
 
-@lru_cache(maxsize=4096)
-def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version: tuple[int, int]) -> Instruction:
-    """The form that the modifiers spell, on the target; raises ModifierError.
+# --- what would be legal ---------------------------------------------------------------------------
 
-    ``target`` None means any target.
-    """
-    values, places = _sorted(opcode, modifiers)
-    _require(opcode, values)
-    if "popc" in values:
-        values["bit operation"] += ".popc"
-    choices = tuple(values.get(slot.name, "") for slot in _SLOTS)
-    form = _forms_by_choices(opcode).get(choices)
-    if form is None:
-        raise _nearest(opcode, choices, places, target)
-    _check_version(form, version)
-    return form if target is None else _on_target(form, target)
+_MOST_SLOTS = 2  # that advice spells out; beyond, it names whole forms
+_MOST_REPAIRS = 3
+_MOST_VALUES = 6
 
 
-def on_target(form: Instruction, target: str | None) -> Instruction:
-    """The instruction on a (different) target; raises IllegalInstruction where it does not exist there."""
-    if target is None or target == form.target:
-        return form
-    return _on_target(form, target)
+@dataclass(frozen=True, kw_only=True)
+class _Repair:
+    """Slots to change, to fill and to empty, and the forms that this may lead to."""
+
+    changed: tuple[int, ...]
+    added: tuple[int, ...]
+    emptied: tuple[int, ...]
+    leads_to: list[Choices]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return tuple(sorted(self.changed + self.added + self.emptied))
+
+    @property
+    def order(self) -> tuple[int, bool, tuple[int, ...]]:
+        """Likely repairs first: of light slots, and additions before changes."""
+        return sum(_SLOTS[i].weight for i in self.slots), bool(self.changed or self.emptied), self.slots
 
 
-def check_target(target: str) -> None:
-    """Raise IllegalInstruction for a target that is not in the table."""
-    if target not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise ModifierError(f"unknown target {target!r}; known are {known}")
-
-
-def _on_target(form: Instruction, target: str) -> Instruction:
-    check_target(target)
-    if target not in form.targets:
-        raise ModifierError(f"{form.mnemonic} is not on {target}; it is on {_targets(form.targets)}")
-    return replace(form, target=target)
-
-
-def _targets(names: Iterable[str]) -> str:
-    return ", ".join(name for name in ARCHITECTURES if name in names)
-
-
-def _check_version(form: Instruction, version: tuple[int, int]) -> None:
-    if version < form.since:
-        needed, given = (".".join(map(str, pair)) for pair in (form.since, version))
-        raise ModifierError(
-            f"{form.mnemonic} needs PTX ISA {needed}; this is read as {given} (set .version, or version=)"
-        )
-
-
-def _nearest(opcode: str, choices: Choices, places: dict[str, int], target: str | None) -> ModifierError:
-    """What to change, one slot at a time if possible, to reach a legal form."""
-    known = _forms_by_choices(opcode)
-    here = {c: form for c, form in known.items() if target is None or target in form.targets} or known
-    score = {c: sum(x != y for x, y in zip(c, choices, strict=True)) for c in here}
-    least = min(score.values())
-    nearest = [c for c in here if score[c] == least]
-    first = _differing(nearest[0], choices)
-    blamed = places.get(_SLOTS[first[0]].name)
+def _no_such_form(
+    opcode: str, choices: Choices, places: dict[str, int], target: str | None, version: Version
+) -> ModifierError:
+    """What to change, in as few slots as possible, to reach a legal form on the target, or on any."""
+    anywhere = _nearest(opcode, choices, None, version)
+    here = _nearest(opcode, choices, target, version) or anywhere
     where = f" on {target}" if target else ""
-    return ModifierError(f"no such form of {opcode}{where}: {_advice(nearest, choices)}", blamed)
+    message = f"{opcode} has no such form{where}: {_advice(opcode, here, choices)}"
+    if len(anywhere[0].slots) < len(here[0].slots):
+        elsewhere = _forms_by_choices(opcode)[anywhere[0].leads_to[0]].targets
+        message += f"; on {_targets(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
+    return ModifierError(message, _blamed(here[0], places))
 
 
-def _differing(near: Choices, choices: Choices) -> tuple[int, ...]:
-    return tuple(i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y)
+def _not_on_target(
+    form: Instruction, choices: Choices, places: dict[str, int], target: str, version: Version
+) -> ModifierError:
+    opcode = form.family.opcode
+    message = f"{form.mnemonic} is not on {target}; it is on {_targets(form.targets)}"
+    here = _nearest(opcode, choices, target, version)
+    if not here:
+        return ModifierError(message)
+    message += f". On {target}: {_advice(opcode, here, choices)}"
+    return ModifierError(message, _blamed(here[0], places))
 
 
-def _advice(nearest: list[Choices], choices: Choices) -> str:
-    options: dict[tuple[int, ...], list[str]] = {}
-    for near in nearest:
-        differing = _differing(near, choices)
-        spelled = " with ".join(_SLOTS[i].spelled(near[i]) for i in differing)
-        listed = options.setdefault(differing, [])
-        if spelled not in listed:
-            listed.append(spelled)
-    sentences = []
-    for differing, listed in list(options.items())[:3]:
-        given = " with ".join(_SLOTS[i].spelled(choices[i]) for i in differing)
-        sentences.append(f"in place of {given}, legal here: {', '.join(listed[:8])}")
-    return "; or ".join(sentences)
+def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
+    """The repairs that touch the fewest slots, likely ones first; empty if there are no forms at all."""
+    known = {
+        near: tuple(i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y)
+        for near, form in _forms_by_choices(opcode).items()
+        if form.since <= version and (target is None or target in form.targets)
+    }
+    least = min(map(len, known.values()), default=0)
+    repairs: dict[tuple[tuple[int, ...], ...], list[Choices]] = {}
+    for near, slots in known.items():
+        if len(slots) == least:
+            changed = tuple(i for i in slots if near[i] and choices[i])
+            added = tuple(i for i in slots if not choices[i])
+            emptied = tuple(i for i in slots if not near[i])
+            repairs.setdefault((changed, added, emptied), []).append(near)
+    found = [_Repair(changed=c, added=a, emptied=e, leads_to=n) for (c, a, e), n in repairs.items()]
+    return sorted(found, key=lambda repair: repair.order)
+
+
+def _blamed(repair: _Repair, places: dict[str, int]) -> int | None:
+    """The first modifier that the repair touches; None if it only adds some."""
+    return next((places[_SLOTS[i].name] for i in repair.slots if _SLOTS[i].name in places), None)
+
+
+def _advice(opcode: str, repairs: Sequence[_Repair], choices: Choices) -> str:
+    if len(repairs[0].slots) > _MOST_SLOTS:
+        return f"the nearest form is {_forms_by_choices(opcode)[repairs[0].leads_to[0]].mnemonic}"
+    return "; or ".join(_sentence(repair, choices) for repair in repairs[:_MOST_REPAIRS])
+
+
+def _sentence(repair: _Repair, choices: Choices) -> str:
+    """``change ctype from .f16 to .f32``, ``add .kind::f8f6f4``, ``leave out .satfinite``."""
+    parts = []
+    if repair.changed:
+        given, values = _fragment(choices, repair.changed), _fragments(repair, repair.changed)
+        named = any(_SLOTS[i].named for i in repair.changed) or len(repair.changed) > 1
+        what = f"{_named(repair.changed)} from {given}" if named else given
+        parts.append(f"change {what} to {_either(values)}")
+    if repair.added:
+        parts.append(f"add {_label(repair.added)}{_either(_fragments(repair, repair.added))}")
+    if repair.emptied:
+        parts.append(f"leave out {_label(repair.emptied)}{_fragment(choices, repair.emptied)}")
+    return " and ".join(parts)
+
+
+def _fragment(choices: Choices, slots: Sequence[int]) -> str:
+    """The piece of a mnemonic that the slots spell: ``.f16.f16``."""
+    return "".join(f".{choices[i]}" for i in slots)
+
+
+def _fragments(repair: _Repair, slots: Sequence[int]) -> list[str]:
+    return list(dict.fromkeys(_fragment(near, slots) for near in repair.leads_to))
+
+
+def _named(slots: Sequence[int]) -> str:
+    return " and ".join(_SLOTS[i].name for i in slots)
+
+
+def _label(slots: Sequence[int]) -> str:
+    """``ctype `` in front of a value that does not say what it is."""
+    return f"{_SLOTS[slots[0]].name} " if len(slots) == 1 and _SLOTS[slots[0]].named else ""
+
+
+def _either(words: Sequence[str]) -> str:
+    """``a``, ``a or b``, ``a, b or c``, cut where there are too many."""
+    more = len(words) - _MOST_VALUES
+    shown = [*words[:_MOST_VALUES], f"{more} more"] if more > 0 else list(words)
+    return " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
