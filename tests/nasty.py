@@ -200,7 +200,7 @@ def indices(instruction: Instruction, lead: tuple[int, ...], rng: Rng, *, ordere
     chunks = instruction.shape.k // pattern.chunk
     choices = np.broadcast_to(np.arange(pattern.choices, dtype=np.uint8), (*lead, chunks, pattern.choices))
     kept = rng.permuted(choices, axis=-1)[..., : pattern.kept]
-    return (np.sort(kept, axis=-1) if ordered else kept).reshape(*lead, -1)
+    return (np.sort(kept, axis=-1) if ordered else kept).reshape(*lead, chunks * pattern.kept)
 
 
 def columns(instruction: Instruction, units: Array) -> Array:
@@ -209,7 +209,8 @@ def columns(instruction: Instruction, units: Array) -> Array:
     assert pattern is not None
     chunk = np.arange(units.shape[-1]) // pattern.kept
     first = chunk * pattern.chunk + units.astype(np.intp) * pattern.unit
-    return np.stack([first + i for i in range(pattern.unit)], axis=-1).reshape(*units.shape[:-1], -1)
+    place = np.stack([first + i for i in range(pattern.unit)], axis=-1)
+    return place.reshape(*units.shape[:-1], units.shape[-1] * pattern.unit)
 
 
 def operands(instruction: Instruction, dots: Dots, rng: Rng) -> Operands:
@@ -534,6 +535,25 @@ def group_gaps(instruction: Instruction, count: int, rng: Rng) -> Dots:
     return replace(dots, c=np.where(own, dots.c, c))
 
 
+def zero_scales(instruction: Instruction, count: int, rng: Rng) -> Dots:
+    """Zero scales beside the largest ones, in some groups or in all; the other groups and C are tiny.
+
+    A group whose scale is zero has no say in the alignment, whatever its products are.
+    """
+    scale = instruction.scale
+    assert scale is not None
+    shape = (count, instruction.scale_chunks)
+    zero = rng.random(shape) < np.array([0.5, 1.0])[np.arange(count) % 2, None]
+    swap = signs(shape, rng)
+    large, smallest = (np.full(shape, code, scale.code_dtype) for code in (largest(scale), 1))
+    return replace(
+        _spread(instruction, count, 2, rng),
+        scale_a=np.where(zero, np.where(swap, large, 0), smallest).astype(scale.code_dtype),
+        scale_b=np.where(zero, np.where(swap, 0, large), smallest).astype(scale.code_dtype),
+        c=near(instruction.c, (count,), 8, rng, middle=-40),
+    )
+
+
 def cancellations(instruction: Instruction, count: int, rng: Rng) -> Dots:
     """Sums that cancel: to zero or to the last bit among products, or against a C that is the sum negated."""
     dots = _spread(instruction, count, 2, rng)
@@ -698,4 +718,4 @@ def makers(instruction: Instruction) -> tuple[Maker, ...]:
     """The functions that make dots for an instruction."""
     if not instruction.a.is_float:
         return INTEGERS
-    return (*FLOATS, group_gaps) if instruction.scale_chunks > 1 else FLOATS
+    return (*FLOATS, group_gaps, zero_scales) if instruction.scale_chunks > 1 else FLOATS

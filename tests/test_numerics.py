@@ -81,7 +81,7 @@ WGMMA = [
     (key, rule, form)
     for key, rule in ARCHITECTURES["sm_90a"].table.items()
     for form in [next(f for f in warpsim.instructions("sm_89") if (f.operation, f.d.name) == key[1:])]
-    if key[0] == "wgmma" and form.shape.k >= 8
+    if key[0] == "wgmma"
 ]
 
 

@@ -22,6 +22,7 @@ import pytest
 from warpsim import reference
 from warpsim.architectures import ARCHITECTURES, FusedSum, Rule
 from warpsim.formats import FORMATS, Format
+from warpsim.fragments import gather
 from warpsim.instruction import Family, Instruction, Operands, Shape
 from warpsim.layout import Layout
 from warpsim.reference import Kind, decode, dot, ieee_sum, inputs_of
@@ -34,7 +35,9 @@ def _no_fragment(instruction: Instruction, operand: str) -> Layout:
     raise AssertionError("the reference knows no lanes")
 
 
-_FAMILY = Family(name="test", opcode="test", lanes=32, rules="mma", rows=(), fragment=_no_fragment)
+_FAMILY = Family(
+    name="test", opcode="test", lanes=32, rules="mma", rows=(), fragment=_no_fragment, gather=gather
+)
 
 
 def form(types: str, k: int = 32, m: int = 1, n: int = 1, scale: str = "", **more: Any) -> Instruction:

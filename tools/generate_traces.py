@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.progress import track
 
 import warpsim
+from warpsim.archives import write_arrays
 from warpsim.formats import Format
 from warpsim.instruction import Instruction
-from warpsim.traces import write_arrays
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -7,22 +7,27 @@ check (legal PTX that is not modelled). Results go to stdout, progress and diagn
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from . import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from .errors import WarpsimError
     from .instruction import Instruction
     from .pipeline import Engine, Undefined
     from .traces import Run
 
 EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
+INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+
+Result = TypeVar("Result")
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -37,21 +42,101 @@ def cli() -> None:
     """
 
 
-def main() -> None:
-    """The entry point of the ``warpsim`` command."""
-    cli(prog_name="warpsim")
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point of the ``warpsim`` command; raises SystemExit."""
+    _prepare_streams()
+    try:
+        raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except click.Abort:
+        raise SystemExit(INTERRUPTED) from None
+    except OSError as error:  # files have been dealt with: this is stdout, on a full disk
+        _complain(f"warpsim: error: cannot write the output: {error.strerror or error}")
+        raise SystemExit(UNREADABLE) from None
 
 
-def _console(*, stderr: bool = False) -> Console:
-    """A console that never wraps what is piped into a file."""
-    from rich.console import Console
-
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=200)
+# --- output ----------------------------------------------------------------------------------------
 
 
-def _complain(message: str) -> None:
-    click.echo(message, err=True)
+def _prepare_streams() -> None:
+    """Streams that take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say(text: str) -> None:
+    _echo(text, sys.stdout)
+
+
+def _complain(text: str) -> None:
+    _echo(text, sys.stderr)
+
+
+def _echo(text: str, stream: Any) -> None:
+    """Print, without colour where nobody asked for it; whoever reads may leave at any time."""
+    try:
+        click.echo(text, file=stream, color=None if _colourful() else False)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _colourful() -> bool:
+    """Whether a terminal, if it is one, may be given colours; nothing else ever is."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _print_json(document: Any) -> None:
+    _say(json.dumps(document, indent=1))
+
+
+def _check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
+    from .architectures import ARCHITECTURES
+
+    if target is not None and target not in ARCHITECTURES:
+        raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")
+    return target
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something that could not be done with a file, and why."""
+
+    path: Path
+    error: WarpsimError
+
+    def __str__(self) -> str:
+        return str(self.error) if self.error.location else f"{self.path}: error: {self.error.message}"
+
+    def code(self) -> int:
+        """The exit code that this failure alone would give."""
+        from .errors import NotModelled
+
+        return UNCHECKED if isinstance(self.error, NotModelled) else UNREADABLE
+
+
+def _attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Result | Failure:
+    """What the action makes of the file, or the failure that it ends in, which is reported."""
+    from .errors import TraceError, WarpsimError
+
+    try:
+        return action(path, *arguments)
+    except WarpsimError as error:
+        failure = Failure(path, error)
+    except OSError as error:
+        failure = Failure(path, TraceError(error.strerror or str(error)))
+    _complain(str(failure))
+    return failure
+
+
+def _worst(codes: Iterable[int]) -> int:
+    """The exit code that says most: unreadable, then unchecked, then a mismatch."""
+    return max(codes, key=(EXPECTED, MISMATCH, UNCHECKED, UNREADABLE).index, default=EXPECTED)
 
 
 # --- run -------------------------------------------------------------------------------------------
@@ -59,7 +144,12 @@ def _complain(message: str) -> None:
 
 @cli.command(context_settings=_CONTEXT)
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path))
-@click.option("--target", metavar="SM", help="Run on this chip instead of the trace's own, such as sm_80.")
+@click.option(
+    "--target",
+    metavar="SM",
+    callback=_check_target,
+    help="Run on this chip instead of the trace's own, such as sm_80.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["kernel", "reference"]),
@@ -94,134 +184,71 @@ def run(
     show: str,
     as_json: bool,
     out: Path | None,
-) -> None:
+) -> int:
     """Execute traces and compare every bit they expect.
 
     A trace is PTX text with '//!' lines that load registers and state what they must hold afterwards.
     """
     if out and len(traces) > 1:
         raise click.UsageError("--out takes the registers of one trace, but several traces are given")
-    undefined: Undefined = "fallback" if allow_undefined else "error"
-    codes, documents = [], []
-    for path in _tracked(traces):
-        result, code = _run_one(path, target, engine, undefined)
-        codes.append(code)
-        if result is None:
+    runs: list[Run] = []
+    failures: list[Failure] = []
+    for path in _tracked(traces, as_json):
+        done = _attempt(_executed, path, target, engine, "fallback" if allow_undefined else "error")
+        if isinstance(done, Failure):
+            failures.append(done)
             continue
-        if as_json:
-            documents.append(_document(result))
-        else:
-            _print_run(result, show)
-        if out:
-            codes.append(_write_registers(result, out))
+        runs.append(done)
+        if not as_json:
+            _say_run(done, show)
+        if out and (failure := _attempt(_write_registers, out, done)):
+            failures.append(failure)
     if as_json:
-        click.echo(json.dumps({"runs": documents}, indent=1))
+        _say_json(runs, failures)
     elif len(traces) > 1:
-        _print_total(codes)
-    raise SystemExit(_worst(codes))
+        _say(f"{sum(done.passed for done in runs)} of {len(traces)} traces passed")
+    codes = [EXPECTED if one.passed else MISMATCH for one in runs]
+    return _worst([*codes, *(failure.code() for failure in failures)])
 
 
-def _tracked(traces: tuple[Path, ...]) -> Iterable[Path]:
-    """The traces, behind a progress bar on stderr where there are several and someone is watching."""
-    from rich.progress import track
+def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
+    """The traces, behind a progress bar on stderr where someone watches that and reads no results there."""
+    quiet = as_json or not sys.stdout.isatty()
+    if len(traces) < 2 or not quiet or not sys.stderr.isatty():
+        yield from traces
+        return
+    from rich.console import Console
+    from rich.progress import Progress
 
-    console = _console(stderr=True)
-    hidden = len(traces) < 2 or not console.is_terminal
-    return track(traces, "running", console=console, disable=hidden, transient=True)
+    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        yield from progress.track(traces, description="running")
 
 
-def _run_one(
-    path: Path, target: str | None, engine: Engine, undefined: Undefined
-) -> tuple[Run | None, int]:
-    from .errors import NotModelled, WarpsimError
+def _executed(path: Path, target: str | None, engine: Engine, undefined: Undefined) -> Run:
     from .traces import read_trace, run_trace
 
-    try:
-        result = run_trace(read_trace(path), target=target, engine=engine, undefined=undefined)
-    except NotModelled as error:
-        _complain(str(error))
-        return None, UNCHECKED
-    except WarpsimError as error:
-        _complain(str(error) if error.location else f"{path}: error: {error.message}")
-        return None, UNREADABLE
-    except OSError as error:
-        _complain(f"{path}: error: {error.strerror or error}")
-        return None, UNREADABLE
-    return result, EXPECTED if result.passed else MISMATCH
+    return run_trace(read_trace(path), target=target, engine=engine, undefined=undefined)
 
 
-def _worst(codes: Iterable[int]) -> int:
-    """The exit code that says most: unreadable, then unchecked, then a mismatch."""
-    severity = (EXPECTED, MISMATCH, UNCHECKED, UNREADABLE)
-    return max(codes, key=severity.index, default=EXPECTED)
+def _write_registers(out: Path, done: Run) -> None:
+    from .archives import write_arrays
+
+    write_arrays(out, done.warp.registers())
 
 
-def _document(result: Run) -> Any:
-    from .views.report import run_document
+def _say_run(done: Run, show: str) -> None:
+    from .views.report import run_lines
 
-    return run_document(result)
-
-
-def _print_run(result: Run, show: str) -> None:
-    console = _console()
-    count = len(result.executed)
-    console.print(
-        f"{result.trace.path}: {result.warp.target}, {count} matrix instruction{'s'[: count != 1]}"
-    )
-    shown = {"all": result.executed, "last": result.executed[-1:], "none": []}[show]
-    for event, words in shown:
-        _print_matrices(console, event, words)
-    for check in result.checks:
-        place = f"  line {check.location.line}: {check.registers}"
-        if check.first is None:
-            console.print(f"{place}: {check.compared} words as expected", markup=False)
-        else:
-            console.print(f"{place}: {check.different} of {check.compared} words differ", markup=False)
-            console.print(f"    first: {check.first}", markup=False)
-    compared = sum(check.compared for check in result.checks)
-    verdict = "passed" if result.passed else "FAILED"
-    console.print(f"  {verdict}: {len(result.checks)} checks, {compared} words compared bit by bit")
+    *lines, verdict = run_lines(done, show)
+    colour = "green" if done.passed else "red"
+    _say("\n".join([*lines, click.style(verdict, fg=colour)]))
 
 
-def _print_matrices(console: Console, event: Any, words: Any) -> None:
-    from .pipeline import evidence
-    from .views.report import cells, result_matrices
+def _say_json(runs: list[Run], failures: list[Failure]) -> None:
+    from .views.report import error_document, run_document
 
-    form = event.instruction
-    console.print(f"  line {event.statement.location().line}: {form.mnemonic}", markup=False)
-    console.print(f"  {evidence(form)}", markup=False)
-    for index, matrix in enumerate(result_matrices(event, words)):
-        product = f" of product {index}" if form.products > 1 else ""
-        console.print(f"  D{product} ({form.shape.m} x {form.shape.n}, {form.d}):")
-        console.print(_table(cells(matrix)))
-
-
-def _table(rows: list[list[str]]) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1), show_edge=False)
-    table.add_column("", justify="right", style="dim")
-    for column in range(len(rows[0])):
-        table.add_column(str(column), justify="right", header_style="dim")
-    for index, row in enumerate(rows):
-        table.add_row(str(index), *row)
-    return table
-
-
-def _print_total(codes: list[int]) -> None:
-    passed = sum(code == EXPECTED for code in codes)
-    click.echo(f"{passed} of {len(codes)} traces passed")
-
-
-def _write_registers(result: Run, out: Path) -> int:
-    from .traces import write_arrays
-
-    try:
-        write_arrays(out, result.warp.registers())
-    except OSError as error:
-        _complain(f"{out}: error: {error.strerror or error}")
-        return UNREADABLE
-    return EXPECTED
+    errors = [error_document(failure.error, str(failure.path)) for failure in failures]
+    _print_json({"runs": [run_document(done) for done in runs], "errors": errors})
 
 
 # --- info ------------------------------------------------------------------------------------------
@@ -229,85 +256,27 @@ def _write_registers(result: Run, out: Path) -> int:
 
 @cli.command(context_settings=_CONTEXT)
 @click.argument("mnemonic", required=False)
-@click.option("--target", metavar="SM", help="Only this chip, such as sm_90a.")
+@click.option("--target", metavar="SM", callback=_check_target, help="Only this chip, such as sm_90a.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def info(mnemonic: str | None, target: str | None, as_json: bool) -> None:
+def info(mnemonic: str | None, target: str | None, as_json: bool) -> int:
     """List the instruction forms, or describe the one that MNEMONIC spells."""
-    from .errors import WarpsimError
+    from .views.information import form_document, form_lines, forms_lines
 
-    try:
-        forms = list(_forms(mnemonic, target))
-    except WarpsimError as error:
-        _complain(str(error))
-        raise SystemExit(UNREADABLE) from None
+    forms = _attempt(_forms, Path("MNEMONIC"), mnemonic, target)
+    if isinstance(forms, Failure):
+        if as_json:
+            from .views.report import error_document
+
+            _print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
+        return forms.code()
     if as_json:
-        from .views.information import form_document
-
-        click.echo(json.dumps([form_document(form) for form in forms], indent=1))
-    elif mnemonic:
-        _print_form(forms[0])
+        _print_json({"forms": [form_document(form) for form in forms], "errors": []})
     else:
-        _print_forms(forms)
+        _say("\n".join(form_lines(forms[0]) if mnemonic else forms_lines(forms)))
+    return EXPECTED
 
 
-def _forms(mnemonic: str | None, target: str | None) -> Iterator[Instruction]:
+def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instruction]:
     from .interface import decode, instructions
 
-    return iter([decode(mnemonic, target=target)]) if mnemonic else instructions(target)
-
-
-def _print_forms(forms: list[Instruction]) -> None:
-    from rich.table import Table
-
-    from .views.information import targets_text, version_text
-
-    table = Table(box=None, padding=(0, 1), show_edge=False)
-    for name in ("form", "registers d/a/b/c", "PTX", "targets"):
-        table.add_column(name, no_wrap=name != "targets")
-    if forms and forms[0].target:
-        table.add_column("evidence", no_wrap=True)
-    for form in forms:
-        counts = "/".join(str(form.registers[operand]) for operand in "dabc")
-        cells = [form.mnemonic, counts, version_text(form.since), targets_text(form.targets)]
-        if form.target:
-            cells.append(_evidence_label(form))
-        table.add_row(*cells)
-    _console().print(table)
-    click.echo(f"{len(forms)} forms")
-
-
-def _evidence_label(form: Instruction) -> str:
-    from .pipeline import evidence
-
-    return evidence(form).label
-
-
-def _print_form(form: Instruction) -> None:
-    from .views.information import rule_on, rule_text, targets_text, version_text
-
-    lines = [form.mnemonic]
-    lines.append(f"  shape      {form.shape}" + (f", {form.stored_k} stored columns" if form.sparse else ""))
-    for operand in "dabc":
-        rows, columns = form.matrix_shape(operand)
-        storage = form.storage(operand)
-        lines.append(
-            f"  {operand}          {form.registers[operand]} registers of {form.register_bits} bits: "
-            f"{rows} x {columns} {form.format(operand)}, {storage.bits} bits an element"
-        )
-    if form.pattern:
-        lines.append(
-            f"  metadata   1 register, {form.pattern} sparsity, selector {', '.join(map(str, form.selectors))}"
-        )
-    if form.scale:
-        lines.append(f"  scales     {form.scale_chunks} of {form.scale} a row of A and a column of B")
-    lines.append(f"  PTX        {version_text(form.since)}, on {targets_text(form.targets)}")
-    for target in [form.target] if form.target else sorted(form.targets, key=_number):
-        rule = rule_on(form, target)
-        lines += [f"  {target:10} {rule_text(rule)}", f"             {rule.evidence}"]
-    click.echo("\n".join(lines))
-
-
-def _number(target: str) -> int:
-    from .architectures import ARCHITECTURES
-
-    return list(ARCHITECTURES).index(target)
+    return list(instructions(target)) if mnemonic is None else [decode(mnemonic, target=target)]

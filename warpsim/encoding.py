@@ -90,7 +90,8 @@ def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.ND
 
     NaN becomes some NaN of the result format.
     """
-    return values_of(codes, source).astype(result.dtype).view(result.code_dtype)
+    with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
+        return values_of(codes, source).astype(result.dtype).view(result.code_dtype)
 
 
 def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[Any]:
@@ -142,11 +143,14 @@ def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
 
 
 def magnitudes(matrix: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
-    """|value| of each element, for choosing what to keep; -1 marks +0, so that -0 outlives it.
+    """|value| of each element, for choosing what to keep; -1 marks +0, so that -0 outlives it, and a NaN
+    counts as Inf.
 
     Takes the same matrices as codes_of, and any other floating-point array as it stands.
     """
-    if matrix.dtype.kind == "u" and element.is_float:
+    if matrix.dtype.kind == "u":
         matrix = matrix_of(codes_of(matrix, element, "A"), element)
-    value = matrix.astype(np.float64)
-    return np.where((value == 0) & ~np.signbit(value), -1.0, np.abs(value))
+    with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
+        value = matrix.astype(np.float64)
+    size = np.where(np.isnan(value), np.inf, np.abs(value))
+    return np.where((value == 0) & ~np.signbit(value), -1.0, size)

@@ -13,6 +13,8 @@ This module knows how an error is shown. It knows nothing about PTX, and prints 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,11 +27,13 @@ __all__ = [
     "TraceError",
     "UndefinedBehavior",
     "WarpsimError",
+    "located",
 ]
 
 _INDENT = "    "
 _LONGEST_LINE = 160  # longer source lines are cut around the caret: a terminal would wrap them and lose it
-_PRINTABLE = dict.fromkeys((*range(32), 127), "?") | {ord("\t"): "\t"}
+# Control characters would move the cursor, or worse; lone surrogates stand for bytes that are no text.
+_PRINTABLE = dict.fromkeys((*range(32), *range(127, 160), *range(0xD800, 0xE000)), "?") | {ord("\t"): "\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +117,16 @@ class OperandError(WarpsimError, ValueError):
 
 class TraceError(WarpsimError):
     """A trace or a vector file is malformed."""
+
+
+@contextmanager
+def located(
+    locate: Callable[[], Location], kinds: tuple[type[WarpsimError], ...] = (WarpsimError,)
+) -> Iterator[None]:
+    """A block whose errors of these kinds, if they have no location, point where ``locate`` says."""
+    try:
+        yield
+    except kinds as error:
+        if error.location is None:
+            error.at(locate())
+        raise

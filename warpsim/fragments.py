@@ -27,7 +27,8 @@ Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field eac
 def registers_of(codes: Codes, instruction: Instruction, operand: str) -> Words:
     """Registers ``(..., lanes, registers)`` of a matrix of codes (m8n8k4 f16: of its four products)."""
     if instruction.products > 1:
-        codes = codes.reshape(*codes.shape[:-3], -1, codes.shape[-1])
+        *lead, products, rows, columns = codes.shape
+        codes = codes.reshape(*lead, products * rows, columns)
     values = instruction.family.fragment(instruction, operand).distribute(codes)
     return packed(values, instruction.storage(operand), instruction.register_bits)
 
@@ -119,13 +120,14 @@ def read_fields(instruction: Instruction, e: Words, selector: int) -> Fields:
     """The metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are ignored."""
     lane, bit, _, _, _ = metadata_map(instruction, selector).T
     fields: Fields = (e[..., lane, 0] >> bit.astype(np.uint32) & np.uint32(15)).astype(np.uint8)
-    return fields.reshape(*e.shape[:-2], instruction.shape.m, -1)
+    m = instruction.shape.m
+    return fields.reshape(*e.shape[:-2], m, len(lane) // m)
 
 
 def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Words:
     """Metadata registers ``(..., lanes, 1)`` with the fields in place and zeros elsewhere."""
     lane, bit, _, _, _ = metadata_map(instruction, selector).T
-    flat = fields.reshape(*fields.shape[:-2], -1).astype(np.uint32) << bit.astype(np.uint32)
+    flat = fields.reshape(*fields.shape[:-2], len(lane)).astype(np.uint32) << bit.astype(np.uint32)
     order = np.argsort(lane, kind="stable").reshape(-1, 8)  # eight fields a word
     e = np.zeros((*fields.shape[:-2], instruction.family.lanes, 1), np.uint32)
     e[..., lane[order[:, 0]], 0] = np.bitwise_or.reduce(flat[..., order], axis=-1)
@@ -143,7 +145,7 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
     if array.dtype.kind not in "iu":
         raise OperandError(f"indices have dtype {array.dtype}, but they are integers")
     if array.shape[-3:] == (m, chunks, pattern.kept):
-        array = array.reshape(*array.shape[:-2], -1)
+        array = array.reshape(*array.shape[:-2], chunks * pattern.kept)
     array = shaped(array, (m, chunks * pattern.kept), "indices")
     if array.size and (array.min() < 0 or array.max() >= pattern.choices):
         raise OperandError(f"indices run from 0 to {pattern.choices - 1} in a {pattern} chunk")
@@ -155,7 +157,7 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
 def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8]:
     """Unit indices ``(..., m, units)`` of fields, read literally; the inverse of fields_of."""
     units: npt.NDArray[np.uint8] = require_sparse(instruction).decode_table[fields]
-    return units.reshape(*fields.shape[:-1], -1)
+    return units.reshape(*fields.shape[:-1], units.shape[-2] * units.shape[-1])
 
 
 def check_fields(

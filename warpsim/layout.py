@@ -71,4 +71,4 @@ class Layout:
 
     def collect(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``(..., lanes, values)`` to ``(..., rows, columns)``; the inverse of distribute."""
-        return values.reshape(*values.shape[:-2], -1)[..., self.inverse]
+        return values.reshape(*values.shape[:-2], self.lanes * self.values)[..., self.inverse]

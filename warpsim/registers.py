@@ -25,7 +25,7 @@ def packed(codes: Codes, storage: Storage, register_bits: int) -> Words:
     if storage.bits in _LITTLE and not storage.shift:
         return _seen_as(np.ascontiguousarray(codes, _LITTLE[storage.bits]), word)
     each = register_bits // storage.bits
-    slots = codes.astype(word).reshape(*codes.shape[:-1], -1, each)
+    slots = codes.astype(word).reshape(*codes.shape[:-1], codes.shape[-1] // each, each)
     words: Words = np.bitwise_or.reduce(slots << _shifts(storage, register_bits), axis=-1)
     return words
 
@@ -38,7 +38,7 @@ def unpacked(words: Words, storage: Storage, register_bits: int, mask: int) -> C
         masked: Codes = codes & codes.dtype.type(mask)
         return masked
     slots: Codes = words[..., None] >> _shifts(storage, register_bits) & word.type(mask)
-    return slots.reshape(*words.shape[:-1], -1)
+    return slots.reshape(*words.shape[:-1], words.shape[-1] * slots.shape[-1])
 
 
 def _seen_as(array: npt.NDArray[Any], word: np.dtype[Any]) -> Words:

@@ -107,8 +107,8 @@ def compress(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """Stored values ``(..., m, k * stored / chunk)`` and unit indices ``(..., m, units)`` of a sparse matrix.
 
-    ``magnitude`` has the shape of ``matrix``; 0 marks what may be dropped, and -1 a zero that is
-    dropped first (+0 before -0). Indices ascend within a chunk; a chunk with fewer non-zeros than
+    ``magnitude`` has the shape of ``matrix`` and no NaN; 0 marks what may be dropped, and -1 a zero that
+    is dropped first (+0 before -0). Indices ascend within a chunk; a chunk with fewer non-zeros than
     the pattern keeps is padded with its lowest unused units. Raises OperandError, naming row and
     chunk, where a chunk has too many non-zeros.
     """
@@ -117,8 +117,9 @@ def compress(
     dropped = np.sort(weight, axis=-1)[..., : pattern.choices - pattern.kept]
     _refuse_dense(dropped.max(axis=-1) > 0, weight > 0, pattern)
     values = np.take_along_axis(_units(matrix, pattern), order[..., None], axis=-2)
-    rows = matrix.shape[:-1]
-    return values.reshape(*rows, -1), order.reshape(*rows, -1).astype(np.uint8)
+    *rows, chunks, kept = order.shape
+    indices = order.reshape(*rows, chunks * kept).astype(np.uint8)
+    return values.reshape(*rows, chunks * pattern.stored), indices
 
 
 def decompress(
@@ -135,11 +136,9 @@ def decompress(
 def prune(matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
     """The matrix with all but the largest units of every chunk set to zero.
 
-    A pair of elements weighs the sum of their magnitudes; the lower unit wins a tie; NaN outweighs
-    everything.
+    A pair of elements weighs the sum of their magnitudes; the lower unit wins a tie.
     """
     weight = np.maximum(_units(magnitude, pattern), 0).sum(axis=-1)
-    weight = np.where(np.isnan(weight), np.inf, weight)
     order = _strongest(weight, pattern)
     keep = np.zeros(weight.shape, np.bool_)
     np.put_along_axis(keep, order, True, axis=-1)
@@ -149,7 +148,8 @@ def prune(matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Patter
 
 def _units(matrix: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
     """``(..., m, k)`` seen as ``(..., m, chunks, choices, unit)``."""
-    return matrix.reshape(*matrix.shape[:-1], -1, pattern.choices, pattern.unit)
+    chunks = matrix.shape[-1] // pattern.chunk
+    return matrix.reshape(*matrix.shape[:-1], chunks, pattern.choices, pattern.unit)
 
 
 def _strongest(weight: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[np.intp]:

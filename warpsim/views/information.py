@@ -1,15 +1,60 @@
-"""What is known of a form: registers, metadata, targets, arithmetic and evidence, as plain data."""
+"""What is known of a form: registers, metadata, targets, arithmetic and evidence, as text and as data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from ..architectures import ARCHITECTURES, Evidence, Rule, rule_of
 from ..instruction import Instruction
+from .text import words
 
 Document = dict[str, Any]
+
+# --- text ------------------------------------------------------------------------------------------
+
+
+def forms_lines(forms: Sequence[Instruction]) -> list[str]:
+    """A table of forms, one a line, and their number; evidence too where they have a target."""
+    header = ["form", "registers d/a/b/c", "PTX", "targets"]
+    rows = [_form_cells(form) for form in forms]
+    if forms and forms[0].target:
+        header.append("evidence")
+    return [*words([header, *rows]), f"{len(forms)} forms"]
+
+
+def _form_cells(form: Instruction) -> list[str]:
+    counts = "/".join(str(form.registers.get(operand, "-")) for operand in "dabc")
+    cells = [form.mnemonic, counts, version_text(form.since), targets_text(form.targets)]
+    return [*cells, rule_on(form, form.target).evidence.label] if form.target else cells
+
+
+def form_lines(form: Instruction) -> Iterator[str]:
+    """One form: shape, registers, metadata, scales, and its arithmetic with its evidence by target."""
+    yield form.mnemonic
+    yield f"  shape      {form.shape}" + (f", {form.stored_k} stored columns" if form.sparse else "")
+    for operand in sorted(form.family.operands, key="dabc".index):
+        rows, columns = form.matrix_shape(operand)
+        yield (
+            f"  {operand}          {form.registers[operand]} registers of {form.register_bits} bits: "
+            f"{rows} x {columns} {form.format(operand)}, {form.storage(operand).bits} bits an element"
+        )
+    if form.pattern:
+        selectors = ", ".join(map(str, form.selectors))
+        yield f"  metadata   1 register, {form.pattern} sparsity, selector {selectors}"
+    if form.scale:
+        yield f"  scales     {form.scale_chunks} of {form.scale} a row of A and a column of B"
+    yield f"  PTX        {version_text(form.since)}, on {targets_text(form.targets)}"
+    for rule, targets in groupby(_targets(form), lambda target: rule_on(form, target)):
+        yield f"  {', '.join(targets):10} {rule_text(rule)}"
+        yield f"             {rule.evidence}"
+
+
+def _targets(form: Instruction) -> list[str]:
+    """Its target, or in order all that it is legal on."""
+    return [form.target] if form.target else [name for name in ARCHITECTURES if name in form.targets]
 
 
 def version_text(version: tuple[int, int]) -> str:
@@ -19,12 +64,31 @@ def version_text(version: tuple[int, int]) -> str:
 
 def targets_text(targets: Iterable[str]) -> str:
     """Targets in order, ``sm_80 and later`` where every later one is among them."""
-    names = [name for name in ARCHITECTURES if name in targets]
     every = list(ARCHITECTURES)
-    start = every.index(names[0])
-    if len(names) > 1 and names == every[start:]:
+    names = [name for name in every if name in targets]
+    if len(names) > 1 and names == every[every.index(names[0]) :]:
         return f"{names[0]} and later"
     return ", ".join(names)
+
+
+def rule_text(rule: Rule) -> str:
+    """The rule on one line: its name and parameters."""
+    document = rule_document(rule)
+    name = document.pop("rule")
+    parameters = ", ".join(f"{key} {_short(value)}" for key, value in document.items())
+    return f"{name}({parameters})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict) and "precision" in value:
+        rounding = "nearest even" if value["nearest"] else "toward zero"
+        return f"{value['format']} ({value['precision']} bits, {rounding})"
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{key} {_short(inner)}" for key, inner in value.items()) + ")"
+    return str(value)
+
+
+# --- data ------------------------------------------------------------------------------------------
 
 
 def evidence_document(evidence: Evidence) -> Document:
@@ -44,23 +108,22 @@ def rule_document(rule: Rule) -> Document:
 
 def rule_on(form: Instruction, target: str) -> Rule:
     """The rule of a form on one of its targets."""
-    result = form.d.name
-    return rule_of(target, form.family.rules, form.operation, result, sparse=form.sparse)
+    return rule_of(target, form.family.rules, form.operation, form.d.name, sparse=form.sparse)
 
 
 def form_document(form: Instruction) -> Document:
     """Everything about one form; its rules on its target, or on every target it is legal on."""
-    targets = [form.target] if form.target else [name for name in ARCHITECTURES if name in form.targets]
     document: Document = {
         "mnemonic": form.mnemonic,
         "family": form.family.name,
         "shape": {"m": form.shape.m, "n": form.shape.n, "k": form.shape.k},
+        "target": form.target,
         "formats": {operand: form.format(operand).name for operand in "abcd"},
         "registers": form.registers,
         "register_bits": form.register_bits,
         "since": version_text(form.since),
         "targets": [name for name in ARCHITECTURES if name in form.targets],
-        "rules": {name: _target_document(form, name) for name in targets},
+        "rules": {name: _target_document(form, name) for name in _targets(form)},
     }
     if form.pattern:
         document["sparsity"] = form.pattern.name
@@ -74,20 +137,3 @@ def form_document(form: Instruction) -> Document:
 def _target_document(form: Instruction, target: str) -> Document:
     rule = rule_on(form, target)
     return {**rule_document(rule), "evidence": evidence_document(rule.evidence)}
-
-
-def rule_text(rule: Rule) -> str:
-    """The rule on one line: its name and parameters."""
-    document = rule_document(rule)
-    name = document.pop("rule")
-    parameters = ", ".join(f"{key} {_short(value)}" for key, value in document.items())
-    return f"{name}({parameters})"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict) and "precision" in value:
-        rounding = "nearest even" if value["nearest"] else "toward zero"
-        return f"{value['format']} ({value['precision']} bits, {rounding})"
-    if isinstance(value, dict):
-        return "(" + ", ".join(f"{key} {_short(inner)}" for key, inner in value.items()) + ")"
-    return str(value)

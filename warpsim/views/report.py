@@ -1,35 +1,79 @@
-"""What a run of a trace did, as plain data, and matrices as cells of text."""
+"""What a run of a trace did: as text for people, and as plain data for JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import errors
+from ..checks import Check, Difference
 from ..encoding import matrix_of
+from ..errors import WarpsimError
 from ..fragments import codes_from
-from ..instruction import Instruction
 from ..machine import Event
 from ..pipeline import evidence
-from ..traces import Check, Run
+from ..traces import Run
 from .information import Document, evidence_document
+from .text import numbers
+
+# --- text ------------------------------------------------------------------------------------------
 
 
-def result_matrices(event: Event, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def run_lines(run: Run, show: str) -> Iterator[str]:
+    """Lines of text: the instructions whose D is shown (``last``, ``all``, ``none``), then every check."""
+    count = len(run.events)
+    yield f"{run.trace.path}: {run.warp.target}, {count} matrix instruction{'s'[: count != 1]}"
+    for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
+        yield from _event_lines(event)
+    for check in run.checks:
+        yield from _check_lines(check)
+    compared = sum(check.compared for check in run.checks)
+    verdict = "passed" if run.passed else "FAILED"
+    plural = "s"[: len(run.checks) != 1]
+    yield f"  {verdict}: {len(run.checks)} check{plural}, {compared} words compared bit by bit"
+
+
+def _event_lines(event: Event) -> Iterator[str]:
+    form = event.instruction
+    yield f"  line {event.statement.location().line}: {form.mnemonic}"
+    yield f"  {evidence(form)}"
+    for index, matrix in enumerate(result_matrices(event)):
+        product = f" of product {index}" if form.products > 1 else ""
+        yield f"  D{product} ({form.shape.m} x {form.shape.n}, {form.d}):"
+        yield from (f" {line}" for line in matrix_lines(matrix))
+
+
+def _check_lines(check: Check) -> Iterator[str]:
+    place = f"  line {check.location.line}: {check.registers}"
+    if check.first is None:
+        yield f"{place}: {check.compared} words as expected"
+    else:
+        yield f"{place}: {check.different} of {check.compared} words differ"
+        yield f"    first: {check.first}"
+
+
+def result_matrices(event: Event) -> npt.NDArray[Any]:
     """D of an executed instruction, ``(products, m, n)`` in its format's dtype."""
-    form: Instruction = event.instruction
-    matrix = matrix_of(codes_from(words, form, "d"), form.d)
+    form = event.instruction
+    matrix = matrix_of(codes_from(event.d, form, "d"), form.d)
     return matrix.reshape(-1, form.shape.m, form.shape.n)
 
 
-def cells(matrix: npt.NDArray[Any]) -> list[list[str]]:
-    """Every element as short text: up to six significant digits, integers whole."""
+def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:
+    """A matrix with its row and column numbers: six significant digits, integers whole."""
     if matrix.dtype.kind in "iub":
-        return [[str(int(value)) for value in row] for row in matrix]
-    return [[f"{float(value):.6g}" for value in row] for row in matrix.astype(np.float64)]
+        cells = [[str(int(value)) for value in row] for row in matrix]
+    else:
+        cells = [[f"{float(value):.6g}" for value in row] for row in matrix.astype(np.float64)]
+    header = ["", *map(str, range(matrix.shape[1]))]
+    return numbers([header, *([str(index), *row] for index, row in enumerate(cells))])
+
+
+# --- data ------------------------------------------------------------------------------------------
 
 
 def run_document(run: Run) -> Document:
@@ -37,19 +81,33 @@ def run_document(run: Run) -> Document:
     return {
         "trace": PurePath(run.trace.path).as_posix(),
         "target": run.warp.target,
+        "engine": run.warp.engine,
         "passed": run.passed,
-        "instructions": [_event_document(event, words) for event, words in run.executed],
+        "instructions": [_event_document(event) for event in run.events],
         "checks": [_check_document(check) for check in run.checks],
     }
 
 
-def _event_document(event: Event, words: npt.NDArray[Any]) -> Document:
+def error_document(error: WarpsimError, file: str) -> Document:
+    """An error as JSON-ready data: where it is, as far as that is known, and what is wrong."""
+    place = error.location
+    return {
+        "file": place.file if place else file,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+        "kind": next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__),
+        "message": error.message,
+    }
+
+
+def _event_document(event: Event) -> Document:
+    form = event.instruction
     return {
         "line": event.statement.location().line,
-        "mnemonic": event.instruction.mnemonic,
-        "evidence": evidence_document(evidence(event.instruction)),
+        "mnemonic": form.mnemonic,
+        "evidence": evidence_document(evidence(form)),
         "d": list(event.bound.d),
-        "words": [[f"{word:#0{2 + event.instruction.register_bits // 4}x}" for word in lane] for lane in words],
+        "words": [[f"{word:#0{2 + form.register_bits // 4}x}" for word in lane] for lane in event.d.tolist()],
     }
 
 
@@ -59,5 +117,21 @@ def _check_document(check: Check) -> Document:
         "registers": check.registers,
         "compared": check.compared,
         "different": check.different,
-        "first": asdict(check.first) if check.first else None,
+        "first": _difference_document(check.first) if check.first else None,
     }
+
+
+def _difference_document(difference: Difference) -> Document:
+    expected, actual = difference.words()
+    document: Document = {
+        "lane": difference.lane,
+        "register": difference.register,
+        "expected": expected,
+        "actual": actual,
+    }
+    if element := difference.element:
+        document |= {"row": element.row, "column": element.column}
+        document |= {"expected_value": element.expected, "actual_value": element.actual}
+        if element.product is not None:
+            document["product"] = element.product
+    return document

@@ -1,0 +1,173 @@
+"""Compare the fast engine with the reference on many dots of every distinct arithmetic.
+
+    python tools/soak [--dots N] [--jobs N] [--seed N] [--only TEXT] [--json FILE]
+
+Runs the dot products of tests/nasty.py, an equal share of each kind, through both engines; a progress bar
+goes to stderr; to stdout the table, one line an arithmetic, and one dot of each kind that differs. The exit
+code is 0 where no result differs, otherwise 1. The reference manages a few thousand dots a second and core:
+the default of 100,000 dots an arithmetic takes some hours. The same options give the same dots.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+import nasty  # noqa: E402
+
+from warpsim import numerics, reference  # noqa: E402
+from warpsim.architectures import (  # noqa: E402
+    EmulatedF8,
+    FusedSum,
+    Rule,
+    ScaledGroups,
+)
+from warpsim.instruction import Instruction  # noqa: E402
+from warpsim.pipeline import rule_for  # noqa: E402
+
+BATCH = 500  # dots compared at once
+
+
+@dataclass
+class Result:
+    """What was compared of one arithmetic."""
+
+    dots: int = 0
+    differences: int = 0
+    seconds: float = 0.0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, other: Result) -> None:
+        """Take in another part of the same arithmetic."""
+        self.dots += other.dots
+        self.differences += other.differences
+        self.seconds += other.seconds
+        self.examples += other.examples
+
+
+def compare(number: int, kind: int, dots: int, seed: int) -> Result:
+    """Compare ``dots`` dots of one kind of the numbered arithmetic, batch by batch."""
+    instruction = nasty.arithmetics()[number]
+    make, rule = nasty.makers(instruction)[kind], rule_for(instruction)
+    result, started = Result(), time.process_time()
+    for batch, count in enumerate(shares(dots, -(-dots // BATCH))):
+        rng = np.random.default_rng([seed, number, kind, batch])
+        operands = nasty.operands(instruction, make(instruction, count, rng), rng)
+        fast, slow = numerics.compute(operands, rule), reference.compute(operands, rule)
+        result.dots += count
+        result.differences += int((fast != slow).sum())
+        text = nasty.difference(operands, fast, slow)
+        if text and not result.examples:
+            result.examples.append(f"{make.__name__}, generator {[seed, number, kind, batch]}\n{text}")
+    result.seconds = time.process_time() - started
+    return result
+
+
+def shares(total: int, parts: int) -> list[int]:
+    """``total`` in ``parts`` nearly equal integers."""
+    return [total // parts + (part < total % parts) for part in range(parts)]
+
+
+def summary(rule: Rule) -> str:
+    """A rule in a few words."""
+    name = type(rule).__name__
+    step = nasty.step_of(rule)
+    if step is None:
+        return name
+    length = f"L{step.length}" if isinstance(step, FusedSum) else f"G{step.group}"
+    if isinstance(rule, EmulatedF8):
+        length = "k/2"
+    assert isinstance(step, (FusedSum, ScaledGroups))
+    rounding = f"{'RN' if step.output.nearest else 'RZ'}{step.output.precision}"
+    return f"{name} {length} F{step.fraction_bits} {rounding} floor {step.exponent_floor}"
+
+
+def formats(instruction: Instruction) -> str:
+    """D.A.B.C, and whatever else distinguishes one arithmetic from another under the same rule."""
+    form = instruction
+    types = ".".join(str(form.format(operand)) for operand in "dabc")
+    scale = f"{form.scale}x{form.scale_chunks}" if form.scale else ""
+    more = (scale, form.rounding, "satfinite" if form.satfinite else "", form.bit_operation)
+    pattern = str(form.pattern) if form.pattern else ""
+    return " ".join(part for part in (types, *more, pattern, f"k{form.stored_k}") if part)
+
+
+def table(chosen: dict[int, Instruction], results: dict[int, Result]) -> Table:
+    """One line an arithmetic, and the sum."""
+    lines = Table("target", "rule", "formats", box=None, pad_edge=False)
+    for heading in ("dots", "differences", "CPU s"):
+        lines.add_column(heading, justify="right")
+    total = Result()
+    for number, instruction in chosen.items():
+        result = results[number]
+        total.add(result)
+        words = (str(instruction.target), summary(rule_for(instruction)), formats(instruction))
+        lines.add_row(*words, *numbers(result), style="red" if result.differences else None)
+    lines.add_row("total", f"{len(chosen)} arithmetics", "", *numbers(total))
+    return lines
+
+
+def numbers(result: Result) -> tuple[str, str, str]:
+    """Dots, differences and seconds as text."""
+    return f"{result.dots:,}", f"{result.differences:,}", f"{result.seconds:.0f}"
+
+
+def run(chosen: dict[int, Instruction], dots: int, jobs: int, seed: int) -> dict[int, Result]:
+    """Compare everything in ``jobs`` processes, showing progress on stderr."""
+    results = {number: Result() for number in chosen}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress, ProcessPoolExecutor(jobs) as pool:
+        waiting: dict[Future[Result], int] = {}
+        for number, instruction in chosen.items():
+            kinds = nasty.makers(instruction)
+            for kind, share in enumerate(shares(dots, len(kinds))):
+                waiting[pool.submit(compare, number, kind, share, seed)] = number
+        task = progress.add_task("dots", total=dots * len(chosen))
+        for done in as_completed(waiting):
+            results[waiting[done]].add(done.result())
+            progress.advance(task, done.result().dots)
+    return results
+
+
+@click.command(help=__doc__)
+@click.option("--dots", default=100_000, show_default=True, help="Dots of each arithmetic.")
+@click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all generators.")
+@click.option("--only", default="", help="Only arithmetics whose line of the table contains this text.")
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Write the numbers here as well.")
+def main(dots: int, jobs: int, seed: int, only: str, path: Path | None) -> None:
+    """The command."""
+    every = dict(enumerate(nasty.arithmetics()))
+    chosen = {
+        number: form
+        for number, form in every.items()
+        if only in f"{form.target} {summary(rule_for(form))} {formats(form)}"
+    }
+    results = run(chosen, dots, jobs, seed)
+    out = Console(width=140 if not sys.stdout.isatty() else None)
+    out.print(table(chosen, results))
+    for result in results.values():
+        for example in result.examples:
+            out.print(example, highlight=False, soft_wrap=True, style="red")
+    if path is not None:
+        rows = [{"instruction": nasty.name(chosen[n]), **vars(result)} for n, result in results.items()]
+        path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    sys.exit(any(result.differences for result in results.values()))
+
+
+if __name__ == "__main__":
+    main()

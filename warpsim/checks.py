@@ -1,0 +1,140 @@
+"""Expectations: registers of a warp compared with data, and the first bit that differs explained.
+
+Knows where a bit of a D register lies in the matrix; does not know files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .encoding import matrix_of
+from .errors import Location
+from .instruction import Instruction
+from .machine import LANES, Warp
+from .register_file import converted, dtype_bits, register_names, split
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """A matrix element of D as it was expected and as it came out.
+
+    ``product`` is which of the independent products of m8n8k4 f16, None where there is only one.
+    ``bits`` are the element's lowest and highest bit in its register.
+    """
+
+    product: int | None
+    row: int
+    column: int
+    bits: tuple[int, int]
+    expected: str
+    actual: str
+
+    def __str__(self) -> str:
+        product = "" if self.product is None else f" of product {self.product}"
+        low, high = self.bits
+        part = "" if (low, high) in ((0, 31), (0, 63)) else f" (bits {high}..{low})"
+        place = f"D[{self.row},{self.column}]{product}{part}"
+        return f"{place}: expected {self.expected}, got {self.actual}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One register of one lane that is not as expected, and the matrix element behind it, if known."""
+
+    lane: int
+    register: str
+    expected: int
+    actual: int
+    bits: int
+    element: Element | None = None
+
+    def __str__(self) -> str:
+        expected, actual = self.words()
+        words = f"lane {self.lane}, register {self.register}: expected {expected}, got {actual}"
+        return f"{words}; {self.element}" if self.element else words
+
+    def words(self) -> tuple[str, str]:
+        """What was expected and what came out, in hexadecimal as wide as the register."""
+        width = 2 + max(self.bits // 4, 1)
+        return f"{self.expected:#0{width}x}", f"{self.actual:#0{width}x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One expectation: how many words were compared, how many differ, and the first that does."""
+
+    registers: str
+    location: Location
+    compared: int
+    different: int
+    first: Difference | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every bit was as expected."""
+        return self.different == 0
+
+
+def compare(warp: Warp, registers: str, expected: npt.NDArray[Any], location: Location) -> Check:
+    """The registers of a warp against an array ``(32, n)``, a column of it, or a scalar for all.
+
+    The first difference is that of the lowest lane, then of the first register. Raises OperandError
+    where the array does not fit the registers, UndefinedBehavior for a register never written.
+    """
+    names = register_names(registers)
+    actual = [warp[name] for name in names]
+    parts = zip(names, split(registers, expected, LANES), actual, strict=True)
+    wanted = [np.broadcast_to(converted(name, part, lanes.dtype), LANES) for name, part, lanes in parts]
+    different = np.stack([x != y for x, y in zip(wanted, actual, strict=True)], axis=-1)
+    first = None
+    if different.any():
+        lane, index = (int(i) for i in np.argwhere(different)[0])
+        first = _difference(warp, names[index], lane, wanted[index], actual[index])
+    return Check(
+        registers=registers,
+        location=location,
+        compared=different.size,
+        different=int(different.sum()),
+        first=first,
+    )
+
+
+def _difference(
+    warp: Warp, register: str, lane: int, expected: npt.NDArray[Any], actual: npt.NDArray[Any]
+) -> Difference:
+    words = int(expected[lane]), int(actual[lane])
+    element = None
+    if origin := warp.origin(register):
+        event, index = origin
+        element = _element(event.instruction, lane, index, words)
+    bits = dtype_bits(actual.dtype)
+    return Difference(
+        lane=lane, register=register, expected=words[0], actual=words[1], bits=bits, element=element
+    )
+
+
+def _element(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element:
+    """The element of D in which the lowest bit differs between two words of a lane's register."""
+    bits, changed = instruction.storage("d").bits, words[0] ^ words[1]
+    low = ((changed & -changed).bit_length() - 1) // bits * bits
+    layout = instruction.family.fragment(instruction, "d")
+    place = index * (instruction.register_bits // bits) + low // bits
+    product, row = divmod(int(layout.row_index[lane, place]), instruction.shape.m)
+    expected, actual = (_value(instruction, word >> low) for word in words)
+    return Element(
+        product=product if instruction.products > 1 else None,
+        row=row,
+        column=int(layout.column_index[lane, place]),
+        bits=(low, low + bits - 1),
+        expected=expected,
+        actual=actual,
+    )
+
+
+def _value(instruction: Instruction, bits: int) -> str:
+    code = np.array([bits & instruction.d.mask], instruction.d.code_dtype)
+    return str(matrix_of(code, instruction.d)[0])
