@@ -20,8 +20,8 @@ from .architectures import Evidence
 from .encoding import magnitudes
 from .errors import OperandError
 from .families import forms
-from .instruction import Inputs, Instruction, ScaleSelectors
-from .pipeline import Engine, Undefined, execute_inputs, is_literal, matmul_matrices
+from .instruction import Instruction
+from .pipeline import Engine, Undefined, execute_inputs, inputs_from, matmul_matrices
 from .pipeline import evidence as _evidence
 from .ptx.decode import decode as decode
 from .ptx.qualifiers import PTX_VERSION, check_target, on_target
@@ -94,36 +94,29 @@ def execute(
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
-    registers = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
-    inputs = Inputs(
-        registers={name: np.asarray(value) for name, value in registers.items() if value is not None},
+    inputs = inputs_from(
+        a=a,
+        b=b,
+        c=c,
+        e=e,
         selector=selector,
-        scale_selectors=ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
-        literal=is_literal(undefined),
-        shared=None if shared is None else np.asarray(shared),
-        a_descriptor=_descriptors(a_desc),
-        b_descriptor=_descriptors(b_desc),
-        scale_d=bool(scale_d),
-        negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
-        transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
+        scale_a=scale_a,
+        scale_b=scale_b,
+        byte_id_a=byte_id_a,
+        thread_id_a=thread_id_a,
+        byte_id_b=byte_id_b,
+        thread_id_b=thread_id_b,
+        a_desc=a_desc,
+        b_desc=b_desc,
+        shared=shared,
+        scale_d=scale_d,
+        imm_scale_a=imm_scale_a,
+        imm_scale_b=imm_scale_b,
+        imm_trans_a=imm_trans_a,
+        imm_trans_b=imm_trans_b,
+        undefined=undefined,
     )
     return execute_inputs(_resolved(instruction, target), inputs, engine)
-
-
-def _descriptors(value: npt.ArrayLike | None) -> npt.NDArray[np.uint64] | None:
-    return None if value is None else np.asarray(value, np.uint64)
-
-
-def _negated(value: int, name: str) -> bool:
-    if value not in (1, -1):
-        raise OperandError(f"{name} is 1 or -1, not {value}")
-    return value == -1
-
-
-def _flag(value: int, name: str) -> bool:
-    if value not in (0, 1):
-        raise OperandError(f"{name} is 0 or 1, not {value}")
-    return bool(value)
 
 
 def matmul(

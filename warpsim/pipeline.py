@@ -19,7 +19,7 @@ from .encoding import codes_of, magnitudes, matrix_of
 from .errors import IllegalInstruction, OperandError
 from .formats import Format
 from .fragments import checked_registers, columns_of, fields_of, registers_of, shaped
-from .instruction import Codes, Inputs, Instruction, Operands
+from .instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from .registers import Words
 from .sparsity import compress, stored_columns
 
@@ -67,13 +67,66 @@ def _engine(name: str) -> Callable[[Operands, Rule], Codes]:
     return compute
 
 
+def inputs_from(
+    *,
+    a: npt.ArrayLike | None = None,
+    b: npt.ArrayLike | None = None,
+    c: npt.ArrayLike | None = None,
+    e: npt.ArrayLike | None = None,
+    selector: int = 0,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    byte_id_a: int = 0,
+    thread_id_a: int = 0,
+    byte_id_b: int = 0,
+    thread_id_b: int = 0,
+    a_desc: npt.ArrayLike | None = None,
+    b_desc: npt.ArrayLike | None = None,
+    shared: npt.ArrayLike | None = None,
+    scale_d: int = 1,
+    imm_scale_a: int = 1,
+    imm_scale_b: int = 1,
+    imm_trans_a: int = 0,
+    imm_trans_b: int = 0,
+    undefined: Undefined = "error",
+) -> Inputs:
+    """What an instruction reads, from the arguments of warpsim.execute; raises OperandError."""
+    registers = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
+    scales = {"imm_scale_a": imm_scale_a, "imm_scale_b": imm_scale_b}
+    transposes = {"imm_trans_a": imm_trans_a, "imm_trans_b": imm_trans_b}
+    return Inputs(
+        registers={name: np.asarray(value) for name, value in registers.items() if value is not None},
+        selector=selector,
+        scale_selectors=ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
+        literal=is_literal(undefined),
+        shared=None if shared is None else np.asarray(shared),
+        a_descriptor=None if a_desc is None else np.asarray(a_desc, np.uint64),
+        b_descriptor=None if b_desc is None else np.asarray(b_desc, np.uint64),
+        scale_d=bool(scale_d),
+        negate=tuple(_negated(value, name) for name, value in scales.items()),  # type: ignore[arg-type]
+        transposed=tuple(_flag(value, name) for name, value in transposes.items()),  # type: ignore[arg-type]
+    )
+
+
+def _negated(value: int, name: str) -> bool:
+    if value not in (1, -1):
+        raise OperandError(f"{name} is 1 or -1, not {value}")
+    return value == -1
+
+
+def _flag(value: int, name: str) -> bool:
+    if value not in (0, 1):
+        raise OperandError(f"{name} is 0 or 1, not {value}")
+    return bool(value)
+
+
 # --- from registers --------------------------------------------------------------------------------
 
 
 def execute_inputs(instruction: Instruction, inputs: Inputs, engine: Engine = "kernel") -> Words:
     """D registers ``(..., lanes, registers)`` of what an instruction reads."""
     rule = rule_for(instruction)
-    operands = instruction.family.gather(instruction, _checked(instruction, inputs))
+    operands = instruction.family.gather(instruction, checked_inputs(instruction, inputs))
     batch = _batch_of(operands, instruction.products)
     codes = _engine(engine)(_flattened(operands, batch, instruction.products), rule)
     products = (instruction.products,) if instruction.products > 1 else ()
@@ -81,7 +134,7 @@ def execute_inputs(instruction: Instruction, inputs: Inputs, engine: Engine = "k
     return registers_of(matrix, instruction, "d")
 
 
-def _checked(instruction: Instruction, inputs: Inputs) -> Inputs:
+def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
     """The inputs with every register array checked; raises OperandError for missing or foreign ones."""
     wanted = [name for name in instruction.registers if name != "d"]
     given = inputs.registers
@@ -138,11 +191,28 @@ def matmul_matrices(
     undefined: Undefined = "error",
 ) -> npt.NDArray[Any]:
     """D ``(..., m, n)`` of logical matrices, in D's dtype; see warpsim.matmul."""
-    rule = rule_for(instruction)
+    rule, shape = rule_for(instruction), instruction.shape
+    operands = matrix_operands(instruction, a, b, c, scale_a, scale_b, literal=is_literal(undefined))
+    batch = _batch_of(operands)
+    codes = _engine(engine)(_flattened(operands, batch), rule)
+    return matrix_of(codes, instruction.d).reshape(*batch, shape.m, shape.n)
+
+
+def matrix_operands(
+    instruction: Instruction,
+    a: Any,
+    b: npt.ArrayLike,
+    c: npt.ArrayLike | None,
+    scale_a: npt.ArrayLike | None,
+    scale_b: npt.ArrayLike | None,
+    *,
+    literal: bool,
+) -> Operands:
+    """Operands of logical matrices, leading axes still apart; raises OperandError."""
     shape = instruction.shape
-    stored, columns = _multiplicand(instruction, a, is_literal(undefined))
+    stored, columns = _multiplicand(instruction, a, literal)
     zero = np.zeros((shape.m, shape.n), instruction.c.code_dtype)
-    operands = Operands(
+    return Operands(
         instruction=instruction,
         a=stored,
         columns=columns,
@@ -151,9 +221,6 @@ def matmul_matrices(
         scale_a=_scale_codes(instruction, scale_a, "scale_a", (shape.m, instruction.scale_chunks)),
         scale_b=_scale_codes(instruction, scale_b, "scale_b", (instruction.scale_chunks, shape.n)),
     )
-    batch = _batch_of(operands)
-    codes = _engine(engine)(_flattened(operands, batch), rule)
-    return matrix_of(codes, instruction.d).reshape(*batch, shape.m, shape.n)
 
 
 def _multiplicand(

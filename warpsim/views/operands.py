@@ -1,0 +1,89 @@
+"""What one execution reads, for the views: numbers as the pipeline gathers them, and where they lay.
+
+Two ways in, as into the pipeline: the registers of warpsim.execute and the matrices of warpsim.matmul.
+One execution at a time, not a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import OperandError
+from ..fragments import Fields, fields_of, read_fields
+from ..instruction import Inputs, Instruction, Operands, ScaleSelectors
+from ..pipeline import checked_inputs, is_literal, matrix_operands
+from .places import NO_SCALES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """The numbers of one execution, metadata fields ``(m, chunks)`` of a sparse form, and where to look.
+
+    ``absent`` names the operands among a, b and c that were not read from registers.
+    """
+
+    operands: Operands
+    fields: Fields | None = None
+    selector: int = 0
+    scales: ScaleSelectors = NO_SCALES
+    absent: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
+    """What an instruction reads, gathered as for execution; raises what execution raises for it."""
+    checked = checked_inputs(instruction, inputs)
+    operands = instruction.family.gather(instruction, checked)
+    _one_execution(operands)
+    fields = None
+    if instruction.sparse:
+        fields = read_fields(instruction, checked.registers["e"], inputs.selector)
+    absent = {"b"} - set(instruction.registers)
+    absent |= set() if "a" in checked.registers else {"a"}
+    absent |= set() if inputs.scale_d else {"c"}
+    return Gathered(
+        operands=operands,
+        fields=fields,
+        selector=inputs.selector,
+        scales=inputs.scale_selectors,
+        absent=frozenset(absent),
+        notes=tuple(_conditions(inputs)),
+    )
+
+
+def _conditions(inputs: Inputs) -> list[str]:
+    notes = [] if inputs.scale_d else ["scale-d is false: C counts as +0"]
+    for name, negate in zip("ab", inputs.negate, strict=True):
+        notes += [f"imm-scale-{name} is -1: the codes of {name.upper()} have their signs flipped"] * negate
+    return notes
+
+
+def _one_execution(operands: Operands) -> None:
+    inner = 3 if operands.instruction.products > 1 else 2
+    for name in ("a", "b", "c", "columns", "scale_a", "scale_b"):
+        array = getattr(operands, name)
+        if array is not None and array.ndim > inner:
+            raise OperandError(f"{name} has batch axes {array.shape[:-inner]}: explain takes one execution")
+
+
+def from_matrices(
+    instruction: Instruction, matrices: Mapping[str, Any], undefined: str = "error"
+) -> Gathered:
+    """Logical matrices a, b, c, scale_a and scale_b as warpsim.matmul takes them; raises as it does."""
+    a, b, c, scale_a, scale_b = (matrices.get(name) for name in ("a", "b", "c", "scale_a", "scale_b"))
+    literal = is_literal(undefined)
+    operands = matrix_operands(instruction, a, b, c, scale_a, scale_b, literal=literal)  # type: ignore[arg-type]
+    if any(array.ndim > 2 for array in (operands.a, operands.b, operands.c)):
+        raise OperandError("matrices with batch axes: explain takes one product")
+    absent = frozenset("b") - set(instruction.registers)
+    return Gathered(operands=operands, fields=_fields_from(operands), absent=absent)
+
+
+def _fields_from(operands: Operands) -> Fields | None:
+    """The metadata fields that name the stored columns."""
+    pattern, columns = operands.instruction.pattern, operands.columns
+    if pattern is None or columns is None:
+        return None
+    return fields_of(operands.instruction, columns[..., :: pattern.unit] % pattern.chunk // pattern.unit)

@@ -1,0 +1,261 @@
+"""Where every element, metadata field and scale of an instruction lies: lane, register and bits.
+
+Both ways: from an element to its place and from a lane to what it holds, and everything that one
+element of D is made of. Read off the family's layouts and the package's own readers, never computed
+a second time. Knows no values and no drawing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..fragments import check_selector, metadata_map, read_scales
+from ..instruction import Instruction, ScaleSelectors
+
+NO_SCALES = ScaleSelectors()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The bits of one element (of a, b, c, d), metadata field (e) or block scale (scale_a, scale_b).
+
+    ``index`` numbers the elements of a lane, lowest register and lowest bits first: the i of the
+    manual's ``ai``. ``row`` and ``column`` are the element's in its matrix, the stored column in a
+    sparse A; a field has the row and chunk that it describes, a scale_a the row and chunk and a scale_b
+    the chunk and column that it scales.
+    """
+
+    operand: str
+    lane: int
+    register: int
+    index: int
+    low_bit: int
+    bits: int
+    row: int
+    column: int
+    product: int = 0
+
+    @property
+    def high_bit(self) -> int:
+        """The highest of the bits."""
+        return self.low_bit + self.bits - 1
+
+    @property
+    def bit_range(self) -> str:
+        """``[15..0]``, as the manual writes it."""
+        return f"[{self.high_bit}..{self.low_bit}]"
+
+    @property
+    def register_name(self) -> str:
+        """``%a0``: register 0 of operand a; ``%e``, ``%scale_a`` and ``%scale_b`` are single registers."""
+        return f"%{self.operand}{self.register if self.operand in 'abcd' else ''}"
+
+    def __str__(self) -> str:
+        return f"T{self.lane} {self.register_name}{self.bit_range}"
+
+
+# --- all places of an operand ----------------------------------------------------------------------
+
+
+def register_operands(instruction: Instruction) -> tuple[str, ...]:
+    """The operands that lie in registers, d last but for metadata and scales: a, b, c, d, e, scale_a …"""
+    return tuple(instruction.registers)
+
+
+def check_operand(instruction: Instruction, operand: str) -> None:
+    """Raise OperandError for an operand that the instruction does not have in registers."""
+    if operand in instruction.registers:
+        return
+    if operand == "b" and instruction.family.lanes > 32:
+        raise OperandError(f"B of {instruction} lies in shared memory, not in registers")
+    names = ", ".join(register_operands(instruction))
+    raise OperandError(f"{instruction} has no operand {operand!r} in registers; it has {names}")
+
+
+def places(
+    instruction: Instruction, operand: str, selector: int = 0, scales: ScaleSelectors = NO_SCALES
+) -> tuple[Place, ...]:
+    """Every place of an operand, by lane and index (fields and scales by row and column).
+
+    Raises OperandError for an operand the form does not have, UndefinedBehavior for a selector and
+    IllegalInstruction for byte and thread ids that PTX does not define.
+    """
+    check_operand(instruction, operand)
+    if operand == "e":
+        check_selector(instruction, selector)
+        return _field_places(instruction, selector)
+    if operand.startswith("scale_"):
+        return _scale_places(instruction, operand, scales)
+    return _element_places(instruction, operand)
+
+
+@lru_cache(maxsize=16)
+def _element_places(instruction: Instruction, operand: str) -> tuple[Place, ...]:
+    layout = instruction.family.fragment(instruction, operand)
+    return tuple(
+        _element(instruction, operand, lane, index)
+        for lane in range(layout.lanes)
+        for index in range(layout.values)
+    )
+
+
+def _element(instruction: Instruction, operand: str, lane: int, index: int) -> Place:
+    layout = instruction.family.fragment(instruction, operand)
+    rows, _ = instruction.matrix_shape(operand)
+    storage = instruction.storage(operand)
+    slots = layout.values // instruction.registers[operand]
+    row, column = int(layout.row_index[lane, index]), int(layout.column_index[lane, index])
+    return Place(
+        operand=operand,
+        lane=lane,
+        register=index // slots,
+        index=index,
+        low_bit=index % slots * storage.bits + storage.shift,
+        bits=instruction.format(operand).bits,
+        row=row % rows,
+        column=column,
+        product=row // rows,
+    )
+
+
+@lru_cache(maxsize=16)
+def _field_places(instruction: Instruction, selector: int) -> tuple[Place, ...]:
+    return tuple(
+        Place(
+            operand="e",
+            lane=lane,
+            register=0,
+            index=bit // bits,
+            low_bit=bit,
+            bits=bits,
+            row=row,
+            column=chunk,
+        )
+        for lane, bit, bits, row, chunk in metadata_map(instruction, selector).tolist()
+    )
+
+
+@lru_cache(maxsize=16)
+def _scale_places(instruction: Instruction, operand: str, scales: ScaleSelectors) -> tuple[Place, ...]:
+    """Tagged words go through the reader of scales: which lane, and which byte, each scale comes from."""
+    lane = _read_tags(instruction, operand, scales, np.arange(32, dtype=np.uint32) * 0x0101_0101)
+    byte = _read_tags(instruction, operand, scales, np.full(32, 0x0302_0100, np.uint32))
+    return tuple(
+        Place(
+            operand=operand,
+            lane=int(lane[place]),
+            register=0,
+            index=int(byte[place]),
+            low_bit=8 * int(byte[place]),
+            bits=8,
+            row=place[0],
+            column=place[1],
+        )
+        for place in np.ndindex(*lane.shape)
+    )
+
+
+def _read_tags(
+    instruction: Instruction, operand: str, scales: ScaleSelectors, words: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint8]:
+    side = operand.removeprefix("scale_")
+    byte_id, thread_id = getattr(scales, f"byte_id_{side}"), getattr(scales, f"thread_id_{side}")
+    tags: npt.NDArray[np.uint8] = read_scales(instruction, words[:, None], side, byte_id, thread_id)
+    return tags
+
+
+# --- lookups ---------------------------------------------------------------------------------------
+
+
+def element_place(instruction: Instruction, operand: str, row: int, column: int, product: int = 0) -> Place:
+    """The place of element (row, column) of a, b, c or d; the stored column for a sparse A.
+
+    ``product`` chooses one of the four of m8n8k4 f16. Raises OperandError.
+    """
+    check_operand(instruction, operand)
+    check_element(instruction, operand, row, column, product)
+    layout = instruction.family.fragment(instruction, operand)
+    rows, _ = instruction.matrix_shape(operand)
+    lane, index = divmod(int(layout.inverse[product * rows + row, column]), layout.values)
+    return _element(instruction, operand, lane, index)
+
+
+def check_element(instruction: Instruction, operand: str, row: int, column: int, product: int = 0) -> None:
+    """Raise OperandError for an element outside the matrix of a, b, c or d."""
+    rows, columns = instruction.matrix_shape(operand)
+    if not (0 <= row < rows and 0 <= column < columns):
+        name = operand.upper()
+        raise OperandError(
+            f"{name}[{row},{column}] does not exist: {name} of {instruction} is {rows} x {columns}"
+        )
+    if not 0 <= product < instruction.products:
+        raise OperandError(
+            f"product {product}: {instruction} computes {instruction.products}, counted from 0"
+        )
+
+
+def lane_places(
+    instruction: Instruction,
+    operand: str,
+    lane: int,
+    register: int | None = None,
+    *,
+    selector: int = 0,
+    scales: ScaleSelectors = NO_SCALES,
+) -> tuple[Place, ...]:
+    """What a lane, or one of its registers, holds of an operand; nothing where its bits are not read."""
+    if not 0 <= lane < instruction.family.lanes:
+        raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.family.lanes - 1}")
+    found = places(instruction, operand, selector, scales)
+    count = instruction.registers[operand]
+    if register is not None and not 0 <= register < count:
+        raise OperandError(f"register {register} of {operand}: {instruction} has 0..{count - 1}")
+    return tuple(place for place in found if place.lane == lane and register in (None, place.register))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feeds:
+    """Everything that one element of D is made of, and where it is written.
+
+    ``a`` is the row of A by stored column and ``b`` the column of B by k; either is empty where the
+    matrix lies in shared memory. ``metadata`` and scales are empty where the form has none.
+    """
+
+    d: Place
+    c: Place
+    a: tuple[Place, ...]
+    b: tuple[Place, ...]
+    metadata: tuple[Place, ...]
+    scale_a: tuple[Place, ...]
+    scale_b: tuple[Place, ...]
+
+
+def feeds(
+    instruction: Instruction,
+    row: int,
+    column: int,
+    *,
+    product: int = 0,
+    selector: int = 0,
+    scales: ScaleSelectors = NO_SCALES,
+) -> Feeds:
+    """Which registers, lanes, metadata bits and scales D[row, column] is computed from."""
+    have = set(instruction.registers)
+    shape = instruction.shape
+    fields = places(instruction, "e", selector) if "e" in have else ()
+    scale_a = places(instruction, "scale_a", scales=scales) if "scale_a" in have else ()
+    scale_b = places(instruction, "scale_b", scales=scales) if "scale_b" in have else ()
+    return Feeds(
+        d=element_place(instruction, "d", row, column, product),
+        c=element_place(instruction, "c", row, column, product),
+        a=tuple(element_place(instruction, "a", row, k, product) for k in range(instruction.stored_k)),
+        b=tuple(element_place(instruction, "b", k, column, product) for k in range(shape.k) if "b" in have),
+        metadata=tuple(place for place in fields if place.row == row),
+        scale_a=tuple(place for place in scale_a if place.row == row),
+        scale_b=tuple(place for place in scale_b if place.column == column),
+    )
