@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import OperandError
 from ..instruction import Inputs, Instruction
 from ..interface import decode
 from ..pipeline import inputs_from, rule_for
@@ -38,7 +40,16 @@ def explain_dot(
     ``product`` chooses one of the four of m8n8k4 f16. Raises what warpsim.execute raises, OperandError
     for an element that does not exist and for operands with batch axes.
     """
-    return explain_inputs(_resolved(instruction, target), inputs_from(**operands), row, column, product)
+    form = _resolved(instruction, target)
+    return explain_inputs(form, inputs_from(**_known(operands)), row, column, product)
+
+
+def _known(operands: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments, if warpsim.execute takes them all."""
+    names = list(signature(inputs_from).parameters)
+    if unknown := sorted(set(operands) - set(names)):
+        raise OperandError(f"no operand is called {unknown[0]}; there are {', '.join(names)}")
+    return operands
 
 
 def explain_inputs(

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from ..checks import Check, Difference
+from ..checks import ByteDifference, Check, Difference
 from ..encoding import matrix_of
 from ..errors import WarpsimError
 from ..fragments import codes_from
+from ..hazards import Hazard
 from ..machine import Event
 from ..pipeline import evidence
 from ..traces import Run
@@ -29,6 +30,8 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
     yield f"{run.trace.path}: {run.warp.target}, {count} matrix instruction{'s'[: count != 1]}"
     for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
         yield from _event_lines(event)
+    for hazard in run.hazards:
+        yield from (f"  {line}" for line in hazard.render().splitlines())
     for check in run.checks:
         yield from _check_lines(check)
     compared = sum(check.compared for check in run.checks)
@@ -42,7 +45,8 @@ def _event_lines(event: Event) -> Iterator[str]:
     yield f"  line {event.statement.location().line}: {form.mnemonic}"
     yield f"  {evidence(form)}"
     for index, matrix in enumerate(result_matrices(event)):
-        product = f" of product {index}" if form.products > 1 else ""
+        product = f" of product {index % form.products}" if form.products > 1 else ""
+        product += f" of warp {index // form.products}" if len(event.d) > form.family.lanes else ""
         yield f"  D{product} ({form.shape.m} x {form.shape.n}, {form.d}):"
         yield from (f" {line}" for line in matrix_lines(matrix))
 
@@ -57,9 +61,13 @@ def _check_lines(check: Check) -> Iterator[str]:
 
 
 def result_matrices(event: Event) -> npt.NDArray[Any]:
-    """D of an executed instruction, ``(products, m, n)`` in its format's dtype."""
+    """D of an executed instruction, ``(warps and products, m, n)`` in its format's dtype.
+
+    There are several warps where each warp of a warpgroup executes ``mma`` by itself.
+    """
     form = event.instruction
-    matrix = matrix_of(codes_from(event.d, form, "d"), form.d)
+    words = event.d.reshape(-1, form.family.lanes, event.d.shape[-1])
+    matrix = matrix_of(codes_from(words, form, "d"), form.d)
     return matrix.reshape(-1, form.shape.m, form.shape.n)
 
 
@@ -85,7 +93,7 @@ def run_document(run: Run) -> Document:
         "passed": run.passed,
         "instructions": [_event_document(event) for event in run.events],
         "checks": [_check_document(check) for check in run.checks],
-    }
+    } | ({"hazards": [_hazard_document(one) for one in run.hazards]} if run.hazards else {})
 
 
 def error_document(error: WarpsimError, file: str) -> Document:
@@ -111,6 +119,17 @@ def _event_document(event: Event) -> Document:
     }
 
 
+def _hazard_document(hazard: Hazard) -> Document:
+    return {
+        "severity": hazard.severity,
+        "rule": hazard.rule,
+        "line": hazard.second.line,
+        "after_line": hazard.first.line if hazard.first else None,
+        "message": hazard.message,
+        "fix": hazard.fix,
+    }
+
+
 def _check_document(check: Check) -> Document:
     return {
         "line": check.location.line,
@@ -121,8 +140,10 @@ def _check_document(check: Check) -> Document:
     }
 
 
-def _difference_document(difference: Difference) -> Document:
+def _difference_document(difference: Difference | ByteDifference) -> Document:
     expected, actual = difference.words()
+    if isinstance(difference, ByteDifference):
+        return {"address": difference.address, "expected": expected, "actual": actual}
     document: Document = {
         "lane": difference.lane,
         "register": difference.register,
@@ -134,4 +155,6 @@ def _difference_document(difference: Difference) -> Document:
         document |= {"expected_value": element.expected, "actual_value": element.actual}
         if element.product is not None:
             document["product"] = element.product
+        if element.warp is not None:
+            document["warp"] = element.warp
     return document
