@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -437,6 +438,21 @@ def test_info_describes_every_form(run: Any, target: str | None) -> None:
         assert one["target"] == target
         assert set(one["rules"]) == ({target} if target else set(form.targets))
         assert all(rule["evidence"]["label"] in ("validated", "inferred") for rule in one["rules"].values())
+
+
+def test_the_json_of_a_rule(run: Any) -> None:
+    """The parameters of a step are there, its evidence is that of the rule, once."""
+    form = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
+    _, out, _ = run("info", form, "--target", "sm_90", "--json")
+    ((document,), none) = json.loads(out).values()
+    output = {"format": "f32", "precision": 24, "nearest": False}
+    assert none == []
+    assert document["since"] == "8.4"
+    assert document["rules"]["sm_90"] == {
+        "rule": "EmulatedF8",
+        "step": {"length": 16, "fraction_bits": 25, "output": output, "exponent_floor": -133},
+        "evidence": asdict(warpsim.evidence(form, "sm_90")),
+    }
 
 
 def test_info_of_an_illegal_form(run: Any) -> None:

@@ -15,7 +15,8 @@ LAYERS = (  # a module imports its own layer and those before it
     "architectures registers memory encoding instruction",
     "fragments descriptor families reference numerics integers panels batches arrangements",
     "pipeline ptx",
-    "register_file moves machine hazards interface gemm diagnosis archives checks traces views",
+    "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
+    "interface gemm lint diagnosis archives checks traces views",
     "cli",
     "__init__ __main__",
 )

@@ -196,8 +196,8 @@ def test_windows_line_ends(trace: Any, tmp_path: Path) -> None:
     ("lines", "message"),
     [
         ([], "t.ptx:1:1: error: the trace names no target: add a line '//! target sm_90a'"),
-        (["//! target"], "t.ptx:1:1: error: '//! target': expected target, version, data, "
-         "'load REGISTERS = DATA' or 'expect REGISTERS = DATA'"),
+        (["//! target"], "t.ptx:1:1: error: '//! target': expected target, version, warpgroup, data, "
+         "'load REGISTERS = DATA', 'shared PLACE = DATA' or 'expect REGISTERS = DATA'"),
         (["//! target sm_1"], "t.ptx:1:12: error: unknown target 'sm_1'; known are sm_70, "),
         (["//! target sm_80", "//!  target  sm_90"], "t.ptx:2:14: error: target is already given as sm_80"),
         ([".reg .b32 %r;", "//! target sm_80"],
@@ -205,8 +205,8 @@ def test_windows_line_ends(trace: Any, tmp_path: Path) -> None:
         (["//! target sm_80", "{ }", "//! version 8.0"],
          "t.ptx:3:13: error: version is given after the first statement: it stands before"),
         (["//! version 8"], "t.ptx:1:13: error: PTX version '8': expected major.minor, such as '8.5'"),
-        (["//! seed 4"], "t.ptx:1:1: error: '//! seed 4': expected target, version, data, "
-         "'load REGISTERS = DATA' or 'expect REGISTERS = DATA'"),
+        (["//! seed 4"], "t.ptx:1:1: error: '//! seed 4': expected target, version, warpgroup, data, "
+         "'load REGISTERS = DATA', 'shared PLACE = DATA' or 'expect REGISTERS = DATA'"),
         (["//! load %r"], "t.ptx:1:1: error: '//! load %r': expected target, "),
         (["//! load = 0x1"], "t.ptx:1:1: error: '//! load = 0x1': expected target, "),
         (["//! load %r = "], "t.ptx:1:1: error: '//! load %r =': expected target, "),

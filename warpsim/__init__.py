@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         unpack_metadata,
     )
     from .machine import Warp
+    from .warpgroup import Warpgroup
 
 __version__ = "0.1.0"
 
@@ -48,6 +49,7 @@ __all__ = [
     "TraceError",
     "UndefinedBehavior",
     "Warp",
+    "Warpgroup",
     "WarpsimError",
     "compress",
     "decode",
@@ -65,7 +67,7 @@ __all__ = [
     "unpack_metadata",
 ]
 
-_HOMES = {"Instruction": "instruction", "Warp": "machine"}
+_HOMES = {"Instruction": "instruction", "Warp": "machine", "Warpgroup": "warpgroup"}
 
 
 def __getattr__(name: str) -> Any:

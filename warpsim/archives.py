@@ -60,6 +60,17 @@ def read_arrays(path: Path) -> Arrays:
         raise TraceError(f"{path}: cannot be read as an .npz file: {reason}") from None
 
 
+def read_array(path: Path) -> npt.NDArray[Any]:
+    """The array of an ``.npy`` file, of any dtype without pickles. Raises TraceError, OSError."""
+    with path.open("rb") as file:
+        try:
+            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False, max_header_size=4096)
+        except Exception as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise TraceError(f"{path}: cannot be read as an .npy file: {reason}") from None
+    return array
+
+
 def _read_members(archive: zipfile.ZipFile, path: Path) -> Arrays:
     members = archive.infolist()
     size = sum(member.file_size for member in members)

@@ -20,6 +20,7 @@ from . import __version__
 
 if TYPE_CHECKING:
     from .errors import WarpsimError
+    from .hazards import Mode
     from .instruction import Instruction
     from .pipeline import Engine, Undefined
     from .traces import Run
@@ -163,6 +164,13 @@ def _worst(codes: Iterable[int]) -> int:
     help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
 )
 @click.option(
+    "--hazards",
+    type=click.Choice(["error", "warn", "off"]),
+    default="error",
+    show_default=True,
+    help="Broken ordering rules of wgmma: stop at the first, list them, or do not look.",
+)
+@click.option(
     "--show",
     type=click.Choice(["last", "all", "none"]),
     default="last",
@@ -181,6 +189,7 @@ def run(
     target: str | None,
     engine: Engine,
     allow_undefined: bool,
+    hazards: Mode,
     show: str,
     as_json: bool,
     out: Path | None,
@@ -194,7 +203,8 @@ def run(
     runs: list[Run] = []
     failures: list[Failure] = []
     for path in _tracked(traces, as_json):
-        done = _attempt(_executed, path, target, engine, "fallback" if allow_undefined else "error")
+        undefined = "fallback" if allow_undefined else "error"
+        done = _attempt(_executed, path, target, engine, undefined, hazards)
         if isinstance(done, Failure):
             failures.append(done)
             continue
@@ -224,10 +234,11 @@ def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
         yield from progress.track(traces, description="running")
 
 
-def _executed(path: Path, target: str | None, engine: Engine, undefined: Undefined) -> Run:
+def _executed(path: Path, target: str | None, engine: Engine, undefined: Undefined, hazards: Mode) -> Run:
     from .traces import read_trace, run_trace
 
-    return run_trace(read_trace(path), target=target, engine=engine, undefined=undefined)
+    trace = read_trace(path)
+    return run_trace(trace, target=target, engine=engine, undefined=undefined, hazards=hazards)
 
 
 def _write_registers(out: Path, done: Run) -> None:
@@ -280,3 +291,104 @@ def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instructio
     from .interface import decode, instructions
 
     return list(instructions(target)) if mnemonic is None else [decode(mnemonic, target=target)]
+
+
+# --- desc ------------------------------------------------------------------------------------------
+
+
+class _Number(click.ParamType[int]):
+    """An integer, decimal or with 0x."""
+
+    name = "integer"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        try:
+            return int(str(value), 0)
+        except ValueError:
+            self.fail(f"{value!r} is no integer, decimal or with 0x", parameter, context)
+
+
+_NUMBER = _Number()
+_FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzle")
+
+
+@cli.command(context_settings=_CONTEXT)
+@click.argument("word", required=False, type=_NUMBER)
+@click.option("--start", "start_address", type=_NUMBER, help="Start address in bytes, to build a descriptor.")
+@click.option("--lbo", "leading_byte_offset", type=_NUMBER, help="Leading dimension byte offset, in bytes.")
+@click.option("--sbo", "stride_byte_offset", type=_NUMBER, help="Stride dimension byte offset, in bytes.")
+@click.option("--swizzle", type=click.Choice(["none", "32B", "64B", "128B"]), help="Swizzle mode.")
+@click.option(
+    "--major",
+    type=click.Choice(["K", "MN"]),
+    default="K",
+    show_default=True,
+    help="imm-trans 0 or 1.",
+)
+@click.option(
+    "--touches",
+    nargs=3,
+    type=int,
+    metavar="MN K BITS",
+    help="List the bytes of a tile of MN x K elements of so many bits.",
+)
+@click.option(
+    "--shared",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npy",
+    help="Shared memory as bytes (uint8), to read the tile from.",
+)
+@click.option(
+    "--tile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.npy",
+    help="The tile (MN, K) that --shared should hold; says what is wrong if it does not.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def desc(
+    word: int | None,
+    major: Any,
+    touches: tuple[int, int, int] | None,
+    shared: Path | None,
+    tile: Path | None,
+    as_json: bool,
+    **fields: Any,
+) -> int:
+    """Explain a wgmma matrix descriptor: WORD (64 bits), or one built from its fields.
+
+    With --shared and --tile, compare the tile that the descriptor reads with the one expected and, where
+    they differ, propose what would read it. Exit code 1: they differ.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    if (word is None) == (not given):
+        raise click.UsageError("give either WORD, or fields such as --start 1024 --sbo 256 --swizzle 128B")
+    if (shared is None) != (tile is None):
+        raise click.UsageError("--shared and --tile go together")
+    document = _attempt(_described, Path("WORD"), word, given, major, touches, shared, tile)
+    if isinstance(document, Failure):
+        return document.code()
+    if as_json:
+        _print_json({name: value for name, value in document.items() if name != "lines"})
+    else:
+        _say("\n".join(document["lines"]))
+    return MISMATCH if document.get("differs") else EXPECTED
+
+
+def _described(
+    _: Path,
+    word: int | None,
+    fields: dict[str, Any],
+    major: Any,
+    touches: tuple[int, int, int] | None,
+    shared: Path | None,
+    tile: Path | None,
+) -> dict[str, Any]:
+    from .archives import read_array
+    from .views.descriptors import compared, explained, touched
+
+    document = explained(word, fields, major)
+    if touches:
+        touched(document, *touches)
+    if shared and tile:
+        compared(document, read_array(shared), read_array(tile))
+    return document

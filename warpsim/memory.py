@@ -96,6 +96,12 @@ def store_words(
     write_elements(memory, places, words)
 
 
+def bytes_of(array: npt.NDArray[Any]) -> Bytes:
+    """``(n,)``: the bytes of an array in C order, each word little-endian."""
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+    return np.frombuffer(little.tobytes(), np.uint8)
+
+
 def write_elements(memory: Bytes, places: Addresses, words: Words) -> None:
     """Write unsigned words ``(..., *places)`` at multiples ``places`` of their size, already checked.
 

@@ -38,7 +38,10 @@ Part = tuple[str, Lanes, Any]  # a register to write, its value and the origin o
 
 
 def moved(
-    file: RegisterFile, statement: InstructionStatement, lanes: Mask, addresses: Mapping[str, int] | None = None
+    file: RegisterFile,
+    statement: InstructionStatement,
+    lanes: Mask,
+    addresses: Mapping[str, int] | None = None,
 ) -> list[Part]:
     """What a ``mov`` would write in some lanes of the register file; nothing is written yet.
 
@@ -120,7 +123,9 @@ class _Move:
     def address(self, operand: Operand) -> int | None:
         """The address that a variable, or a place in it, stands for; None for anything else."""
         base = operand.base if isinstance(operand, Displacement) else operand
-        if not isinstance(base, Register) or base.name not in self.addresses:
+        if not isinstance(base, Register) or base.name in self.file.types():
+            return None
+        if base.name not in self.addresses:
             return None
         offset = operand.offset if isinstance(operand, Displacement) else 0
         return self.addresses[base.name] + offset

@@ -1,18 +1,22 @@
 """Traces: PTX text with ``//!`` lines that bind data and expectations; reading and running them.
 
 A trace is PTX that ``ptxas`` accepts once it is wrapped in a kernel: ``.reg`` declarations and
-statements for one warp. Comment lines that begin with ``//!`` say what the simulator does in between,
-where they stand, inside braces too::
+statements for one warp or warpgroup. Comment lines that begin with ``//!`` say what the simulator does
+in between, where they stand, inside braces too::
 
     //! target sm_90a                  the chip (required, before the first statement)
     //! version 8.5                    the PTX version, if not the newest modelled
+    //! warpgroup 65536                four warps with that many bytes of shared memory (227 KiB if left out)
     //! data tile.npz                  arrays, in a file beside the trace
-    //! load %a<4> = a                 registers %a0..%a3 from array a (32, 4)
-    //! load %e = 0x44444444           the same word in every lane, or 32 words, one a lane
+    //! load %a<4> = a                 registers %a0..%a3 from array a (32, 4); (128, 4) for a warpgroup
+    //! load %e = 0x44444444           the same word in every lane, or one word for each lane
     //! expect %d<4> = d               compare registers with an array, bit by bit
+    //! shared tile+1024 = b           bytes of shared memory, from a variable or an address on, from array b
+    //! expect shared 0x400 = c        compare bytes of shared memory
 
-Arrays are unsigned integers, or bools for predicates. A single word may fill several registers.
-Knows these lines; does not know file formats or how comparisons are made.
+Arrays are unsigned integers, or bools for predicates. A single word may fill several registers. Words in
+shared memory are little-endian; what a ``//! shared`` line writes, wgmma sees without a fence, as if a bulk
+copy had brought it. Knows these lines; does not know file formats or how comparisons are made.
 """
 
 from __future__ import annotations
@@ -28,17 +32,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .archives import Arrays, read_arrays, read_text
-from .checks import Check, compare
+from .checks import Check, compare, compare_shared
 from .errors import Location, OperandError, TraceError, located
-from .machine import LANES, Event, Warp
+from .hazards import Hazard, Mode
+from .machine import WARP, Event, Machine, Warp
+from .memory import SHARED_BYTES
 from .pipeline import Engine, Undefined
 from .ptx.decode import parse_version
 from .ptx.parser import parse
 from .ptx.qualifiers import check_target
 from .ptx.statements import Binding, Block, Program, Statement
 from .register_file import split
+from .warpgroup import Warpgroup
 
-_SETTING = re.compile(r"(target|version|data)\s+(.+)", re.DOTALL)
+_SETTING = re.compile(r"(target|version|data)\s+(.+)|(warpgroup)(?:\s+(.+))?", re.DOTALL)
+_SHARED = re.compile(r"(expect\s+)?shared\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
 _LOAD = re.compile(r"(load|expect)\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
 _HEXADECIMAL = re.compile(r"0[xX]0*[0-9a-fA-F]{1,16}")
 _SHORT = 40  # characters of the text that an error message quotes
@@ -49,28 +57,45 @@ class Load:
     """Registers to fill from data, or to compare with it (``expected``)."""
 
     registers: str
-    words: npt.NDArray[Any]  # (32, registers), (32,), or a single word
+    words: npt.NDArray[Any]  # (lanes, registers), (lanes,), or a single word
     expected: bool
     location: Location
+    shared: bool = False  # bytes of shared memory; ``registers`` is then where they begin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """A trace that was read: its target, its statements, and for each ``//!`` line at an offset its data."""
+    """A trace that was read: its target, its statements, and for each ``//!`` line at an offset its data.
+
+    ``shared_bytes`` is the size of a warpgroup's shared memory, None for the trace of a warp; ``end`` is the
+    last place in the text.
+    """
 
     path: str
     target: str
     version: tuple[int, int] | None
     statements: tuple[Statement, ...]
     loads: Mapping[int, Load]
+    end: Location
+    shared_bytes: int | None = None
+
+    def machine(self, target: str | None, engine: Engine, undefined: Undefined, hazards: Mode) -> Machine:
+        """What executes the trace, on another ``target`` if one is given."""
+        target = target or self.target
+        if self.shared_bytes is None:
+            return Warp(target, engine=engine, undefined=undefined)
+        return Warpgroup(target, self.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
 
 
 @dataclass(kw_only=True)
 class Run:
-    """What running a trace did: the matrix instructions that were executed, and the checks."""
+    """What running a trace did: the matrix instructions that were executed, and the checks.
+
+    ``warp`` is the machine, which may be a warpgroup.
+    """
 
     trace: Trace
-    warp: Warp
+    warp: Machine
     events: list[Event] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
@@ -78,6 +103,11 @@ class Run:
     def passed(self) -> bool:
         """Whether every expectation held."""
         return all(check.passed for check in self.checks)
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """Broken ordering rules that were collected rather than raised, and warnings."""
+        return self.warp.hazards if isinstance(self.warp, Warpgroup) else ()
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -102,6 +132,7 @@ class _Reader:
         self.arrays: Arrays = {}
         self.used: set[str] = set()
         self.loads: dict[int, Load] = {}
+        self.shared_bytes: int | None = None
 
     def trace(self) -> Trace:
         begun = False
@@ -116,12 +147,15 @@ class _Reader:
         for name in sorted(set(self.arrays) - self.used)[:1]:
             raise TraceError(f"no load or expect uses array {name!r}", self.settings["data"][1])
         version, _ = self.settings.get("version", ("", None))
+        text = self.program.source.text
         return Trace(
             path=str(self.path),
             target=self.settings["target"][0],
             version=parse_version(version) if version else None,
             statements=self.program.statements,
             loads=self.loads,
+            end=self.program.source.location(len(text.rstrip())),
+            shared_bytes=self.shared_bytes,
         )
 
     def line(self, binding: Binding, begun: bool) -> None:
@@ -129,12 +163,16 @@ class _Reader:
         text = binding.text
         if match := _LOAD.fullmatch(text):
             self.loads[binding.start] = self.load(match, _part(binding, match, 2), _part(binding, match, 3))
+        elif match := _SHARED.fullmatch(text):
+            self.loads[binding.start] = self.bytes(match, _part(binding, match, 2), _part(binding, match, 3))
         elif match := _SETTING.fullmatch(text):
-            self.set(match[1], match[2], _part(binding, match, 2), begun)
+            name, value = (1, 2) if match[1] else (3, 4)
+            place = _part(binding, match, value if match[value] else name)
+            self.set(match[name], match[value] or "", place, begun)
         elif text:
             raise TraceError(
-                f"'//! {_short(text)}': expected target, version, data, 'load REGISTERS = DATA' or "
-                f"'expect REGISTERS = DATA'",
+                f"'//! {_short(text)}': expected target, version, warpgroup, data, "
+                f"'load REGISTERS = DATA', 'shared PLACE = DATA' or 'expect REGISTERS = DATA'",
                 binding.location(),
             )
 
@@ -142,8 +180,21 @@ class _Reader:
         with located(lambda: source):
             words = self.words(match[3])
         with located(lambda: registers), _as_trace_error():
-            split(match[2], words, LANES)
+            split(match[2], words, self.lanes)
         return Load(registers=match[2], words=words, expected=match[1] == "expect", location=registers)
+
+    def bytes(self, match: re.Match[str], place: Location, source: Location) -> Load:
+        """Bytes of shared memory; where they go is known when the trace runs."""
+        if self.shared_bytes is None:
+            raise TraceError("only a warpgroup has shared memory: add a line '//! warpgroup' before", place)
+        with located(lambda: source):
+            words = self.words(match[3])
+        return Load(registers=match[2], words=words, expected=bool(match[1]), location=place, shared=True)
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the machine that the lines so far ask for."""
+        return WARP if self.shared_bytes is None else Warpgroup.lanes
 
     def set(self, name: str, value: str, location: Location, begun: bool) -> None:
         with located(lambda: location):
@@ -153,11 +204,15 @@ class _Reader:
     def check(self, name: str, value: str, begun: bool) -> None:
         """The setting is legal here; data is read."""
         if name in self.settings:
-            raise TraceError(f"{name} is already given as {_short(self.settings[name][0])}")
-        if begun and name != "data":
-            raise TraceError(f"{name} is given after the first statement: it stands before")
+            given = self.settings[name][0]
+            raise TraceError(f"{name} is already given{f' as {_short(given)}' if given else ''}")
+        if name != "data" and (begun or (name == "warpgroup" and self.loads)):
+            what = "statement" if begun else "load"
+            raise TraceError(f"{name} is given after the first {what}: it stands before")
         if name == "target":
             check_target(value)
+        elif name == "warpgroup":
+            self.shared_bytes = _size(value)
         elif name == "version":
             parse_version(value)
         else:
@@ -168,7 +223,7 @@ class _Reader:
     def words(self, source: str) -> npt.NDArray[Any]:
         """The words that are written out, or the array of that name."""
         if source[:2].lower() == "0x":
-            return _hexadecimal(source)
+            return _hexadecimal(source, self.lanes)
         if source not in self.arrays:
             known = ", ".join(self.arrays) or "none: there is no '//! data' line before"
             raise TraceError(f"no array {_short(source)!r}; the arrays are {known}")
@@ -190,14 +245,22 @@ def _flat(statements: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from _flat(statement.statements)
 
 
-def _hexadecimal(source: str) -> npt.NDArray[Any]:
+def _size(value: str) -> int:
+    """Bytes of shared memory."""
+    size = int(value) if value.isdecimal() else 0
+    if value and not 1 <= size <= SHARED_BYTES:
+        raise TraceError(f"warpgroup {_short(value)}: expected bytes of shared memory, 1 to {SHARED_BYTES}")
+    return size or SHARED_BYTES
+
+
+def _hexadecimal(source: str, lanes: int) -> npt.NDArray[Any]:
     """One word for all lanes, or one a lane."""
     words = re.split(r"\s*,\s*|\s+", source)
     for word in words:
         if not _HEXADECIMAL.fullmatch(word):
             raise TraceError(f"{_short(word)!r} is no hexadecimal word of at most 64 bits")
-    if len(words) not in (1, LANES):
-        raise TraceError(f"{len(words)} words: expected one for all lanes, or {LANES}")
+    if len(words) not in (1, lanes):
+        raise TraceError(f"{len(words)} words: expected one for all lanes, or {lanes}")
     values = [int(word, 16) for word in words]
     array = np.array(values, np.uint64 if max(values) >> 32 else np.uint32)
     return array if len(values) > 1 else array.reshape(())
@@ -216,12 +279,15 @@ def run_trace(
     target: str | None = None,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
+    hazards: Mode = "error",
 ) -> Run:
     """Execute a trace, on another ``target`` if one is given, and compare what it expects.
 
-    Raises what Warp.run raises, and TraceError where data does not fit its registers.
+    ``hazards`` says what becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
+    (``Run.hazards``), or nothing. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
+    does not fit its registers or shared memory.
     """
-    warp = Warp(target or trace.target, engine=engine, undefined=undefined)
+    warp = trace.machine(target, engine, undefined, hazards)
     if trace.version:
         warp.version = trace.version
     run = Run(trace=trace, warp=warp)
@@ -231,15 +297,25 @@ def run_trace(
                 run.events.append(step)
             elif step.start in trace.loads:
                 _apply(run, trace.loads[step.start])
+    warp.finish(trace.end)
     return run
 
 
 def _apply(run: Run, load: Load) -> None:
     with located(lambda: load.location), _as_trace_error():
-        if load.expected:
+        if isinstance(run.warp, Warpgroup) and load.shared:
+            _apply_shared(run, run.warp, load)
+        elif load.expected:
             run.checks.append(compare(run.warp, load.registers, load.words, load.location))
         else:
-            run.warp.load(load.registers, load.words)
+            run.warp.load(load.registers, load.words, load.location)
+
+
+def _apply_shared(run: Run, warpgroup: Warpgroup, load: Load) -> None:
+    if load.expected:
+        run.checks.append(compare_shared(warpgroup, load.registers, load.words, load.location))
+    else:
+        warpgroup.write_shared(load.registers, load.words, load.location)
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""A matrix descriptor explained, the bytes it addresses, and what is wrong with it: lines and data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..descriptor import Descriptor, Major, diagnose, load_tile, touched_bytes
+from ..errors import OperandError, WarpsimError
+
+Document = dict[str, Any]  # "lines" is the text; everything else is JSON
+
+
+def explained(word: int | None, fields: dict[str, Any], major: Major) -> Document:
+    """The descriptor that is a word or has the fields (in bytes), field by field.
+
+    A word that is no descriptor is kept, so that ``compared`` can say what it should have been. Raises
+    OperandError for fields that do not fit.
+    """
+    if word is None:
+        descriptor = Descriptor(**{"start_address": 0, **fields})
+        word = descriptor.encode()
+    else:
+        try:
+            descriptor = Descriptor.decode(word)
+        except WarpsimError as error:
+            message = f"{word:#018x}: {error.message}"
+            return {"word": word, "major": major, "error": error.message, "lines": [message], "differs": True}
+    rows = [asdict(field) for field in descriptor.fields(major)]
+    return {"word": word, "major": major, "fields": rows, "lines": list(descriptor.explain(major))}
+
+
+def touched(document: Document, mn: int, k: int, bits: int) -> None:
+    """Add the byte ranges that a tile of ``mn x k`` elements of so many bits takes."""
+    descriptor, major = Descriptor.decode(document["word"]), document["major"]
+    ranges = touched_bytes(descriptor, mn=mn, k=k, element_bits=bits, major=major).tolist()
+    document["touches"] = ranges
+    total = sum(end - first for first, end in ranges)
+    document["lines"] += [f"a tile of {mn} x {k} elements of {bits} bits reads {total} bytes:"]
+    document["lines"] += [f"  {first:#07x}..{end - 1:#07x} ({end - first} bytes)" for first, end in ranges]
+
+
+def compared(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any]) -> None:
+    """Add whether the descriptor reads the tile ``(mn, k)`` from the memory, and what would.
+
+    Raises OperandError for memory that is not bytes and tiles that are not of two axes.
+    """
+    if shared.dtype != np.uint8 or shared.ndim != 1:
+        raise OperandError(f"shared memory is bytes (uint8) in one axis, not {shared.dtype} {shared.shape}")
+    if tile.ndim != 2:
+        raise OperandError(f"a tile has two axes (mn, k), not {tile.shape}")
+    if _reads(document, shared, tile):
+        document["differs"] = False
+        document["lines"].append("the descriptor reads the expected tile")
+        return
+    suggestions = diagnose(shared, document["word"], tile, major=document["major"])
+    document["differs"] = True
+    document["suggestions"] = [
+        {"sentence": one.sentence, "word": one.descriptor.encode(), "major": one.major} for one in suggestions
+    ]
+    document["lines"].append("the descriptor does not read the expected tile")
+    document["lines"] += [f"  {one}" for one in suggestions] or ["  no known mistake explains it"]
+
+
+def _reads(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any]) -> bool:
+    mn, k = tile.shape
+    try:
+        descriptor = Descriptor.decode(document["word"])
+        found = load_tile(shared, descriptor, mn=mn, k=k, dtype=tile.dtype, major=document["major"])
+    except WarpsimError:
+        return False
+    code = f"u{tile.dtype.itemsize}"
+    return bool((np.ascontiguousarray(found).view(code) == np.ascontiguousarray(tile).view(code)).all())
