@@ -15,14 +15,14 @@ from dataclasses import dataclass
 class Lenience:
     """Something that only ptxas accepts.
 
-    ``pattern`` finds it and ``replacement`` is what legal PTX has in its place; ``within`` is a
+    ``pattern`` finds it and ``replacement`` is what legal PTX may have in its place; ``within`` is a
     pattern that the whole text has to match as well. ``example`` is a statement on ``target``.
     """
 
     name: str
     reason: str
     pattern: str
-    replacement: str
+    replacement: str | tuple[str, ...]
     target: str
     example: str
     within: str = ""
@@ -31,11 +31,12 @@ class Lenience:
         """The text with one occurrence undone, for each, and with all of them undone."""
         if not re.search(self.within, text):
             return
+        replacements = (self.replacement,) if isinstance(self.replacement, str) else self.replacement
         matches = list(re.finditer(self.pattern, text))
-        for match in matches:
-            yield text[: match.start()] + match.expand(self.replacement) + text[match.end() :]
-        if len(matches) > 1:
-            yield re.sub(self.pattern, self.replacement, text)
+        for replacement in replacements:
+            for match in matches:
+                yield text[: match.start()] + match.expand(replacement) + text[match.end() :]
+            yield re.sub(self.pattern, replacement, text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,53 +51,50 @@ class Strictness:
     within: str = ""
 
 
-_UNDOCUMENTED = "an oversight of ptxas; PTX defines no such thing"
-
 LENIENCES = (
     Lenience(
         name="a type too many",
-        reason="ptxas overlooks one word among b1 s2 u2 s4 u4 tf32 bf16 bf16x2 that is not one of the four types",
-        pattern=r"\.(?:b1|s2|u2|s4|u4|tf32|bf16|bf16x2)(?=[. ])",
+        reason="ptxas overlooks a word among b1 s2 u2 s4 u4 tf32 bf16 bf16x2 beside the four types",
+        pattern=r"\.(?:b1|s2|u2|s4|u4|tf32|bf16|bf16x2)(?![:\w])",
         replacement="",
         target="sm_80",
-        example="mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64.u4 {g0, g1}, {g16}, {g32}, {g48, g49};",
+        example="mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64.u4 {g0, g1}, {g8}, {g16}, {g24, g25};",
     ),
     Lenience(
         name="bit operation on 4-bit integers",
         reason="ptxas overlooks .and .or .xor and .popc where the multiplicands are s4 or u4",
-        pattern=r"\.(?:and|or|xor|popc)(?=[. ])",
+        pattern=r"\.(?:and|or|xor|popc)(?![:\w])",
         replacement="",
         within=r"\.[su]4[.\w]*\.[su]4\b",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32.xor "
-        "{r0, r1, r2, r3}, {r16, r17}, {r32}, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, {r16, r17}, {r20}, {r24, r25, r26, r27};",
     ),
     Lenience(
-        name=".v2 .v4 .v8 on sparse forms",
-        reason="ptxas overlooks a vector length",
-        pattern=r"\.v[248](?=[. ])",
+        name=".v4 on sparse forms",
+        reason="ptxas overlooks a vector length where A has as many registers",
+        pattern=r"\.v[248](?![:\w])",
         replacement="",
         within=r"\.sp\b",
         target="sm_80",
-        example="mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32.v4 "
-        "{r0, r1, r2, r3}, {r16, r17}, {r32, r33}, {r48, r49, r50, r51}, r60, 0;",
+        example="mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32.v4 "
+        "{r0, r1, r2, r3}, {r8, r9, r10, r11}, {r16, r17, r18, r19}, {r24, r25, r26, r27}, r33, 0;",
     ),
     Lenience(
         name="another kind for e4m3 and e5m2",
         reason="without .block_scale ptxas takes any .kind to be .kind::f8f6f4",
-        pattern=r"\.kind::(?:mxf8f6f4|mxf4|mxf4nvf4|i8|f16|tf32)(?=[. ])",
+        pattern=r"\.kind::(?:mxf8f6f4|mxf4|mxf4nvf4|i8|f16|tf32)(?![:\w])",
         replacement=".kind::f8f6f4",
         within=r"^(?!.*block_scale).*\.e[45]m[23]\b",
         target="sm_100a",
         example="mma.sync.aligned.m16n8k32.row.col.kind::mxf4.f32.e4m3.e4m3.f32 "
-        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r32, r33}, {f48, f49, f50, f51};",
+        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r20, r21}, {f24, f25, f26, f27};",
     ),
     Lenience(
         name="m8n8k4 of bf16 and tf32",
         reason="ptxas accepts it and emits no instruction for it",
-        pattern=r"\.(?:bf16|tf32)\b(?=.*m8n8k4)|(?<=m8n8k4)(\S*?)\.(bf16|tf32)(\S*?)\.\2(\S*) .*",
-        replacement=r"\1.f16\3.f16\4 {f0, f1, f2, f3, f4, f5, f6, f7}, {r0, r1}, {r2, r3}, "
-        r"{f8, f9, f10, f11, f12, f13, f14, f15};",
+        pattern=r"\.(?:bf16|tf32)(?![:\w])",
+        replacement=".f16",
         within="m8n8k4",
         target="sm_80",
         example="mma.sync.aligned.m8n8k4.row.col.f32.bf16.bf16.f32 "
@@ -110,26 +108,35 @@ LENIENCES = (
         within=r"\.sp\b.*m16n8k32\b.*\.f32\.f16\.f16\.f32",
         target="sm_80",
         example="mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 "
-        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r32, r33, r34, r35}, {f48, f49, f50, f51}, r60, 2;",
+        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r16, r17, r18, r19}, {f24, f25, f26, f27}, r33, 2;",
     ),
     Lenience(
         name="B of fp8 m16n8k16",
-        reason="the operand is one register; ptxas ignores the other ones of 2, 4 or 8, and 13.5 rejects them",
+        reason="B is one register; ptxas overlooks the others of 2, 4 or 8, which ptxas 13.5 rejects",
         pattern=r"(?<=}, )\{([^,}]*), [^}]*\}(?=, \{[^}]*\};)",
         replacement=r"{\1}",
         within=r"m16n8k16\b.*\.e[45]m[23]\b",
         target="sm_89",
         example="mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 "
-        "{f0, f1, f2, f3}, {r16, r17}, {r32, r33}, {f48, f49, f50, f51};",
+        "{f0, f1, f2, f3}, {r16, r17}, {r20, r21}, {f24, f25, f26, f27};",
+    ),
+    Lenience(
+        name="B of m8n8k16",
+        reason="A and B take integer registers; where ptxas emulates the form (sm_100 on) B takes any",
+        pattern=r"(?<=\}, \{)(?:[fxp]\d+|0f\w+)(?=\}, \{)",
+        replacement="r1",
+        within="m8n8k16",
+        target="sm_100a",
+        example="mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r1}, {r16}, {f20}, {r24, r25};",
     ),
     Lenience(
         name="predicates for 32-bit registers",
-        reason="a predicate holds no matrix element, metadata or scale; ptxas takes it for anything of 32 bits",
-        pattern=r"(?<![@!])\bp(?=\d)",
+        reason="a predicate holds no element, metadata or scale; ptxas takes it for anything of 32 bits",
+        pattern=r"(?<![@!])!?\bp(?=\d)",
         replacement="r",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {p0, p1, p2, p3}, {r32, r33}, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, {p0, p1, p2, p3}, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
         name="f32 register as metadata",
@@ -139,7 +146,7 @@ LENIENCES = (
         within=r"\.sp\b",
         target="sm_80",
         example="mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{f0, f1, f2, f3}, {r16, r17}, {r32, r33}, {f48, f49, f50, f51}, f60, 0;",
+        "{f0, f1, f2, f3}, {r16, r17}, {r20, r21}, {f24, f25, f26, f27}, f33, 0;",
     ),
     Lenience(
         name="constants of more than 32 bits",
@@ -148,7 +155,7 @@ LENIENCES = (
         replacement="0",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {r16, r17, r18, r19}, {r32, r33}, {4294967296, 0, 0, 0};",
+        "{r0, r1, r2, r3}, {r16, r17, r18, r19}, {r20, r21}, {4294967296, 0, 0, 0};",
     ),
     Lenience(
         name="special registers",
@@ -157,7 +164,7 @@ LENIENCES = (
         replacement="r1",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {%laneid, r17, r18, r19}, {r32, r33}, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, {%laneid, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
         name="variables",
@@ -166,7 +173,7 @@ LENIENCES = (
         replacement="r1",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {place, r17, r18, r19}, {r32, r33}, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, {place, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
         name="vector registers",
@@ -175,25 +182,16 @@ LENIENCES = (
         replacement="{r0, r1, r2, r3}",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, quad, {r32, r33}, {r48, r49, r50, r51};",
-    ),
-    Lenience(
-        name="vector registers of two",
-        reason="registers declared .v2 or .v4 are not modelled; a vector is written in braces",
-        pattern=r"\bpair\b(?!\.)",
-        replacement="{r0, r1}",
-        target="sm_80",
-        example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {r16, r17, r18, r19}, pair, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, quad, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
         name="elements of vector registers",
         reason="registers declared .v2 or .v4 are not modelled",
-        pattern=r"\b(?:quad\.x|pair\.y)",
+        pattern=r"\bquad\.[xy]",
         replacement="r1",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {quad.x, r17, r18, r19}, {r32, r33}, {r48, r49, r50, r51};",
+        "{r0, r1, r2, r3}, {quad.x, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
         name="register plus offset",
@@ -202,7 +200,56 @@ LENIENCES = (
         replacement="r0",
         target="sm_80",
         example="mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{f0, f1, f2, f3}, {r16, r17}, {r32, r33}, {f48, f49, f50, f51}, r0+4, 0;",
+        "{f0, f1, f2, f3}, {r16, r17}, {r20, r21}, {f24, f25, f26, f27}, r0+4, 0;",
+    ),
+    Lenience(
+        name="constant as metadata or scale",
+        reason="ptxas takes an 0f constant, which has 32 bits, for a register",
+        pattern=r"(?<=, )(\{?)0f[0-9A-F]{8}(?=\}?, [\d{])",
+        replacement=r"\1r1",
+        within=r"\.sp\b|block_scale",
+        target="sm_80",
+        example="mma.sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{f0, f1, f2, f3}, {r16, r17}, {r20, r21}, {f24, f25, f26, f27}, 0f00000000, 0;",
+    ),
+    Lenience(
+        name="registers of another width after a constant",
+        reason="ptxas does not compare the widths in a vector that begins with a constant",
+        pattern=r"(\{(?:[-~!(.\d]|WARP_SZ)[^{}]*?, )[hvtyzdwqgl](?=\d)",
+        replacement=(r"\1r", r"\1d"),
+        target="sm_80",
+        example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+        "{r0, r1, r2, r3}, {1.0, h17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
+    ),
+    Lenience(
+        name="wider registers as scale ids",
+        reason="the ids are 16-bit registers; ptxas takes others next to a constant",
+        pattern=r"(?<=\{)[^{},]+, [^{},]+(?=\})",
+        replacement="h0, h0",
+        within="block_scale",
+        target="sm_120a",
+        example="mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0 "
+        "{f0, f1, f2, f3}, {r8, r9, r10, r11}, {r20, r21}, {f24, f25, f26, f27}, r34, {0, r1}, r35, {0, 0};",
+    ),
+    Lenience(
+        name="scalar A of sparse integers",
+        reason="A is a vector; ptxas crashes on the scalar where it emulates the form",
+        pattern=r"(?<=\}, )[^{},]+(?=, \{)",
+        replacement=("{r0, r1}", "{r0, r1, r2, r3}"),
+        within=r"\.sp\b.*\.[su][48]\.[su][48]\.",
+        target="sm_80",
+        example="mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+        "{r0, r1, r2, r3}, r16, {r20, r21}, {r24, r25, r26, r27}, r33, 0;",
+    ),
+    Lenience(
+        name="vector as metadata or scale",
+        reason="metadata and scales are one register; ptxas overlooks the others",
+        pattern=r"\{(\w+), [^}]*\}",
+        replacement=r"\1",
+        within=r"\.sp\b|block_scale",
+        target="sm_100a",
+        example="mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32 "
+        "{r0, r1, r2, r3}, {r16, r17, r18, r19}, {r16, r17, r18, r19}, {r24, r25, r26, r27}, {r16, r17}, 0;",
     ),
 )
 
@@ -215,7 +262,23 @@ STRICTNESSES = (
         error=r"<builtin>|formal parameter|Call argument|instruction '(?:add|mov|ld|st|cvt|call)\b",
         target="sm_90",
         example="mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
-        "{f0, _, f2, f3}, {r16, r17, r18, r19}, {r32, r33}, {f48, f49, f50, f51};",
+        "{f0, _, f2, f3}, {r16, r17, r18, r19}, {r20, r21}, {f24, f25, f26, f27};",
+    ),
+    Strictness(
+        name="vector register as an element",
+        reason="registers declared .v2 or .v4 are not modelled; warpsim takes them for scalars",
+        error="Illegal expression 'quad'",
+        target="sm_80",
+        example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+        "{r0, r1, r2, r3}, {quad, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
+    ),
+    Strictness(
+        name="C of m8n8k16",
+        reason=_EMULATION,
+        error="Vector with elements of different types|Arguments mismatch",
+        within=r"m8n8k16\b.*\{(?:[^{}]+, (?:[fxp]\d|0[fd]|[^{}]*\.\d)[^{}]*|0f\w+, [^{}]+)\};$",
+        target="sm_100",
+        example="mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {r0, r1}, {r16}, {r20}, {r24, f25};",
     ),
     Strictness(
         name="0f before decimal floats",
@@ -224,7 +287,7 @@ STRICTNESSES = (
         within=r"\{0f[0-9A-F]{8},[^}]*(?:\d\.\d|0d|e\d)",
         target="sm_80",
         example="mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r32, r33}, {0f00000000, 1.0, f50, f51};",
+        "{f0, f1, f2, f3}, {r16, r17, r18, r19}, {r20, r21}, {0f00000000, 1.0, f26, f27};",
     ),
 )
 

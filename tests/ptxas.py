@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 RELEASE = "13.0"
@@ -26,7 +26,7 @@ _ERROR = re.compile(r"^ptxas module\.ptx, line (\d+); (?:error|fatal)\s*: (.*)$"
 _ANY_ERROR = re.compile(r"^ptxas (.*?); (?:error|fatal)\s*: (.*)$", re.MULTILINE)
 
 
-@lru_cache(maxsize=None)
+@cache
 def missing() -> str:
     """Why there are no verdicts on this machine; empty where there are."""
     path = shutil.which("ptxas")
@@ -39,7 +39,7 @@ def missing() -> str:
 def verdicts(
     instructions: Iterable[str], *, target: str, declarations: str, version: str = "9.0"
 ) -> list[str | None]:
-    """For each instruction None where ptxas assembles it, or its first error about it.
+    """For each instruction None where ptxas assembles it, or its errors about it, joined by "; ".
 
     Every instruction is one line, its ``;`` included, and is judged on its own. ``declarations`` are
     those of the registers.
@@ -62,51 +62,43 @@ def _judge(header: str, lines: Sequence[str], target: str) -> list[str | None]:
     found: list[str | None] = [None] * len(lines)
     left = list(range(len(lines)))
     while left:
-        text = header + "".join(f"{lines[i]}\n" for i in left) + "}\n"
-        errors, general = _run(text, target)
-        blamed = {left[line]: message for line, message in errors.items() if 0 <= line < len(left)}
-        if not blamed and general:
-            return _judge_halves(header, lines, target, found, left, general)
-        for i, message in blamed.items():
-            found[i] = message
-        left = [i for i in left if i not in blamed] if blamed else []
+        errors, general = _run(header, [lines[i] for i in left], target)
+        for line, message in errors.items():
+            found[left[line]] = message
+        if not errors and general:
+            for i, verdict in zip(
+                left, _judge_halves(header, [lines[i] for i in left], target, general), strict=True
+            ):
+                found[i] = verdict
+        left = [i for line, i in enumerate(left) if line not in errors] if errors else []
     return found
 
 
-def _judge_halves(
-    header: str,
-    lines: Sequence[str],
-    target: str,
-    found: list[str | None],
-    left: list[int],
-    general: str,
-) -> list[str | None]:
-    if len(left) == 1:
-        found[left[0]] = general
-        return found
-    middle = len(left) // 2
-    for half in (left[:middle], left[middle:]):
-        for i, verdict in zip(half, _judge(header, [lines[i] for i in half], target), strict=True):
-            found[i] = verdict
-    return found
+def _judge_halves(header: str, lines: Sequence[str], target: str, general: str) -> list[str | None]:
+    middle = len(lines) // 2
+    if not middle:
+        return [general]
+    return [*_judge(header, lines[:middle], target), *_judge(header, lines[middle:], target)]
 
 
-_HEADER_LINES = 4
+def _run(header: str, lines: Sequence[str], target: str) -> tuple[dict[int, str], str]:
+    """Errors of each line, counted from 0, and the error of the whole (or empty).
 
-
-def _run(text: str, target: str) -> tuple[dict[int, str], str]:
-    """First error of each line of the body, counted from 0, and the error of the whole (or empty)."""
+    An error in the header, which is one of its version or target, is one of every line.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "module.ptx").write_text(text)
-        architecture = _COMPILED_FOR.get(target, target)
-        command = ["ptxas", f"-arch={architecture}", "module.ptx", "-o", "module.cubin"]
+        (Path(folder) / "module.ptx").write_text(header + "".join(f"{line}\n" for line in lines) + "}\n")
+        command = ["ptxas", f"-arch={_COMPILED_FOR.get(target, target)}", "module.ptx", "-o", "module.cubin"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return {}, ""
-    errors: dict[int, str] = {}
+    errors: dict[int, list[str]] = {}
     for line, message in _ERROR.findall(done.stderr):
-        errors.setdefault(int(line) - _HEADER_LINES - 1, message)
-    return errors, _general(done.returncode, done.stderr)
+        errors.setdefault(int(line) - header.count("\n") - 1, []).append(message)
+    joined = {line: "; ".join(dict.fromkeys(messages)) for line, messages in errors.items()}
+    if in_header := [message for line, message in joined.items() if line < 0]:
+        return dict.fromkeys(range(len(lines)), in_header[0]), ""
+    return joined, _general(done.returncode, done.stderr)
 
 
 def _general(status: int, output: str) -> str:

@@ -343,6 +343,7 @@ class Writer:
         words = tiles.image.view(np.uint32).reshape(-1, 128, 4)
         stem = f"word{index}"
         self.load(stem, np.ascontiguousarray(words.transpose(1, 0, 2)).reshape(128, -1), "b32")
+        self.lines.append("bar.sync 0;")  # no warp refills what the wgmma of another may still read
         for chunk in range(len(words)):
             names = ", ".join(f"%{stem}_{4 * chunk + i}" for i in range(4))
             self.lines.append(f"st.shared.v4.b32 [%at_0+{2048 * chunk}], {{{names}}};")

@@ -52,6 +52,10 @@ class SharedMemory:
             raise OperandError(f"{size} bytes from {address:#x} leave shared memory of {len(self)} bytes")
         return self.data[address : address + size]
 
+    def check_store(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> None:
+        """Raise OperandError as store would for these addresses, but store nothing."""
+        _checked_places(self.data, addresses, size, lanes, "stores")
+
     def load(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> Words:
         """The words at the addresses; see load_words."""
         return load_words(self.data, addresses, size, lanes=lanes)

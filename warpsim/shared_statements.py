@@ -54,13 +54,12 @@ class Store:
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What a statement reads and writes.
+    """What a statement does.
 
-    ``read`` are the names of the registers it reads, ``ranges (n, 2)`` the bytes it touches and ``lanes
-    (n,)`` whose they are, ``written`` the registers it would write and ``store`` the bytes.
+    ``ranges (n, 2)`` are the bytes it touches and ``lanes (n,)`` whose they are, ``written`` the registers
+    it would write and ``store`` the bytes.
     """
 
-    read: tuple[str, ...]
     ranges: npt.NDArray[np.int64]
     lanes: npt.NDArray[np.intp]
     written: Mapping[str, Lanes]
@@ -170,15 +169,15 @@ class _Statement:
     def register_index(self) -> int:
         return 0 if self.is_load else 1
 
-    def address_lanes(self, address: Address, lanes: Mask) -> tuple[Addresses, tuple[str, ...]]:
-        """The address in each lane, of which those of ``lanes`` count, and the register it is read from."""
+    def address_lanes(self, address: Address, lanes: Mask) -> Addresses:
+        """The address in each lane, of which those of ``lanes`` count."""
         base, file = address.base, self.machine.file
         if base is None:
             raise IllegalInstruction("an address in shared memory is a register or a variable, not a number")
         known = file.types().get(base.name)
         if known is None and base.name in self.machine.addresses:
             start = self.machine.addresses[base.name] + address.offset
-            return np.full(file.lanes, start), ()
+            return np.full(file.lanes, start)
         if file.is_special(base.name):
             raise IllegalInstruction(f"{base} is a special register, and no address: copy it with mov first")
         if known is not None and known not in _ADDRESS_TYPES:
@@ -186,7 +185,8 @@ class _Statement:
         value = file.read(base.name, lanes)
         offset = value.dtype.type(address.offset & (1 << 8 * value.itemsize) - 1)
         places = (value + offset).astype(np.uint64)  # wraps around
-        return np.minimum(places, np.uint64(1 << 62)).astype(np.int64), (base.name,)
+        clipped: Addresses = np.minimum(places, np.uint64(1 << 62)).astype(np.int64)
+        return clipped
 
     def target(self, element: Atom, place: int | None, suits: Any) -> str | None:
         """The name of a register that may be written, None for the sink."""
@@ -230,7 +230,8 @@ class _Statement:
     def stored(self, addresses: Addresses, rows: Bytes, lanes: npt.NDArray[np.intp]) -> Store:
         """Bytes that can be written; no two lanes write different values to one place."""
         size = rows.shape[-1]
-        self.load(addresses, size, lanes)
+        with located(lambda: self.statement.operand_location(self.address_index)):
+            self.machine.memory.check_store(addresses, size, lanes=lanes)
         if not self.machine.literal:
             order = np.lexsort((lanes, addresses))
             same = addresses[order][1:] == addresses[order][:-1]
@@ -263,19 +264,16 @@ class _Words(_Statement):
         registers, address = self.operands()
         elements = self.elements(registers)
         with located(lambda: self.statement.operand_location(self.address_index)):
-            places, read = self.address_lanes(address, self.lanes)
+            places = self.address_lanes(address, self.lanes)
         places, lanes = places[self.lanes], np.flatnonzero(self.lanes)
         size = self.count * type_bits(self.type) // 8
         if self.is_load:
             written = self.loaded(elements, self.load(places, size, lanes))
-            return Access(read=read, ranges=_ranges(places, size), lanes=lanes, written=written)
+            return Access(ranges=_ranges(places, size), lanes=lanes, written=written)
         columns = [self.value(element, place) for place, element in enumerate(elements)]
         rows = np.stack(columns, axis=-1)[self.lanes].view(np.uint8).reshape(-1, size)
-        names = (one.name for one in elements if isinstance(one, Register))
         store = self.stored(places, rows, lanes)
-        return Access(
-            read=(*read, *names), ranges=_ranges(places, size), lanes=lanes, written={}, store=store
-        )
+        return Access(ranges=_ranges(places, size), lanes=lanes, written={}, store=store)
 
     def elements(self, operand: Operand) -> tuple[Atom, ...]:
         """The registers or constants, as many as the vector has; braces are optional around one."""
@@ -340,17 +338,16 @@ class _Matrices(_Statement):
         names = self.elements(registers)
         rows = self.lanes & (np.arange(self.lanes.size) % _LANES < 8 * self.count)
         with located(lambda: self.statement.operand_location(self.address_index)):
-            places, read = self.address_lanes(address, rows)
+            places = self.address_lanes(address, rows)
         places, lanes = places[rows], np.flatnonzero(rows)
         if self.is_load:
             targets = [self.target(one, index, _MATRIX_TYPES.__contains__) for index, one in enumerate(names)]
             self.check_distinct(targets)
             written = self.loaded(targets, self.load(places, _WIDEST, lanes))
-            return Access(read=read, ranges=_ranges(places, _WIDEST), lanes=lanes, written=written)
+            return Access(ranges=_ranges(places, _WIDEST), lanes=lanes, written=written)
         columns = [self.source(one, index, _MATRIX_TYPES.__contains__) for index, one in enumerate(names)]
         store = self.stored(places, self.rows(np.stack(columns, axis=-1)), lanes)
-        read += tuple(str(one) for one in names)
-        return Access(read=read, ranges=_ranges(places, _WIDEST), lanes=lanes, written={}, store=store)
+        return Access(ranges=_ranges(places, _WIDEST), lanes=lanes, written={}, store=store)
 
     def elements(self, operand: Operand) -> tuple[Atom, ...]:
         """The registers; braces are required, even around one."""

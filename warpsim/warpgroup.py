@@ -134,12 +134,14 @@ class Warpgroup(Machine):
     def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         """ld, st, ldmatrix and stmatrix."""
         self._check_since(statement)
+        if lanes.any():  # what is in flight is nobody's address: that comes before complaints about it
+            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
+                self._access(operand_names(operand), "read", statement.location)
         literal = is_literal(self.undefined)
         statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
         access, place = statements.plan(statement, lanes), statement.location()
         if not lanes.any():
             return ()
-        self._access(access.read, "read", statement.location)
         if access.store is not None:
             self._checker.shared_write(access.ranges, place)
             self._races.write(access.ranges, access.lanes // WARP, place)
@@ -170,6 +172,7 @@ class Warpgroup(Machine):
     def _ordered(self, order: Synchronization, place: Location) -> None:
         if order.verb == "wait":
             self._checker.wait(order.groups, place)
+            self._races.wait(order.groups)
             return
         events = {
             "fence": self._checker.fence,
@@ -180,6 +183,8 @@ class Warpgroup(Machine):
         events[order.verb](place)
         if order.verb == "barrier":
             self._races.barrier()
+        if order.verb == "commit":
+            self._races.commit()
 
     def _check_since(self, statement: InstructionStatement) -> None:
         """The chip and the PTX version have the statement."""

@@ -1,11 +1,12 @@
-"""Compare the fast engine with the reference on many dots of every distinct arithmetic.
+"""Compare the fast engine with the reference on many dots of every rule with every formats it serves.
 
     python tools/soak [--dots N] [--jobs N] [--seed N] [--only TEXT] [--json FILE]
 
-Runs the dot products of tests/nasty.py, an equal share of each kind, through both engines; a progress bar
-goes to stderr; to stdout the table, one line an arithmetic, and one dot of each kind that differs. The exit
-code is 0 where no result differs, otherwise 1. The reference manages a few thousand dots a second and core:
-the default of 100,000 dots an arithmetic takes some hours. The same options give the same dots.
+Runs the dot products of tests/nasty.py through both engines: for each rule and formats an equal share of
+each kind and of each length, dense and sparse. A progress bar goes to stderr; to stdout goes the table, and
+one dot of each kind that differs. The exit code is 0 where no result differs, otherwise 1. The reference
+manages a few thousand dots a second and core: the default of 100,000 dots a rule takes an hour or more. The
+same options give the same dots.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import json
 import os
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,12 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import nasty  # noqa: E402
 
 from warpsim import numerics, reference  # noqa: E402
-from warpsim.architectures import (  # noqa: E402
-    EmulatedF8,
-    FusedSum,
-    Rule,
-    ScaledGroups,
-)
+from warpsim.architectures import EmulatedF8, FusedSum, Rule  # noqa: E402
 from warpsim.instruction import Instruction  # noqa: E402
 from warpsim.pipeline import rule_for  # noqa: E402
 
@@ -44,7 +42,7 @@ BATCH = 500  # dots compared at once
 
 @dataclass
 class Result:
-    """What was compared of one arithmetic."""
+    """What was compared of one rule."""
 
     dots: int = 0
     differences: int = 0
@@ -52,11 +50,22 @@ class Result:
     examples: list[str] = field(default_factory=list)
 
     def add(self, other: Result) -> None:
-        """Take in another part of the same arithmetic."""
+        """Take in another part."""
         self.dots += other.dots
         self.differences += other.differences
         self.seconds += other.seconds
         self.examples += other.examples
+
+
+Group = dict[int, Instruction]  # arithmetics of one rule and formats, by their number
+
+
+def groups() -> list[Group]:
+    """All arithmetics, those together that differ in their length or sparsity only."""
+    found: dict[tuple[object, ...], Group] = defaultdict(dict)
+    for number, instruction in enumerate(nasty.arithmetics()):
+        found[nasty.arithmetic(instruction)[:-2]][number] = instruction
+    return list(found.values())
 
 
 def compare(number: int, kind: int, dots: int, seed: int) -> Result:
@@ -82,16 +91,22 @@ def shares(total: int, parts: int) -> list[int]:
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
+def tasks(group: Group, dots: int) -> Iterator[tuple[int, int, int]]:
+    """(arithmetic, kind, dots) of everything to compare of one rule."""
+    for (number, instruction), part in zip(group.items(), shares(dots, len(group)), strict=True):
+        kinds = len(nasty.makers(instruction))
+        for kind, share in enumerate(shares(part, kinds)):
+            if share:
+                yield number, kind, share
+
+
 def summary(rule: Rule) -> str:
     """A rule in a few words."""
-    name = type(rule).__name__
-    step = nasty.step_of(rule)
+    name, step = type(rule).__name__, nasty.step_of(rule)
     if step is None:
         return name
     length = f"L{step.length}" if isinstance(step, FusedSum) else f"G{step.group}"
-    if isinstance(rule, EmulatedF8):
-        length = "k/2"
-    assert isinstance(step, (FusedSum, ScaledGroups))
+    length = "k/2" if isinstance(rule, EmulatedF8) else length
     rounding = f"{'RN' if step.output.nearest else 'RZ'}{step.output.precision}"
     return f"{name} {length} F{step.fraction_bits} {rounding} floor {step.exponent_floor}"
 
@@ -102,22 +117,30 @@ def formats(instruction: Instruction) -> str:
     types = ".".join(str(form.format(operand)) for operand in "dabc")
     scale = f"{form.scale}x{form.scale_chunks}" if form.scale else ""
     more = (scale, form.rounding, "satfinite" if form.satfinite else "", form.bit_operation)
-    pattern = str(form.pattern) if form.pattern else ""
-    return " ".join(part for part in (types, *more, pattern, f"k{form.stored_k}") if part)
+    return " ".join(part for part in (types, *more) if part)
 
 
-def table(chosen: dict[int, Instruction], results: dict[int, Result]) -> Table:
-    """One line an arithmetic, and the sum."""
-    lines = Table("target", "rule", "formats", box=None, pad_edge=False)
+def described(group: Group) -> tuple[str, str, str, str]:
+    """First target, rule, formats and lengths (products of a dot) of a group."""
+    first = next(iter(group.values()))
+    dense, sparse = (
+        " ".join(str(k) for k in sorted({form.stored_k for form in group.values() if form.sparse == kind}))
+        for kind in (False, True)
+    )
+    text = ", ".join(part for part in (dense, sparse and f"sparse {sparse}") if part)
+    return str(first.target), summary(rule_for(first)), formats(first), text
+
+
+def table(chosen: list[Group], results: list[Result]) -> Table:
+    """One line a rule, and the sum."""
+    lines = Table("target", "rule", "formats", "products", box=None, pad_edge=False)
     for heading in ("dots", "differences", "CPU s"):
         lines.add_column(heading, justify="right")
     total = Result()
-    for number, instruction in chosen.items():
-        result = results[number]
+    for group, result in zip(chosen, results, strict=True):
         total.add(result)
-        words = (str(instruction.target), summary(rule_for(instruction)), formats(instruction))
-        lines.add_row(*words, *numbers(result), style="red" if result.differences else None)
-    lines.add_row("total", f"{len(chosen)} arithmetics", "", *numbers(total))
+        lines.add_row(*described(group), *numbers(result), style="red" if result.differences else None)
+    lines.add_row("total", f"{len(chosen)} rules with formats", "", "", *numbers(total))
     return lines
 
 
@@ -126,47 +149,45 @@ def numbers(result: Result) -> tuple[str, str, str]:
     return f"{result.dots:,}", f"{result.differences:,}", f"{result.seconds:.0f}"
 
 
-def run(chosen: dict[int, Instruction], dots: int, jobs: int, seed: int) -> dict[int, Result]:
+def run(chosen: list[Group], dots: int, jobs: int, seed: int) -> list[Result]:
     """Compare everything in ``jobs`` processes, showing progress on stderr."""
-    results = {number: Result() for number in chosen}
+    results = [Result() for _ in chosen]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress, ProcessPoolExecutor(jobs) as pool:
         waiting: dict[Future[Result], int] = {}
-        for number, instruction in chosen.items():
-            kinds = nasty.makers(instruction)
-            for kind, share in enumerate(shares(dots, len(kinds))):
-                waiting[pool.submit(compare, number, kind, share, seed)] = number
-        task = progress.add_task("dots", total=dots * len(chosen))
+        for place, group in enumerate(chosen):
+            for task in tasks(group, dots):
+                waiting[pool.submit(compare, *task, seed)] = place
+        bar = progress.add_task("dots", total=dots * len(chosen))
         for done in as_completed(waiting):
             results[waiting[done]].add(done.result())
-            progress.advance(task, done.result().dots)
+            progress.advance(bar, done.result().dots)
     return results
 
 
 @click.command(help=__doc__)
-@click.option("--dots", default=100_000, show_default=True, help="Dots of each arithmetic.")
+@click.option("--dots", default=100_000, show_default=True, help="Dots of each rule with its formats.")
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @click.option("--seed", default=0, show_default=True, help="Seed of all generators.")
-@click.option("--only", default="", help="Only arithmetics whose line of the table contains this text.")
+@click.option("--only", default="", help="Only rules whose line of the table contains this text.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the numbers here as well.")
 def main(dots: int, jobs: int, seed: int, only: str, path: Path | None) -> None:
     """The command."""
-    every = dict(enumerate(nasty.arithmetics()))
-    chosen = {
-        number: form
-        for number, form in every.items()
-        if only in f"{form.target} {summary(rule_for(form))} {formats(form)}"
-    }
+    chosen = [group for group in groups() if only in " ".join(described(group))]
     results = run(chosen, dots, jobs, seed)
     out = Console(width=140 if not sys.stdout.isatty() else None)
     out.print(table(chosen, results))
-    for result in results.values():
+    for result in results:
         for example in result.examples:
             out.print(example, highlight=False, soft_wrap=True, style="red")
     if path is not None:
-        rows = [{"instruction": nasty.name(chosen[n]), **vars(result)} for n, result in results.items()]
+        headings = ("target", "rule", "formats", "products")
+        rows = [
+            {**dict(zip(headings, described(group), strict=True)), **vars(result)}
+            for group, result in zip(chosen, results, strict=True)
+        ]
         path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    sys.exit(any(result.differences for result in results.values()))
+    sys.exit(any(result.differences for result in results))
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def choices_text(values: Sequence[object]) -> str:
 
 
 def _spelled(kind: str) -> str:
-    return f".{kind}" if _width(kind) else "a constant"
+    return {_INTEGER: "an integer", _FLOAT: "a float"}.get(kind, f".{kind}")
 
 
 def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) -> str:
@@ -164,6 +164,11 @@ class Binder:
         """An error that points at an operand, or at one element of it."""
         return IllegalInstruction(message).at(self.statement.operand_location(index, element))
 
+    def written(self, index: int, element: int | None = None) -> str:
+        """An operand, or one element of it, as it stands in the text."""
+        place = self.statement.operand_location(index, element)
+        return place.text[place.column - 1 :][: place.length]
+
     # --- vectors ---
 
     def result(self) -> tuple[str | None, ...]:
@@ -173,7 +178,8 @@ class Binder:
             raise self.error("d is all sinks '_', which leaves its type open: name one register", 0)
         for place, element in enumerate(elements):
             if isinstance(element, Immediate):
-                raise self.error(f"d is written: it takes registers or '_', not {element}", 0, place)
+                constant = self.written(0, place)
+                raise self.error(f"d is written: it takes registers or '_', not {constant}", 0, place)
         self.check_types(elements, "d", _types_of(self.instruction, "d"), 0)
         return tuple(element.name if isinstance(element, Register) else None for element in elements)
 
@@ -190,7 +196,7 @@ class Binder:
         operand, count = self.operands[index], self.instruction.registers[role]
         wanted = f"{count} register{'s'[: count > 1]}"
         if not isinstance(operand, Vector):
-            raise self.error(f"{role} is a vector of {wanted} in braces, not '{operand}'", index)
+            raise self.error(f"{role} is a vector of {wanted} in braces, not '{self.written(index)}'", index)
         given = len(operand.elements)
         if given != count:
             raise self.error(f"{role} has {wanted}, but {given} {'is' if given == 1 else 'are'} given", index)
@@ -201,7 +207,8 @@ class Binder:
         if isinstance(element, Sink):
             raise self.error(f"{role} is read: '_' stands for results only", index, place)
         if isinstance(element, Immediate) and not _fits(element, bits):
-            raise self.error(f"constant {element} does not fit in the {bits} bits of {role}", index, place)
+            constant = self.written(index, place)
+            raise self.error(f"constant {constant} does not fit in the {bits} bits of {role}", index, place)
 
     def check_types(self, elements: Sequence[Atom], role: str, allowed: frozenset[str], index: int) -> None:
         """Registers and constants of one vector suit their neighbours and the operand."""
@@ -213,10 +220,11 @@ class Binder:
         registers = [pair for pair in typed if _width(pair[0])]  # a constant does not separate widths
         for (before, first), (kind, place) in (*pairwise(typed), *pairwise(registers)):
             if not _kin(before, kind):
-                pair = f"{elements[first]} ({_spelled(before)}) and {elements[place]} ({_spelled(kind)})"
+                left, right = (self.written(index, i) for i in (first, place))
+                pair = f"{left} ({_spelled(before)}) and {right} ({_spelled(kind)})"
                 raise self.error(f"{pair} cannot stand in one vector", index, place)
         if _vector_type([kind for kind, _ in typed]) not in allowed:
-            kind, place = typed[0]
+            kind, place = next((pair for pair in typed if pair[0] not in allowed), typed[0])
             raise self.error(_unsuitable(role, allowed, elements[place], kind), index, place)
 
     def type_of(self, element: Atom, bits: int, index: int, place: int | None = None) -> str:
@@ -237,7 +245,7 @@ class Binder:
         if isinstance(operand, Vector) and len(operand.elements) == 1:
             operand = operand.elements[0]
         if not isinstance(operand, Register):
-            raise self.error(f"{role} is one register, not '{operand}'", index)
+            raise self.error(f"{role} is one register, not '{self.written(index)}'", index)
         found = self.type_of(operand, 32, index)
         if found not in allowed:
             raise self.error(_unsuitable(role, allowed, operand, found), index)
@@ -247,7 +255,8 @@ class Binder:
         """The sparsity selector."""
         operand, legal = self.operands[index], self.instruction.selectors
         if not isinstance(operand, Immediate) or operand.kind != "integer":
-            raise self.error(f"the sparsity selector is an integer constant, not '{operand}'", index)
+            found = self.written(index)
+            raise self.error(f"the sparsity selector is an integer constant, not '{found}'", index)
         if operand.value not in legal:
             raise self.error(f"sparsity selector {operand.value}: this form has {choices_text(legal)}", index)
         return operand.value
@@ -256,7 +265,7 @@ class Binder:
         """Byte id and thread id of one scale operand, as numbers or register names."""
         operand, names = self.operands[index], (f"byte-id-{side}", f"thread-id-{side}")
         if not isinstance(operand, Vector) or len(operand.elements) != 2:
-            raise self.error(f"expected {{{', '.join(names)}}}, not '{operand}'", index)
+            raise self.error(f"expected {{{', '.join(names)}}}, not '{self.written(index)}'", index)
         legal = (range(0, 4, self.instruction.scale_chunks), range(2 if side == "a" else 4))
         for place, (element, name, choices) in enumerate(zip(operand.elements, names, legal, strict=True)):
             self.check_source(element, name, 16, index, place)
@@ -307,9 +316,9 @@ def _check_number(instruction: Instruction, statement: InstructionStatement) -> 
         names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
     given = len(statement.operands or ())
     if given != len(names):
-        message = (
-            f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), but {given} are given"
-        )
+        verb = "is" if given == 1 else "are"
+        wanted = f"{len(names)} operands ({', '.join(names)})"
+        message = f"{statement.mnemonic} takes {wanted}, but {given} {verb} given"
         raise IllegalInstruction(message).at(statement.location())
 
 

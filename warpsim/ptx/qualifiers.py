@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from operator import ne
 
 from ..architectures import ARCHITECTURES, targets_from
 from ..errors import IllegalInstruction
@@ -132,10 +133,7 @@ def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version
     if form is None:
         raise _no_such_form(opcode, choices, places, target, version)
     if version < form.since:
-        needed, given = _dotted(form.since), _dotted(version)
-        raise ModifierError(
-            f"{form.mnemonic} needs PTX ISA {needed}; this is read as {given} (set .version, or version=)"
-        )
+        raise _too_old(form.mnemonic, form.since, version)
     if target is not None and target not in form.targets:
         raise _not_on_target(form, choices, places, target, version)
     return replace(form, target=target)
@@ -158,14 +156,14 @@ def check_target(target: str, version: Version | None = None) -> None:
         raise ModifierError(f"unknown target {target!r}; known are {known}")
     since = ARCHITECTURES[target].since
     if version is not None and version < since:
-        raise ModifierError(
-            f"{target} needs PTX ISA {_dotted(since)}; this is read as {_dotted(version)} "
-            "(set .version, or version=)"
-        )
+        raise _too_old(target, since, version)
 
 
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
+def _too_old(what: str, since: Version, version: Version) -> ModifierError:
+    needed, given = (f"{major}.{minor}" for major, minor in (since, version))
+    return ModifierError(
+        f"{what} needs PTX ISA {needed}; this is read as {given} (set .version, or version=)"
+    )
 
 
 def _targets(names: Iterable[str]) -> str:
@@ -191,6 +189,7 @@ _MEMBERS: dict[str, Iterable[str]] = {
     "popc": ("popc",),
 }
 _PREFIXES = {"sp": "sparsity modifier", "kind": ".kind", "scale_vec": ".scale_vec"}
+_ONLY_OF = {"mma_async": "wgmma"}
 _REPEATABLE = frozenset({"sync", ".satfinite"})  # as ptxas has it
 _KINDS_OF_MODIFIERS = (
     "it has .sync, .aligned, a shape, layouts, types and, in some forms, "
@@ -215,7 +214,7 @@ def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], di
     lists: dict[str, list[int]] = {"type": [], "layout": []}
     for index, modifier in enumerate(modifiers):
         slot = _slot_of(modifier)
-        if not slot:
+        if not slot or _ONLY_OF.get(modifier, opcode) != opcode:
             raise _unknown(opcode, modifier, index)
         if slot in lists:
             lists[slot].append(index)
@@ -228,7 +227,7 @@ def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], di
         _number(modifiers, lists["layout"], syntax.layouts, "layouts (of A, B)", values, places)
     what = f"types (of {syntax.typed})"
     _number(modifiers, lists["type"], syntax.types, what, values, places)
-    _join_popc(values, places)
+    _join_popc(opcode, values, places)
     return values, places
 
 
@@ -247,13 +246,15 @@ def _number(
         values[slot], places[slot] = modifiers[index], index
 
 
-def _join_popc(values: dict[str, str], places: dict[str, int]) -> None:
+def _join_popc(opcode: str, values: dict[str, str], places: dict[str, int]) -> None:
     operation, popc = places.get("bit operation"), places.get("popc")
     if operation is None and popc is None:
         return
     if operation is None or popc is None or popc < operation:
         alone = popc if operation is None else operation
-        raise ModifierError("a bit operation is spelled '.and.popc' or '.xor.popc', in this order", alone)
+        known = sorted({form.bit_operation for form in _forms_by_choices(opcode).values()} - {""})
+        spellings = _either([f"'.{name}.popc'" for name in known])
+        raise ModifierError(f"a bit operation is spelled {spellings}, in this order", alone)
     values["bit operation"] += ".popc"
 
 
@@ -269,6 +270,7 @@ def _unknown(opcode: str, modifier: str, index: int) -> ModifierError:
 _MOST_SLOTS = 2  # that advice spells out; beyond, it names whole forms
 _MOST_REPAIRS = 3
 _MOST_VALUES = 6
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,13 +297,17 @@ def _no_such_form(
 ) -> ModifierError:
     """What to change, in as few slots as possible, to reach a legal form on the target, or on any."""
     anywhere = _nearest(opcode, choices, None, version)
-    here = _nearest(opcode, choices, target, version) or anywhere
+    if not anywhere:
+        return _too_old(opcode, min(form.since for form in _forms_by_choices(opcode).values()), version)
+    here = _nearest(opcode, choices, target, version)
     where = f" on {target}" if target else ""
-    message = f"{opcode} has no such form{where}: {_advice(opcode, here, choices)}"
-    if len(anywhere[0].slots) < len(here[0].slots):
+    message = f"{opcode} has no such form{where}"
+    if here:
+        message += f": {_advice(opcode, here, choices)}"
+    if not here or len(anywhere[0].slots) < len(here[0].slots):
         elsewhere = _forms_by_choices(opcode)[anywhere[0].leads_to[0]].targets
         message += f"; on {_targets(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
-    return ModifierError(message, _blamed(here[0], places))
+    return ModifierError(message, _blamed((here or anywhere)[0], places))
 
 
 def _not_on_target(
@@ -318,19 +324,19 @@ def _not_on_target(
 
 def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
     """The repairs that touch the fewest slots, likely ones first; empty if there are no forms at all."""
-    known = {
-        near: tuple(i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y)
+    distances = {
+        near: sum(map(ne, near, choices))
         for near, form in _forms_by_choices(opcode).items()
         if form.since <= version and (target is None or target in form.targets)
     }
-    least = min(map(len, known.values()), default=0)
+    least = min(distances.values(), default=0)
     repairs: dict[tuple[tuple[int, ...], ...], list[Choices]] = {}
-    for near, slots in known.items():
-        if len(slots) == least:
-            changed = tuple(i for i in slots if near[i] and choices[i])
-            added = tuple(i for i in slots if not choices[i])
-            emptied = tuple(i for i in slots if not near[i])
-            repairs.setdefault((changed, added, emptied), []).append(near)
+    for near in (near for near, distance in distances.items() if distance == least):
+        slots = [i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y]
+        changed = tuple(i for i in slots if near[i] and choices[i])
+        added = tuple(i for i in slots if not choices[i])
+        emptied = tuple(i for i in slots if not near[i])
+        repairs.setdefault((changed, added, emptied), []).append(near)
     found = [_Repair(changed=c, added=a, emptied=e, leads_to=n) for (c, a, e), n in repairs.items()]
     return sorted(found, key=lambda repair: repair.order)
 
@@ -350,7 +356,8 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
     """``change ctype from .f16 to .f32``, ``add .kind::f8f6f4``, ``leave out .satfinite``."""
     parts = []
     if repair.changed:
-        given, values = _fragment(choices, repair.changed), _fragments(repair, repair.changed)
+        given = _fragment(choices, repair.changed)
+        values = _closest_first(_fragments(repair, repair.changed), given)
         named = any(_SLOTS[i].named for i in repair.changed) or len(repair.changed) > 1
         what = f"{_named(repair.changed)} from {given}" if named else given
         parts.append(f"change {what} to {_either(values)}")
@@ -368,6 +375,17 @@ def _fragment(choices: Choices, slots: Sequence[int]) -> str:
 
 def _fragments(repair: _Repair, slots: Sequence[int]) -> list[str]:
     return list(dict.fromkeys(_fragment(near, slots) for near in repair.leads_to))
+
+
+def _closest_first(values: Sequence[str], given: str) -> list[str]:
+    """Of too many values to show, those with the closest numbers; in the order of the tables."""
+
+    def distance(value: str) -> int:
+        pairs = zip(_NUMBER.findall(value), _NUMBER.findall(given), strict=False)
+        return sum(abs(int(x) - int(y)) for x, y in pairs)
+
+    closest = sorted(values, key=distance)[:_MOST_VALUES]
+    return sorted(values, key=lambda value: value not in closest)
 
 
 def _named(slots: Sequence[int]) -> str:

@@ -1,0 +1,75 @@
+"""Cases of many instructions executed from registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import warpsim
+from warpsim import batches
+from warpsim.instruction import Inputs, Instruction
+
+from .measure import Result, best
+
+_MANY = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Executions of one instruction: ``count`` at once, timed by the instruction."""
+
+    name: str
+    mnemonic: str
+    target: str
+    count: int
+    goal: float | None
+
+    def run(self, repeat: int) -> Result:
+        """Time it."""
+        function = _execution(warpsim.decode(self.mnemonic, target=self.target), self.count)
+        calls = max(1, 1000 // self.count)
+        seconds = best(lambda: [function() for _ in range(calls)], repeat) / calls
+        if self.count == 1:
+            return Result(name=self.name, seconds=seconds, figure=seconds * 1e6, unit="us", goal=self.goal)
+        figure = self.count / seconds / 1e6
+        return Result(name=self.name, seconds=seconds, figure=figure, unit="M a second", goal=self.goal)
+
+
+def _execution(form: Instruction, count: int) -> Callable[[], Any]:
+    rng = np.random.default_rng(1)
+    words = {}
+    for operand in "abc":
+        matrix = rng.standard_normal((count, *form.matrix_shape(operand)))
+        words[operand] = warpsim.pack(form, operand, matrix.astype(form.format(operand).dtype))
+    if form.pattern is not None:
+        shape = (count, form.shape.m, form.shape.k // form.pattern.chunk, form.pattern.choices)
+        units = np.sort(np.argsort(rng.random(shape))[..., : form.pattern.kept]).astype(np.uint8)
+        words["e"] = warpsim.pack_metadata(form, units.reshape(*shape[:2], -1))
+    inputs = Inputs(registers=words)
+    return lambda: batches.execute(form, inputs)
+
+
+_SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32"
+_DENSE = "mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32"
+
+
+def batch_cases() -> Iterator[Batch]:
+    """Every case, with its goal: millions a second, or microseconds for one."""
+    f16 = ("f16", "f16")
+    rows = (
+        ("mma.sp m16n8k32 f16 (sm_90a)", _SPARSE.format(32, *f16), "sm_90a", 1.0),
+        ("mma.sp m16n8k32 f16 (sm_80)", _SPARSE.format(32, *f16), "sm_80", 1.0),
+        ("mma.sp m16n8k16 tf32 (sm_90a)", _SPARSE.format(16, "tf32", "tf32"), "sm_90a", None),
+        ("mma.sp m16n8k64 e4m3 (sm_89)", _SPARSE.format(64, "e4m3", "e4m3"), "sm_89", None),
+        ("mma m16n8k16 f16 (sm_90a)", _DENSE.format(16, *f16), "sm_90a", None),
+        ("mma m16n8k16 bf16 (sm_80)", _DENSE.format(16, "bf16", "bf16"), "sm_80", None),
+        ("mma m16n8k8 tf32 (sm_80)", _DENSE.format(8, "tf32", "tf32"), "sm_80", None),
+        ("mma m16n8k32 e4m3 (sm_90a)", _DENSE.format(32, "e4m3", "e4m3"), "sm_90a", None),
+    )
+    for name, mnemonic, target, goal in rows:
+        yield Batch(name=name, mnemonic=mnemonic, target=target, count=_MANY, goal=goal)
+    name, mnemonic, target, _ = rows[0]
+    yield Batch(name=f"one {name}", mnemonic=mnemonic, target=target, count=1, goal=10.0)

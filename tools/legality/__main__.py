@@ -1,0 +1,103 @@
+"""Prints the table of legality: forms implemented and accepted per target, every difference explained.
+
+Tried are the forms of all targets and what is one choice away from a form of the target.
+
+    python -m tools.legality                            the table, some ten minutes
+    python -m tools.legality --deep 100 --seed 7        also that many random mutations of every form
+    python -m tools.legality --targets sm_80 sm_120a    some targets only
+
+Needs ptxas 13.0 on the path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import ptxas
+from agreement import Report, compare, forms_of, sample_mnemonics, sample_operands
+from differences import LENIENCES, STRICTNESSES
+from mutations import DECLARATIONS, legal_operands, spelled
+
+from tools.legality.candidates import statements
+from warpsim.architectures import ARCHITECTURES
+
+_TABLE = ("target ", "since", " tried", "implemented", "assembled", "accepted", "explained", "unexplained")
+_SAMPLES = ("mutations", "target ", " cases", "legal", "explained", "unexplained")
+_SAMPLED = {"mnemonics": sample_mnemonics, "operands": sample_operands}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 where every difference is explained, 1 where not, 4 without ptxas."""
+    options = _parser().parse_args(arguments)
+    if reason := ptxas.missing():
+        print(f"cannot check: {reason}", file=sys.stderr)
+        return 4
+    total = _print_table(options.targets)
+    if options.deep:
+        total.add(_print_samples(options.targets, options.deep, options.seed))
+    _print_explanations(total)
+    return int(bool(total.unexplained))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.legality", description="warpsim against ptxas 13.0"
+    )
+    parser.add_argument("--targets", nargs="+", default=list(ARCHITECTURES), choices=list(ARCHITECTURES))
+    parser.add_argument("--deep", type=int, default=0, metavar="N", help="random mutations of every form")
+    parser.add_argument("--seed", default="0")
+    return parser
+
+
+def _print_row(headings: Sequence[str], cells: Sequence[object]) -> None:
+    print("  ".join(f"{cell:>{len(name)}}" for cell, name in zip(cells, headings, strict=True)), flush=True)
+
+
+def _print_table(targets: Sequence[str]) -> Report:
+    """The table, row by row as it is found; all disagreements."""
+    _print_row(_TABLE, _TABLE)
+    total = Report()
+    for target in targets:
+        texts = [spelled(form.mnemonic, legal_operands(form)) for form in forms_of(target)]
+        assembled = ptxas.verdicts(texts, target=target, declarations=DECLARATIONS).count(None)
+        report = compare(statements(target), target, guessed=True)
+        since = ".".join(map(str, ARCHITECTURES[target].since))
+        forms = (len(texts), assembled, report.legal)
+        _print_row(_TABLE, (target, since, report.cases, *forms, *_differences(report)))
+        total.add(report)
+    return total
+
+
+def _differences(report: Report) -> tuple[int, int]:
+    """How many are explained, and how many not."""
+    return len(report.disagreements) - len(report.unexplained), len(report.unexplained)
+
+
+def _print_samples(targets: Sequence[str], count: int, seed: str) -> Report:
+    """Counts of random mutations of mnemonics and of operands; all disagreements."""
+    print()
+    _print_row(_SAMPLES, _SAMPLES)
+    total = Report()
+    for target in targets:
+        for what, sample in _SAMPLED.items():
+            report = compare(sample(target, count, seed), target, guessed=what == "mnemonics")
+            _print_row(_SAMPLES, (what, target, report.cases, report.legal, *_differences(report)))
+            total.add(report)
+    _print_row(_SAMPLES, ("together", "", total.cases, total.legal, *_differences(total)))
+    return total
+
+
+def _print_explanations(total: Report) -> None:
+    counts = total.explanations
+    for heading, table in (("Only ptxas accepts", LENIENCES), ("Only warpsim accepts", STRICTNESSES)):
+        print(f"\n{heading}:")
+        for one in table:
+            print(f"  {counts[one.name] or '-':>6}  {one.name}: {one.reason}")
+    for disagreement in total.unexplained:
+        print(f"\nunexplained: {disagreement}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

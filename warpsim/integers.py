@@ -1,0 +1,112 @@
+"""Products of integer matrices: exact in BLAS's float32, block by block, and added in int32.
+
+The sum of a block of at most 2**24 in magnitude, and every partial sum of it, is an integer that float32
+holds, so that its bits do not depend on BLAS's order. Blocks wrap modulo 2**32 as instructions do. An
+instruction under .satfinite clamps its result; where an element could come near the limits (and only
+there) the instructions are executed one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .encoding import integers
+from .formats import Format
+from .instruction import Codes, Instruction
+from .kernels.clamping import clamped_sums
+from .sparsity import decompress
+
+_EXACT = 1 << 24  # float32 holds every integer up to it
+_ROWS = 2048  # of D at a time, which bounds the temporary float32 block
+_HIGH = (1 << 31) - 1
+
+Single = npt.NDArray[np.float32]
+Sums = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntegerProblem:
+    """Codes a (m, stored), b (k, n) and c (m, n) of int32, or None; A's unit indices where it is sparse."""
+
+    instruction: Instruction
+    a: Codes
+    b: Codes
+    c: Codes | None
+    indices: npt.NDArray[np.uint8] | None = None
+
+
+def _largest(element: Format) -> int:
+    return element.sign_bit or element.mask
+
+
+def integer_product(problem: IntegerProblem) -> Codes:
+    """Codes of D (m, n)."""
+    form = problem.instruction
+    a = problem.a
+    if problem.indices is not None:
+        assert form.pattern is not None
+        a = decompress(a, problem.indices, form.pattern)[:, : problem.b.shape[0]]
+    start = np.zeros((a.shape[0], problem.b.shape[1]), np.int32)
+    if problem.c is not None:
+        start = problem.c.view(np.int32)
+    if form.bit_operation == "xor":
+        return _exclusive(a, problem.b, start).view(np.uint32)
+    total = start.copy()
+    _add_products(total, a, form.a, problem.b, form.b)
+    if form.satfinite:
+        _saturate(total, start, a, problem.b, form)
+    return total.view(np.uint32)
+
+
+def _add_products(total: Sums, a: Codes, a_format: Format, b: Codes, b_format: Format) -> None:
+    """Add ``a @ b`` to total, modulo 2**32."""
+    block = _EXACT // (_largest(a_format) * _largest(b_format))
+    for k in range(0, a.shape[1], block):
+        right = _single(b[k : k + block], b_format)
+        for i in range(0, a.shape[0], _ROWS):
+            _add(total[i : i + _ROWS], _single(a[i : i + _ROWS, k : k + block], a_format) @ right)
+
+
+def _add(total: Sums, block: Single) -> None:
+    total += block.astype(np.int32)  # NumPy's arrays of integers wrap
+
+
+def _values(codes: Codes, element: Format) -> npt.NDArray[np.int8 | np.uint8]:
+    if element.bits == 8:
+        return codes.view(np.int8 if element.signed else np.uint8)
+    return integers(codes, element).astype(np.int8)
+
+
+def _single(codes: Codes, element: Format) -> Single:
+    return _values(codes, element).astype(np.float32)
+
+
+def _exclusive(a: Codes, b: Codes, start: Sums) -> Sums:
+    """``start`` plus the ones of A XOR B: with bits as signs, k less the product, halved."""
+    depth = a.shape[1]
+    total = start.copy()
+    for k in range(0, depth, _EXACT):
+        signs = 1 - 2 * a[:, k : k + _EXACT].astype(np.float32)
+        product = signs @ (1 - 2 * b[k : k + _EXACT].astype(np.float32))
+        _add(total, (signs.shape[1] - product) / 2)
+    return total
+
+
+def _saturate(total: Sums, start: Sums, a: Codes, b: Codes, form: Instruction) -> None:
+    """Replace the elements of total that some instruction may have clamped.
+
+    The products of an element are at most ``reach`` together: if C is farther from the limits, no
+    partial sum meets one, and total did not wrap.
+    """
+    reach = a.shape[1] * _largest(form.a) * _largest(form.b)
+    room = _HIGH - reach
+    if start.size and int(start.max()) <= room and int(start.min()) >= -room:
+        return
+    rows, columns = np.nonzero((start > room) | (start < -room))
+    left, right = _values(a, form.a), np.ascontiguousarray(_values(b, form.b).T)
+    sums = start[rows, columns].astype(np.int64)
+    clamped_sums(left, right, rows, columns, form.shape.k, sums)
+    total[rows, columns] = sums

@@ -1,0 +1,276 @@
+"""One step of a truncated fused sum on a vector of columns: the fast way and the exact way.
+
+Emits LLVM code (see vectors). A *step* adds up to 32 products and the accumulator of each lane:
+
+    m = max(exponent of every non-zero term);  v = sum(trunc(term * 2**(F - m)));  d = round(v * 2**(m - F))
+
+Operands are two planes, the value as float32 and the exponent as int16. A zero has exponent ZERO, so
+that it has no say in the maximum; Inf and NaN have SPECIAL, so that they always win it.
+
+``fast`` computes in float32 and int32, and says for which lanes that is not proven exact. Elsewhere:
+
+* a product of two significands of at most 12 bits is exact in float32 if it neither over- nor
+  underflows. m <= 120 excludes overflow. A product below 2**-126 is at most 2**-126 after rounding and
+  becomes at most 2**-126 * 2**(F + 100) < 1: it is cut to 0, as it should be;
+* multiplying by 2**(F - m), a normal number since m >= -100, is exact, or underflows and is cut to 0;
+* converting float to int cuts toward zero, and a term is less than 4 * 2**F <= 2**27 in magnitude
+  (the accumulator less than 2**26), so that 16 products fit int32: 16 * 2**27 * (1 - 2**-11)**2 < 2**31.
+  Where products and accumulator may exceed it, the lane is reported (or the sum formed in float64);
+* the rounded result is at least 2**(m - F) >= 2**-125 or zero, hence never subnormal, and at most
+  2**31 * 2**(120 - 13) or, for more fraction bits, less: it does not overflow.
+
+``exact`` computes in float64 and int64 whatever the operands are: products are exact (22 bits, exponents
+within +-600), so is scaling by powers of two, and a sum of 33 terms below 2**37 fits int64 and float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from .variants import (
+    ALL_ZERO,
+    CANONICAL_NAN,
+    F16_LARGEST,
+    F16_LOWEST,
+    HIGHEST,
+    INT32_SAFE,
+    LOWEST,
+    NO_TERM,
+    SCALE_LIMIT,
+    Variant,
+)
+from .vectors import F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
+
+Load = Callable[[], Lanes]
+
+_INFINITY = 0x7F800000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Run-time numbers of a rule, the same in every lane, as int32."""
+
+    fraction_bits: Lanes
+    floor: Lanes
+    precision: Lanes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The products of one step, lane by lane: factors' values and exponents, and the block scale's exponent.
+
+    Factors are functions, so that each load stands where its value is used.
+    """
+
+    a: list[Load]
+    b: list[Load]
+    a_exponent: list[Load]
+    b_exponent: list[Load]
+    scale: Lanes | None = None
+
+    def largest(self) -> Lanes:
+        """The largest exponent of the products."""
+        sums = [x() + y() for x, y in zip(self.a_exponent, self.b_exponent, strict=True)]
+        largest = _reduced(Lanes.maximum, sums)
+        return largest if self.scale is None else largest + self.scale
+
+
+def _reduced(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:
+    """All terms combined, in two chains that the processor can work on side by side."""
+    chains = [reduce(operation, terms[start::2]) for start in range(2) if start < len(terms)]
+    return reduce(operation, chains)
+
+
+# --- fast --------------------------------------------------------------------------------------------
+
+
+def fast(
+    terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool
+) -> tuple[Lanes, Lanes]:
+    """(results, mask of the lanes that must be computed exactly) of one step; c None is zero.
+
+    ``embedded``: the target converts integers to float32 toward zero in one instruction.
+    """
+    top = terms.largest()
+    if c is not None:
+        top = top.maximum(_exponent(c, variant))
+    hazard = _hazard(top, terms.scale, variant)
+    top = top.maximum(numbers.floor.to(I16) if variant.half else LOWEST)
+    distance = numbers.fraction_bits.to(I16) - top
+    up = power_of_two(distance, F32)
+    down = (constant(top.builder, I32, 254 << 23, top.width) - up.seen_as(I32)).seen_as(F32)
+    sums = _partial_sums(terms, up if terms.scale is None else _scaled_up(distance, terms.scale))
+    addend = [] if c is None else [(c * up).to(I32)]
+    if variant.length > 16 and not variant.half:
+        value = _cut_to_single([*sums, *addend])
+    else:
+        if variant.length >= 16:
+            limit = INT32_SAFE // len(sums)
+            hazard = reduce(Lanes.__or__, [part.outside(-limit, limit) for part in sums], hazard)
+        whole = reduce(Lanes.__add__, [*sums, *addend])
+        if variant.half:
+            return _nearest_half(whole, down, hazard)
+        value = embedded_toward_zero(whole) if embedded else _toward_zero(whole)
+    # Dropping low bits of the pattern cuts the magnitude further, to the rule's precision.
+    kept = constant(top.builder, I32, -1, top.width) << (numbers.precision * -1 + 24)
+    return ((value * down).seen_as(I32) & kept).seen_as(F32), hazard
+
+
+def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
+    """Lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the lower one."""
+    if variant.half:
+        return top > HIGHEST
+    hazard = top.outside(LOWEST, HIGHEST) & (top > ALL_ZERO)
+    return hazard if scale is None else hazard | scale.outside(-SCALE_LIMIT, SCALE_LIMIT)
+
+
+def _exponent(c: Lanes, variant: Variant) -> Lanes:
+    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see is_subnormal)."""
+    field = c.seen_as(I32).upper_halves().field(7, 8)
+    exponent = field - 127
+    if variant.half:
+        exponent = exponent.maximum(F16_LOWEST)
+    return field.equals(0).choose(NO_TERM, exponent)
+
+
+def is_subnormal(c: Lanes) -> Lanes:
+    """Lanes whose accumulator fast mistakes for zero. It never makes one: only a pass's first counts."""
+    return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
+
+
+def _scaled_up(distance: Lanes, scale: Lanes) -> Lanes:
+    """2**(distance + scale). Outside these limits every product is cut to zero, or is zero already."""
+    return power_of_two((distance + scale).maximum(-126).minimum(120), F32)
+
+
+def _partial_sums(terms: Terms, up: Lanes) -> list[Lanes]:
+    """Sums of 16 products each, which fit int32."""
+    cut = [((x() * y()) * up).to(I32) for x, y in zip(terms.a, terms.b, strict=True)]
+    return [_reduced(Lanes.__add__, cut[start : start + 16]) for start in range(0, len(cut), 16)]
+
+
+def _toward_zero(whole: Lanes) -> Lanes:
+    """int32 (magnitude at most 2**31 - 2**26) to float32, cut toward zero.
+
+    Converted to nearest and back, the difference tells whether the magnitude grew; then the pattern is
+    one less. A magnitude of 2**31 does not occur: it would need one above 2**31 - 64.
+    """
+    nearest = whole.to(F32)
+    excess = nearest.to(I32) - whole
+    sign = whole >> 31
+    overshoot = (sign - (excess ^ sign)) >> 31  # -1 where excess has the sign of whole, else 0
+    return (nearest.seen_as(I32) + overshoot).seen_as(F32)
+
+
+def _cut_to_single(parts: list[Lanes]) -> Lanes:
+    """The sum of int32 as float32, cut toward zero: exact in float64, whose low 29 bits are dropped."""
+    exact_sum = reduce(Lanes.__add__, [part.to(F64) for part in parts])
+    return (exact_sum.seen_as(I64) & -(1 << 29)).seen_as(F64).to(F32)
+
+
+def _nearest_half(whole: Lanes, down: Lanes, hazard: Lanes) -> tuple[Lanes, Lanes]:
+    """int32 * down, rounded to nearest even to f16 (kept as float32); what overflows is a hazard.
+
+    From 2**20 on, the low 7 bits are folded into one sticky bit above them (rounding to odd), after
+    which 24 bits suffice and leave more than two beyond the 11 of the result.
+    """
+    folded = (whole | ((whole & 127) + 127)) & ~127
+    odd = whole.outside(-(1 << 20), 1 << 20).choose(folded, whole)
+    result = _at_half_places(odd.to(F32) * down)
+    return result, hazard | (result.magnitude() > F16_LARGEST)
+
+
+def _at_half_places(number: Lanes) -> Lanes:
+    """float32 rounded to nearest even at the last place that f16 has there (Inf and NaN stay so).
+
+    Adding 1.5 * 2**23 units of that place makes it float32's last, at which the sum is rounded.
+    """
+    unit = number.seen_as(I32).field(23, 8).maximum(F16_LOWEST + 127) - 10
+    magic = (((unit + 23) << 23) | (1 << 22)).seen_as(F32)
+    return (number + magic) - magic
+
+
+def emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> tuple[Lanes, Lanes]:
+    """(IEEE sum of C and the steps' result, mask of lanes to be computed exactly), NaN canonical.
+
+    The float32 sum of two f16 numbers, rounded again to f16, is the nearest: 24 bits are twice 11 and
+    two more.
+    """
+    result = c + partial
+    if variant.half:
+        result = _at_half_places(result)
+        hazard = result.magnitude() > F16_LARGEST
+    else:
+        hazard = constant(c.builder, I1, 0, c.width)
+    return canonical(result), hazard
+
+
+def exact_emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> Lanes:
+    """The IEEE sum of C and the steps' result, NaN canonical; f16 results too large become infinite."""
+    result, _ = emulated_sum(c, partial, variant)
+    return _limited_half(result) if variant.half else result
+
+
+def canonical_nan(like: Lanes) -> Lanes:
+    """The NaN that tensor cores write, in every lane."""
+    return constant(like.builder, I32, CANONICAL_NAN, like.width).seen_as(F32)
+
+
+def canonical(number: Lanes) -> Lanes:
+    """Every NaN replaced by the one that tensor cores write."""
+    return number.is_nan().choose(canonical_nan(number), number)
+
+
+# --- exact -------------------------------------------------------------------------------------------
+
+
+def exact(terms: Terms, c: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
+    """Results of one step for any operands; f16 results are kept as float32."""
+    top = terms.largest().maximum(_exponent_of_any(c, variant)).maximum(numbers.floor.to(I16)).to(I64)
+    up = numbers.fraction_bits.to(I64) - top
+    up_product = up if terms.scale is None else up + terms.scale.to(I64)
+    products = [x().to(F64) * y().to(F64) for x, y in zip(terms.a, terms.b, strict=True)]
+    addend = c.to(F64)
+    scales = power_of_two(up_product, F64)
+    cut = [(product * scales).to(I64) for product in products] + [(addend * power_of_two(up, F64)).to(I64)]
+    number = reduce(Lanes.__add__, cut).to(F64) * power_of_two(up * -1, F64)
+    # Finite products are below 2**257 in magnitude: their plain sum is infinite or NaN only if a term is.
+    plain = reduce(Lanes.__add__, [*products, addend])
+    if terms.scale is not None:
+        nan = constant(c.builder, F64, float("nan"), c.width)
+        plain = terms.scale.outside(-SCALE_LIMIT, SCALE_LIMIT).choose(nan, plain)
+    finite = plain.magnitude() < float("inf")
+    return canonical(finite.choose(_rounded(number, numbers, variant), plain.to(F32)))
+
+
+def _exponent_of_any(c: Lanes, variant: Variant) -> Lanes:
+    """Exponents of accumulators: a subnormal number has the smallest, zero has NO_TERM."""
+    bits = c.seen_as(I32)
+    exponent = bits.field(23, 8).maximum(1) - 127
+    if variant.half:
+        exponent = exponent.maximum(F16_LOWEST)
+    return (bits << 1).equals(0).choose(NO_TERM, exponent).to(I16)
+
+
+def _rounded(number: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
+    """A float64 (an integer of at most 38 bits, scaled) rounded to the result's precision and range.
+
+    The number in units of its last place is converted to an integer, so that a zero loses its sign.
+    """
+    lowest = F16_LOWEST if variant.half else -126
+    exponent = (number.seen_as(I64).field(52, 11) - 1023).maximum(lowest)
+    last = exponent - numbers.precision.to(I64) + 1
+    scaled = number * power_of_two(last * -1, F64)
+    if variant.half:
+        magic = 1.5 * 2.0**52  # to nearest even, for magnitudes below 2**51
+        scaled = (scaled + magic) - magic
+    result = (scaled.to(I64).to(F64) * power_of_two(last, F64)).to(F32)
+    return _limited_half(result) if variant.half else result  # 2**128 and more have become infinite
+
+
+def _limited_half(number: Lanes) -> Lanes:
+    """Numbers above f16's largest replaced by infinities of their sign."""
+    infinity = (number.seen_as(I32) & -(1 << 31)) | _INFINITY
+    return (number.magnitude() > F16_LARGEST).choose(infinity.seen_as(F32), number)
