@@ -1,0 +1,11 @@
+"""What made D come out as it did: the search for the mistake, and the comparison of register dumps."""
+
+from .dumps import CLASSES as CLASSES
+from .dumps import Comparison as Comparison
+from .dumps import compare as compare
+from .library import Mistake as Mistake
+from .report import Diagnosis as Diagnosis
+from .report import Explanation as Explanation
+from .report import Match as Match
+from .report import diagnose as diagnose
+from .wrong import Wrong as Wrong

@@ -1,0 +1,189 @@
+"""Other arithmetic than the one asked for: element types, accumulators, modifiers and targets.
+
+Knows which other legal forms the same registers could have been fed to, and how to run those on the
+registers of the nominal one. Does not rearrange anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from ..encoding import codes_of, matrix_of
+from ..families import forms
+from ..formats import Format
+from ..fragments import codes_from, registers_of
+from ..instruction import Inputs, Instruction, ScaleSelectors
+from ..pipeline import execute_inputs, rule_for
+from ..registers import Words
+from .grids import Registers, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """What is computed: a form on its target, and whether C is added once more to its result."""
+
+    instruction: Instruction
+    adds_c: bool = False
+
+    def simulate(self, setting: Setting, registers: Registers) -> Words:
+        """D registers of the setting's instruction, computed in this arithmetic.
+
+        Undefined metadata is read literally. Where the accumulators have another type, C is rounded to
+        it (to nearest even) and the result converted back.
+        """
+        nominal, other = setting.instruction, self.instruction
+        c = _converted(registers["c"], nominal, other, "c")
+        inputs = Inputs(
+            registers=registers | {"c": c},
+            selector=setting.selector,
+            scale_selectors=_legal(setting.scale_selectors, other),
+            literal=True,
+        )
+        d = _converted(execute_inputs(other, inputs), other, nominal, "d")
+        return _added(d, registers["c"], nominal) if self.adds_c else d
+
+
+def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
+    """The byte ids cut to what the form can have: multiples of its scales a word."""
+    if not form.scale:
+        return ids
+    chunks = form.scale_chunks
+    a, b = (byte_id // chunks * chunks for byte_id in (ids.byte_id_a, ids.byte_id_b))
+    return replace(ids, byte_id_a=a, byte_id_b=b)
+
+
+def _converted(words: Words, source: Instruction, target: Instruction, operand: str) -> Words:
+    if source.format(operand) == target.format(operand):
+        return words
+    matrix = matrix_of(codes_from(words, source, operand), source.format(operand))
+    element = target.format(operand)
+    with np.errstate(all="ignore"):
+        codes = codes_of(matrix.astype(element.dtype), element, operand)
+    return registers_of(codes, target, operand)
+
+
+def _added(d: Words, c: Words, instruction: Instruction) -> Words:
+    """D + C, rounded to nearest even (integers wrap), where both have the same format."""
+    x, y = (matrix_of(codes_from(words, instruction, "d"), instruction.d) for words in (d, c))
+    with np.errstate(all="ignore"):
+        codes = codes_of(np.asarray(x + y, instruction.d.dtype), instruction.d, "d")
+    return registers_of(codes, instruction, "d")
+
+
+# --- the alternatives ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """Qualifiers of a mnemonic that may be wrong together."""
+
+    name: str
+    read: Callable[[Instruction], tuple[Any, ...]]
+
+
+_SLOTS = (
+    Slot(name="type of A", read=lambda form: (form.a,)),
+    Slot(name="type of B", read=lambda form: (form.b,)),
+    Slot(name="accumulator type", read=lambda form: (form.c, form.d)),
+    Slot(name="layout of A", read=lambda form: (form.a_layout,)),
+    Slot(name="layout of B", read=lambda form: (form.b_layout,)),
+    Slot(name=".satfinite", read=lambda form: (form.satfinite,)),
+    Slot(name="rounding", read=lambda form: (form.rounding or "rn",)),
+    Slot(name="bit operation", read=lambda form: (form.bit_operation,)),
+    Slot(name="scale vector", read=lambda form: (form.scale, form.scale_chunks)),
+)
+_TOGETHER = ({"type of A", "type of B"}, {"layout of A", "layout of B"})  # may differ at once
+
+
+def _differences(nominal: Instruction, form: Instruction) -> set[str]:
+    return {slot.name for slot in _SLOTS if slot.read(nominal) != slot.read(form)}
+
+
+def _comparable(nominal: Instruction, form: Instruction) -> bool:
+    """Whether a form reads the same registers; only its qualifiers differ."""
+    return (
+        form.family is nominal.family
+        and form.shape == nominal.shape
+        and form.variant == nominal.variant
+        and form.kind == nominal.kind
+        and nominal.target in form.targets
+        and all(form.registers.get(name) == nominal.registers.get(name) for name in ("a", "b", "e"))
+    )
+
+
+def _other_forms(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
+    """Each form that differs in one slot, or in both types or layouts alike, with what differs."""
+    seen = {tuple(slot.read(nominal) for slot in _SLOTS)}
+    for form in forms().values():
+        if not _comparable(nominal, form):
+            continue
+        key = tuple(slot.read(form) for slot in _SLOTS)
+        if key in seen:
+            continue
+        differences = _differences(nominal, form)
+        alike = form.a == form.b or (form.a, form.b) == (nominal.b, nominal.a)
+        if len(differences) == 1 or (differences in _TOGETHER and alike):
+            seen.add(key)
+            yield _text(nominal, form, differences), replace(form, target=nominal.target)
+
+
+def _text(nominal: Instruction, form: Instruction, differences: set[str]) -> str:
+    changes = []
+    for slot in _SLOTS:
+        if slot.name in differences:
+            before, after = (_spelled(slot.read(which)) for which in (nominal, form))
+            changes.append(f"{slot.name} {after} instead of {before}")
+    return ", ".join(changes)
+
+
+def _spelled(values: tuple[Any, ...]) -> str:
+    words = {True: "on", False: "off"}
+    return ".".join(words[value] if isinstance(value, bool) else str(value) for value in values)
+
+
+_NO_EVIDENCE = Evidence(label="", detail="")
+
+
+def bare(rule: Rule) -> Rule:
+    """The numbers of a rule, without the reasons to believe them."""
+    if isinstance(rule, EmulatedF8):
+        rule = replace(rule, step=replace(rule.step, evidence=_NO_EVIDENCE))
+    return replace(rule, evidence=_NO_EVIDENCE)
+
+
+def _other_targets(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
+    """One target for each other arithmetic that the form has somewhere, with all that share it."""
+    own, found = bare(rule_for(nominal)), dict[Rule, list[str]]()
+    for target in ARCHITECTURES:
+        if target in nominal.targets:
+            found.setdefault(bare(rule_for(replace(nominal, target=target))), []).append(target)
+    for rule, targets in found.items():
+        if rule != own:
+            yield f"numerics of {', '.join(targets)}", replace(nominal, target=targets[0])
+
+
+def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
+    """Name, advice and arithmetic of everything that can be computed wrongly from the same registers."""
+    instruction = nominal.instruction
+    for name, form in _other_forms(instruction):
+        advice = f"the result is that of {form.mnemonic}: check the {name.rpartition(' instead')[0]}"
+        yield name, advice, replace(nominal, instruction=form)
+    for name, form in _other_targets(instruction):
+        advice = f"the result is that of {form.target}: compare with the chip that the code ran on"
+        yield name, advice, replace(nominal, instruction=form)
+    if instruction.c == instruction.d and not nominal.adds_c:
+        advice = "C is an operand of the instruction already: do not add it to the result again"
+        yield "accumulator added again to the result", advice, replace(nominal, adds_c=True)
+
+
+def value_sum(words: Words, element: Format) -> npt.NDArray[Any]:
+    """Twice the value of every element of registers that hold this format, as registers."""
+    with np.errstate(all="ignore"):
+        values = words.view(element.dtype)
+        return np.asarray(values + values, element.dtype).view(words.dtype)

@@ -1,0 +1,226 @@
+"""The search: every mistake and every pair of mistakes simulated in batches, and compared bit for bit.
+
+Knows how mistakes are stacked along batch axes so that one call of the pipeline covers thousands of
+them. Does not know what the mistakes are, nor how findings are worded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..instruction import Instruction, Storage
+from ..registers import Words, unpacked
+from .arithmetic import Arithmetic
+from .grids import Registers, Setting
+from .library import Mistake, composed
+
+Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
+Scores = list[tuple[float, tuple[Mistake, ...]]]  # fraction of D that each explanation gives
+
+_BATCH = 1 << 21  # products of A and B elements that one call of the pipeline may sum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is to be explained: registers ``(tiles, lanes, registers)`` by operand, and D as it came out."""
+
+    setting: Setting
+    registers: Registers
+    actual: Words
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What should have been computed."""
+        return Arithmetic(instruction=self.setting.instruction)
+
+    def tile(self, index: int) -> Case:
+        """The case of one tile."""
+        one = {name: words[index : index + 1] for name, words in self.registers.items()}
+        return Case(setting=self.setting, registers=one, actual=self.actual[index : index + 1])
+
+
+def elements_of(words: Words, instruction: Instruction) -> Elements:
+    """``(..., elements)``: the codes of D in the order of the registers."""
+    storage = Storage(bits=instruction.d.bits)
+    flat = words.reshape(*words.shape[:-2], -1)
+    return unpacked(flat, storage, instruction.register_bits, instruction.d.mask)
+
+
+# --- one explanation -----------------------------------------------------------------------------------
+
+
+def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
+    """D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
+    registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
+    wrong = [mistake for mistake in explanation if mistake.arithmetic]
+    if wrong:
+        arithmetic = (composed(*wrong) if len(wrong) > 1 else wrong[0].arithmetic) or arithmetic
+    for mistake in explanation:
+        registers |= mistake.change(registers) if mistake.change else {}
+    d = arithmetic.simulate(setting, registers)
+    for mistake in explanation:
+        d = mistake.read(d) if mistake.read else d
+    return d
+
+
+# --- stacks of mistakes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Explanations that touch the same operands, along the first axis of their arrays.
+
+    ``registers`` are the operands that change, ``(variants, tiles, lanes, registers)``; ``actual`` is D as
+    it must have been written, ``(variants or 1, tiles, lanes, registers)``.
+    """
+
+    names: tuple[tuple[Mistake, ...], ...]
+    registers: Registers
+    actual: Words
+    operands: frozenset[str]
+
+
+def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
+    """A stack of single mistakes with the same operands."""
+    changed = [mistake.change(case.registers) if mistake.change else {} for mistake in group]
+    undone = [mistake.undo(case.actual) if mistake.undo else case.actual for mistake in group]
+    return Stack(
+        names=tuple((mistake,) for mistake in group),
+        registers={name: np.stack([part[name] for part in changed]) for name in changed[0]},
+        actual=np.stack(undone) if any(mistake.undo for mistake in group) else case.actual[None],
+        operands=frozenset(group[0].operands),
+    )
+
+
+def _followed(case: Case, stack: Stack, mistake: Mistake, undo_first: Sequence[Mistake]) -> Stack:
+    """Every explanation of the stack, and then one more mistake."""
+    registers = dict(stack.registers)
+    if mistake.change:
+        given = {name: words[None] for name, words in case.registers.items()} | registers
+        registers |= mistake.change(given)
+    count = len(stack.names)
+    actual = mistake.undo(case.actual) if mistake.undo else case.actual
+    undone = [first.undo(actual) if first.undo else actual for first in undo_first]
+    return Stack(
+        names=tuple((*names, mistake) for names in stack.names),
+        registers={
+            name: np.broadcast_to(words, (count, *words.shape[1:])) for name, words in registers.items()
+        },
+        actual=np.stack(undone) if any(first.undo for first in undo_first) else actual[None],
+        operands=stack.operands | set(mistake.operands),
+    )
+
+
+def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
+    """Stacks of all mistakes that are not arithmetic, by operands."""
+    found: dict[tuple[tuple[str, ...], bool], list[Mistake]] = {}
+    for mistake in library:
+        if not mistake.arithmetic:
+            found.setdefault((mistake.operands, mistake.change is None), []).append(mistake)
+    return [_stack(case, group) for group in found.values()]
+
+
+def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | None = None) -> Scores:
+    """Explained fraction of every explanation of a stack, or of every pair across two stacks."""
+    step = _step(case, 1 if other is None else len(other.names))
+    scores: Scores = []
+    for first in range(0, len(stack.names), step):
+        part = slice(first, first + step)
+        registers = {name: words[None, None] for name, words in case.registers.items()}
+        registers |= {name: words[part, None] for name, words in stack.registers.items()}
+        actual = stack.actual[part, None] if len(stack.actual) > 1 else stack.actual[:, None]
+        if other is not None:
+            registers |= {name: words[None] for name, words in other.registers.items()}
+            actual = other.actual[None] if len(other.actual) > 1 else actual
+        fractions = _fractions(case, registers, actual, arithmetic)
+        names = stack.names[part]
+        scores += _paired(names, other.names if other else ((),), fractions)
+    return scores
+
+
+def _step(case: Case, width: int) -> int:
+    """Variants of the first stack that one call covers."""
+    instruction = case.setting.instruction
+    m, n = instruction.matrix_shape("d")
+    products = m * n * instruction.stored_k * instruction.products * len(case.actual)
+    return max(1, _BATCH // (products * width))
+
+
+def _fractions(
+    case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
+) -> npt.NDArray[np.float64]:
+    d = elements_of(arithmetic.simulate(case.setting, registers), case.setting.instruction)
+    equal = d == elements_of(actual, case.setting.instruction)
+    fractions: npt.NDArray[np.float64] = equal.mean(axis=(-2, -1))
+    return fractions
+
+
+def _paired(
+    firsts: Sequence[tuple[Mistake, ...]],
+    seconds: Sequence[tuple[Mistake, ...]],
+    fractions: npt.NDArray[np.float64],
+) -> Scores:
+    full = np.broadcast_to(fractions, (len(firsts), len(seconds))).tolist()
+    return [
+        (fraction, (*first, *second))
+        for first, row in zip(firsts, full, strict=True)
+        for second, fraction in zip(seconds, row, strict=True)
+    ]
+
+
+# --- the search ----------------------------------------------------------------------------------------
+
+
+def singles(case: Case, library: Sequence[Mistake]) -> Scores:
+    """The explained fraction of every single mistake, in the order of the library."""
+    scores: Scores = []
+    for stack in _groups(case, library):
+        scores += _scores(case, stack, case.arithmetic)
+    for mistake in library:
+        if mistake.arithmetic:
+            scores += _scores(case, _plain(case, (mistake,)), mistake.arithmetic)
+    return scores
+
+
+def pairs(case: Case, library: Sequence[Mistake]) -> Iterator[Scores]:
+    """The explained fraction of every pair of mistakes; both orders where they touch the same operand."""
+    groups = _groups(case, library)
+    for first, second in combinations_with_replacement(groups, 2):
+        if first.operands & second.operands:
+            yield from _ordered_pairs(case, first, second)
+            if first is not second:
+                yield from _ordered_pairs(case, second, first)
+        else:
+            yield _scores(case, first, case.arithmetic, second)
+    yield from _arithmetic_pairs(case, library, groups)
+
+
+def _ordered_pairs(case: Case, first: Stack, second: Stack) -> Iterator[Scores]:
+    mistakes = [mistake for (mistake,) in first.names]
+    for (mistake,) in second.names:
+        scores = _scores(case, _followed(case, first, mistake, mistakes), case.arithmetic)
+        yield [(fraction, names) for fraction, names in scores if names[0] is not names[1]]
+
+
+def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[Stack]) -> Iterator[Scores]:
+    wrong = [mistake for mistake in library if mistake.arithmetic]
+    for mistake in wrong:
+        assert mistake.arithmetic
+        for stack in groups:
+            scores = _scores(case, stack, mistake.arithmetic)
+            yield [(fraction, (mistake, *names)) for fraction, names in scores]
+    for first, second in combinations_with_replacement(wrong, 2):
+        both = composed(first, second) if first is not second else None
+        if both:
+            yield _scores(case, _plain(case, (first, second)), both)
+
+
+def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:
+    """A stack of one, with nothing rearranged."""
+    return Stack(names=(names,), registers={}, actual=case.actual[None], operands=frozenset())
