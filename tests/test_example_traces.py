@@ -28,7 +28,7 @@ def trace(name: str) -> Trace:
 
 def test_there_are_traces_of_every_family_and_pattern() -> None:
     forms = {event.instruction for name in NAMES for event in run_trace(trace(name)).events}
-    assert {form.family.name for form in forms} >= {"mma", "mma.sp"}
+    assert {form.family.name for form in forms} == {"mma", "mma.sp", "wgmma", "wgmma.sp"}
     assert {str(form.pattern) for form in forms} == {"None", "1:2", "2:4", "4:8"}
     assert {form.variant for form in forms} == {"", "sp", "sp::ordered_metadata"}
     assert {form.scale_vector for form in forms} == {"", "1X", "2X", "4X"}

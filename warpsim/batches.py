@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import panels
 from .architectures import ARCHITECTURES, Rule, rule_of
 from .fragments import metadata_map
 from .instruction import Codes, Inputs, Instruction, Operands
 from .kernels.batches import COLUMNS, HEADER, matrix_kernel, register_kernel
+from .kernels.panels import interpreted
 from .kernels.variants import Variant
 from .panels import Plan, coding_of, plan_of
+from .panels import applies as has_panels
 from .registers import Words
 from .sparsity import Pattern
 
@@ -30,7 +31,7 @@ Table = npt.NDArray[Any]
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
     """Whether ``compute`` handles the rule of this instruction (under this interpreter)."""
-    return not panels.interpreted() and panels.applies(instruction, rule)
+    return not interpreted() and has_panels(instruction, rule)
 
 
 def applies_to_registers(instruction: Instruction, rule: Rule) -> bool:

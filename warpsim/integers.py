@@ -20,7 +20,7 @@ from .kernels.clamping import clamped_sums
 from .sparsity import decompress
 
 _EXACT = 1 << 24  # float32 holds every integer up to it
-_ROWS = 2048  # of D at a time, which bounds the temporary float32 block
+_ROWS = 128  # of D at a time, which bounds the temporary float32 block
 _HIGH = (1 << 31) - 1
 
 Single = npt.NDArray[np.float32]
@@ -49,29 +49,34 @@ def integer_product(problem: IntegerProblem) -> Codes:
     if problem.indices is not None:
         assert form.pattern is not None
         a = decompress(a, problem.indices, form.pattern)[:, : problem.b.shape[0]]
-    start = np.zeros((a.shape[0], problem.b.shape[1]), np.int32)
-    if problem.c is not None:
-        start = problem.c.view(np.int32)
+    start = None if problem.c is None else problem.c.view(np.int32)
     if form.bit_operation == "xor":
         return _exclusive(a, problem.b, start).view(np.uint32)
-    total = start.copy()
-    _add_products(total, a, form.a, problem.b, form.b)
+    total = _with_products(start, a, form.a, problem.b, form.b)
     if form.satfinite:
         _saturate(total, start, a, problem.b, form)
     return total.view(np.uint32)
 
 
-def _add_products(total: Sums, a: Codes, a_format: Format, b: Codes, b_format: Format) -> None:
-    """Add ``a @ b`` to total, modulo 2**32."""
+def _with_products(start: Sums | None, a: Codes, a_format: Format, b: Codes, b_format: Format) -> Sums:
+    """``start + a @ b`` modulo 2**32; no start is zero."""
     block = _EXACT // (_largest(a_format) * _largest(b_format))
+    shape = (a.shape[0], b.shape[1])
+    total = np.empty(shape, np.int32)
+    total[...] = 0 if start is None else start
+    product = np.empty((min(_ROWS, shape[0]), shape[1]), np.float32)
     for k in range(0, a.shape[1], block):
         right = _single(b[k : k + block], b_format)
         for i in range(0, a.shape[0], _ROWS):
-            _add(total[i : i + _ROWS], _single(a[i : i + _ROWS, k : k + block], a_format) @ right)
+            left = _single(a[i : i + _ROWS, k : k + block], a_format)
+            _add(total[i : i + _ROWS], np.matmul(left, right, out=product[: len(left)]))
+    return total
 
 
 def _add(total: Sums, block: Single) -> None:
-    total += block.astype(np.int32)  # NumPy's arrays of integers wrap
+    """Add whole numbers to integers, which wrap. A few rows at a time stay in the cache."""
+    for i in range(0, len(total), 32):
+        total[i : i + 32] += block[i : i + 32].astype(np.int32)
 
 
 def _values(codes: Codes, element: Format) -> npt.NDArray[np.int8 | np.uint8]:
@@ -84,10 +89,10 @@ def _single(codes: Codes, element: Format) -> Single:
     return _values(codes, element).astype(np.float32)
 
 
-def _exclusive(a: Codes, b: Codes, start: Sums) -> Sums:
+def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
     """``start`` plus the ones of A XOR B: with bits as signs, k less the product, halved."""
     depth = a.shape[1]
-    total = start.copy()
+    total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     for k in range(0, depth, _EXACT):
         signs = 1 - 2 * a[:, k : k + _EXACT].astype(np.float32)
         product = signs @ (1 - 2 * b[k : k + _EXACT].astype(np.float32))
@@ -95,7 +100,7 @@ def _exclusive(a: Codes, b: Codes, start: Sums) -> Sums:
     return total
 
 
-def _saturate(total: Sums, start: Sums, a: Codes, b: Codes, form: Instruction) -> None:
+def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, form: Instruction) -> None:
     """Replace the elements of total that some instruction may have clamped.
 
     The products of an element are at most ``reach`` together: if C is farther from the limits, no
@@ -103,6 +108,10 @@ def _saturate(total: Sums, start: Sums, a: Codes, b: Codes, form: Instruction) -
     """
     reach = a.shape[1] * _largest(form.a) * _largest(form.b)
     room = _HIGH - reach
+    if start is None:
+        if room >= 0:
+            return
+        start = np.zeros_like(total)
     if start.size and int(start.max()) <= room and int(start.min()) >= -room:
         return
     rows, columns = np.nonzero((start > room) | (start < -room))

@@ -19,7 +19,8 @@ from .encoding import converted, planes, values_of
 from .formats import FORMATS, Format
 from .instruction import Codes, Instruction
 from .kernels import decode, whole
-from .kernels.panels import ROWS, canonical_nan, interpreted, panel_kernel
+from .kernels.panels import ROWS, canonical_nan, panel_kernel
+from .kernels.panels import interpreted as interpreted
 from .kernels.variants import SPECIAL, ZERO, Variant
 
 Floats = npt.NDArray[np.float32]

@@ -207,9 +207,6 @@ class Warpgroup(Machine):
             return self._order(statement, lanes)
         bound = self._bind(statement)
         assert isinstance(bound, WarpgroupBound)
-        if None in bound.d:
-            place = statement.operand_location(0, bound.d.index(None))
-            raise IllegalInstruction("d is read and written: '_' stands for results only", place)
         return [self._multiplied(statement, bound)] if lanes.all() else ()
 
     def _multiplied(self, statement: InstructionStatement, bound: WarpgroupBound) -> Event:

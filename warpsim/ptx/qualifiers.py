@@ -364,7 +364,8 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
     if repair.added:
         parts.append(f"add {_label(repair.added)}{_either(_fragments(repair, repair.added))}")
     if repair.emptied:
-        parts.append(f"leave out {_label(repair.emptied)}{_fragment(choices, repair.emptied)}")
+        words = " and ".join(f".{choices[i]}" for i in repair.emptied)
+        parts.append(f"leave out {_label(repair.emptied)}{words}")
     return " and ".join(parts)
 
 

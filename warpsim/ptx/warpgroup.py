@@ -41,6 +41,13 @@ class WarpgroupBound:
 class _WarpgroupBinder(Binder):
     """Adds the operands that only wgmma has."""
 
+    def result(self) -> tuple[str | None, ...]:
+        """The registers of D, which wgmma reads as well."""
+        names = super().result()
+        if None in names:
+            raise self.error("d is read and written: '_' stands for results only", 0, names.index(None))
+        return names
+
     def descriptor(self, index: int, side: str) -> str | int:
         """A matrix descriptor: a 64-bit register, or a constant."""
         operand = self.operands[index]
