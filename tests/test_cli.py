@@ -139,6 +139,15 @@ def test_the_four_products_of_m8n8k4_are_shown(run: Any, folder: Path) -> None:
         assert f"  D of product {product} (8 x 8, f16):\n" in out
 
 
+def test_integers_are_shown_whole(run: Any, folder: Path) -> None:
+    form = "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"
+    loads = "//! load %a = 0x0\n//! load %b = 0x0\n//! load %c = 0x92345678\n"
+    text = f"//! target sm_80\n{loads}{form} {{%d0, %d1}}, {{%a}}, {{%b}}, {{%c, %c}};\n"
+    (folder / "i.ptx").write_text(text)
+    _, out, _ = run("run", "i.ptx")
+    assert out.splitlines()[5] == " 0" + "  -1842063752" * 8
+
+
 def test_several_traces_are_counted_and_the_worst_decides(run: Any) -> None:
     for names, code, passed in (
         (["pass", "pass"], 0, "2 of 2"),
@@ -437,6 +446,8 @@ def test_info_describes_every_form(run: Any, target: str | None) -> None:
         assert one["registers"] == form.registers
         assert one["target"] == target
         assert set(one["rules"]) == ({target} if target else set(form.targets))
+        assert one.get("selectors", []) == list(form.selectors)
+        assert one.get("stored_k", form.shape.k) == form.stored_k
         assert all(rule["evidence"]["label"] in ("validated", "inferred") for rule in one["rules"].values())
 
 

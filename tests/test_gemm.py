@@ -337,6 +337,17 @@ def test_illegal_indices() -> None:
         gemm_sparse(form, values, np.full((4, 16), 4, np.uint8), b)
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form.sparse], ids=str)
+def test_repeated_indices_read_literally(form: Instruction) -> None:
+    assert form.pattern is not None
+    values, b, c = _operands(form, 16, 8, form.shape.k, seed=12)
+    values = values[:, : form.stored_k]
+    indices = np.ones((16, form.stored_k), np.uint8)
+    d = gemm_sparse(form, values, indices, b, c, undefined="fallback")
+    expected = warpsim.matmul(form, (values, indices), b, c, undefined="fallback")
+    np.testing.assert_array_equal(_bits(d), _bits(expected))
+
+
 def test_promotion_is_for_floats() -> None:
     with pytest.raises(warpsim.OperandError, match="adds in f32"):
         gemm(FORMS[8], np.zeros((1, 32), np.int8), np.zeros((32, 1), np.uint8), promote_every=2)

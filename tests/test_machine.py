@@ -100,6 +100,8 @@ def test_registers_are_named_one_by_one_or_as_a_range() -> None:
     [
         (5, 5, "u4"),
         (-1, 0xFFFFFFFF, "u4"),
+        (-(1 << 31), 0x80000000, "u4"),
+        ((1 << 32) - 1, 0xFFFFFFFF, "u4"),
         (np.uint64(5), 5, "u8"),
         (np.int8(-1), 0xFF, "u1"),
         (np.float32(1), 0x3F800000, "u4"),

@@ -53,7 +53,7 @@ def with_outputs(text: str) -> str:
 
 def _cell(chip: Architecture, key: tuple[str, str, str]) -> str:
     if key not in chip.table:
-        return "–"
+        return "-"
     evidence = rule_of(chip.name, *key, sparse=False).evidence
     if evidence.label == "validated":
         return f"**{evidence.outputs:,}** {evidence.chips}"

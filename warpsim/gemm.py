@@ -279,12 +279,21 @@ def _chained(request: Request, promote_every: int | None, threads: int) -> Codes
         return _panels(request, promote_every, threads)
     if promote_every:
         return _promoted(request, promote_every, threads)
-    if isinstance(request.rule, (IntegerSum, BitCount)):
+    if isinstance(request.rule, (IntegerSum, BitCount)) and not _repeats(request):
         form, c = request.instruction, request.c
         return integer_product(
             IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices)
         )
     return _one_by_one(request)
+
+
+def _repeats(request: Request) -> bool:
+    """Whether units of a chunk have equal indices (metadata read literally): no plain matrix is like that."""
+    pattern = request.instruction.pattern
+    if pattern is None or request.indices is None or pattern.kept == 1:
+        return False
+    units = request.indices.reshape(-1, pattern.kept)
+    return bool((units[:, 0] == units[:, 1]).any())
 
 
 def _promoted(request: Request, every: int, threads: int) -> Codes:

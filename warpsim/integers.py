@@ -20,7 +20,7 @@ from .kernels.clamping import clamped_sums
 from .sparsity import decompress
 
 _EXACT = 1 << 24  # float32 holds every integer up to it
-_ROWS = 128  # of D at a time, which bounds the temporary float32 block
+_ROWS = 1024  # of D at a time, which bounds the temporary float32 block
 _HIGH = (1 << 31) - 1
 
 Single = npt.NDArray[np.float32]
@@ -61,22 +61,26 @@ def integer_product(problem: IntegerProblem) -> Codes:
 def _with_products(start: Sums | None, a: Codes, a_format: Format, b: Codes, b_format: Format) -> Sums:
     """``start + a @ b`` modulo 2**32; no start is zero."""
     block = _EXACT // (_largest(a_format) * _largest(b_format))
-    shape = (a.shape[0], b.shape[1])
-    total = np.empty(shape, np.int32)
-    total[...] = 0 if start is None else start
-    product = np.empty((min(_ROWS, shape[0]), shape[1]), np.float32)
+    total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     for k in range(0, a.shape[1], block):
         right = _single(b[k : k + block], b_format)
         for i in range(0, a.shape[0], _ROWS):
             left = _single(a[i : i + _ROWS, k : k + block], a_format)
-            _add(total[i : i + _ROWS], np.matmul(left, right, out=product[: len(left)]))
+            _multiply(left, right, total[i : i + _ROWS], first=k == 0 and start is None)
     return total
 
 
+def _multiply(left: Single, right: Single, total: Sums, first: bool) -> None:
+    """Add ``left @ right`` to total; the first product takes its place, as memory costs more than the sum."""
+    product = np.matmul(left, right, out=total.view(np.float32) if first else None)
+    for i in range(0, len(total), 32):  # a few rows at a time, which stay in the cache
+        whole = product[i : i + 32].astype(np.int32)
+        total[i : i + 32] = whole if first else total[i : i + 32] + whole
+
+
 def _add(total: Sums, block: Single) -> None:
-    """Add whole numbers to integers, which wrap. A few rows at a time stay in the cache."""
-    for i in range(0, len(total), 32):
-        total[i : i + 32] += block[i : i + 32].astype(np.int32)
+    """Add whole numbers to integers, which wrap."""
+    total += block.astype(np.int32)
 
 
 def _values(codes: Codes, element: Format) -> npt.NDArray[np.int8 | np.uint8]:
