@@ -14,7 +14,7 @@ import pytest
 
 import warpsim
 from warpsim import panels
-from warpsim.gemm import gemm, gemm_sparse
+from warpsim.matrix_products import gemm, gemm_sparse
 from warpsim.instruction import Instruction
 
 Matrix = Any

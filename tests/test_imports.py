@@ -16,7 +16,7 @@ LAYERS = (  # a module imports its own layer and those before it
     "fragments descriptor families reference numerics integers panels batches arrangements",
     "pipeline ptx",
     "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
-    "interface gemm lint diagnosis archives checks traces views",
+    "interface matrix_products lint diagnosis archives checks traces views",
     "cli",
     "__init__ __main__",
 )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         unpack_metadata,
     )
     from .machine import Warp
+    from .matrix_products import gemm, gemm_sparse
     from .warpgroup import Warpgroup
 
 __version__ = "0.1.0"
@@ -57,6 +58,8 @@ __all__ = [
     "evidence",
     "execute",
     "fragment",
+    "gemm",
+    "gemm_sparse",
     "instructions",
     "matmul",
     "metadata_map",
@@ -67,7 +70,13 @@ __all__ = [
     "unpack_metadata",
 ]
 
-_HOMES = {"Instruction": "instruction", "Warp": "machine", "Warpgroup": "warpgroup"}
+_HOMES = {
+    "Instruction": "instruction",
+    "Warp": "machine",
+    "gemm": "matrix_products",
+    "gemm_sparse": "matrix_products",
+    "Warpgroup": "warpgroup",
+}
 
 
 def __getattr__(name: str) -> Any:

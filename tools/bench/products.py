@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.gemm import gemm, gemm_sparse
+from warpsim.matrix_products import gemm, gemm_sparse
 
 from .measure import Result, best, matmul_seconds
 
