@@ -14,8 +14,8 @@ import pytest
 
 import warpsim
 from warpsim import panels
-from warpsim.matrix_products import gemm, gemm_sparse
 from warpsim.instruction import Instruction
+from warpsim.matrix_products import gemm, gemm_sparse
 
 Matrix = Any
 

@@ -17,10 +17,10 @@ import pytest
 import warpsim
 from warpsim import batches, numerics, panels
 from warpsim.fragments import fields_of, registers_of, write_fields
-from warpsim.matrix_products import gemm
 from warpsim.instruction import Inputs, Instruction, Operands
 from warpsim.kernels import decode, variants
 from warpsim.kernels.variants import Variant
+from warpsim.matrix_products import gemm
 from warpsim.pipeline import rule_for
 
 Array = Any
