@@ -1,0 +1,41 @@
+"""``warpsim info``: what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, print_json, say
+
+if TYPE_CHECKING:
+    from ..instruction import Instruction
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("mnemonic", required=False)
+@click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def info(mnemonic: str | None, target: str | None, as_json: bool) -> int:
+    """List the instruction forms, or describe the one that MNEMONIC spells."""
+    from ..views.information import form_document, form_lines, forms_lines
+
+    forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target)
+    if isinstance(forms, Failure):
+        if as_json:
+            from ..views.report import error_document
+
+            print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
+        return forms.code()
+    if as_json:
+        print_json({"forms": [form_document(form) for form in forms], "errors": []})
+    else:
+        say("\n".join(form_lines(forms[0]) if mnemonic else forms_lines(forms)))
+    return EXPECTED
+
+
+def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instruction]:
+    from ..interface import decode, instructions
+
+    return list(instructions(target)) if mnemonic is None else [decode(mnemonic, target=target)]

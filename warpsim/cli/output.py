@@ -1,0 +1,109 @@
+"""What every verb shares: streams, exit codes, and failures that are reported and not raised.
+
+Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not
+check (legal PTX that is not modelled). Results go to stdout, progress and diagnostics to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..errors import WarpsimError
+
+EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
+INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+Result = TypeVar("Result")
+
+
+def prepare_streams() -> None:
+    """Streams that take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """A result, on stdout."""
+    echo(text, sys.stdout)
+
+
+def complain(text: str) -> None:
+    """A diagnostic, on stderr."""
+    echo(text, sys.stderr)
+
+
+def echo(text: str, stream: Any) -> None:
+    """Print, without colour where nobody asked for it; whoever reads may leave at any time."""
+    try:
+        click.echo(text, file=stream, color=None if colourful() else False)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def colourful() -> bool:
+    """Whether a terminal, if it is one, may be given colours; nothing else ever is."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_json(document: Any) -> None:
+    """A result as one JSON document, on stdout."""
+    say(json.dumps(document, indent=1))
+
+
+def check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
+    """Callback of a --target option: a chip that is known, or none."""
+    from ..architectures import ARCHITECTURES
+
+    if target is not None and target not in ARCHITECTURES:
+        raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")
+    return target
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something that could not be done with a file, and why."""
+
+    path: Path
+    error: WarpsimError
+
+    def __str__(self) -> str:
+        return str(self.error) if self.error.location else f"{self.path}: error: {self.error.message}"
+
+    def code(self) -> int:
+        """The exit code that this failure alone would give."""
+        from ..errors import NotModelled
+
+        return UNCHECKED if isinstance(self.error, NotModelled) else UNREADABLE
+
+
+def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Result | Failure:
+    """What the action makes of the file, or the failure that it ends in, which is reported."""
+    from ..errors import TraceError, WarpsimError
+
+    try:
+        return action(path, *arguments)
+    except WarpsimError as error:
+        failure = Failure(path, error)
+    except OSError as error:
+        failure = Failure(path, TraceError(error.strerror or str(error)))
+    complain(str(failure))
+    return failure
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code that says most: unreadable, then unchecked, then a mismatch."""
+    return max(codes, key=(EXPECTED, MISMATCH, UNCHECKED, UNREADABLE).index, default=EXPECTED)
