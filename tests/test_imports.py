@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "warpsim"
 LAYERS = (  # a module imports its own layer and those before it
     "errors kernels",
-    "formats layout sparsity",
+    "threads formats layout sparsity",
     "architectures registers memory encoding instruction",
     "fragments descriptor families reference numerics integers panels batches arrangements",
     "pipeline ptx",

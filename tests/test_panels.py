@@ -22,6 +22,7 @@ from warpsim.kernels import decode, variants
 from warpsim.kernels.variants import Variant
 from warpsim.matrix_products import gemm
 from warpsim.pipeline import rule_for
+from warpsim.threads import thread_count
 
 Array = Any
 BLOCKS, SIDE = 2, 16  # instructions along k; rows and columns
@@ -191,7 +192,9 @@ def test_what_is_not_for_batches_is_left_to_the_caller() -> None:
     assert d is not None
     assert d.shape == (2, 3, 32, 4)
     assert batches.execute(form, Inputs(registers=registers, selector=3)) is None
-    assert batches.execute(form, Inputs(registers=registers | {"a": registers["a"][0]})) is None
+    assert batches.execute(form, Inputs(registers=registers | {"a": registers["a"][:, :2]})) is None
+    narrow = {"a": registers["a"][..., :2]}
+    assert batches.execute(form, Inputs(registers=registers | narrow)) is None
     assert batches.execute(form, Inputs(registers=registers | {"d": registers["c"]})) is None
     assert batches.execute(form, Inputs(registers=registers | {"c": registers["c"].astype(np.int64)})) is None
     no_target = warpsim.decode(mnemonic.format("bf16"))
@@ -260,3 +263,53 @@ def test_a_variant_survives_being_a_number() -> None:
             sparse=bits[3],
         )
         assert Variant.of(variant.code | 123 << 36) == variant
+
+
+@compiled
+def test_leading_axes_broadcast() -> None:
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    rng = np.random.default_rng(0)
+    shapes = {"a": (3, 1, 32, 4), "b": (32, 2), "c": (2, 32, 4)}
+    registers = {name: rng.integers(0, 1 << 32, shape, np.uint32) for name, shape in shapes.items()}
+    d = batches.execute(form, Inputs(registers=registers))
+    assert d is not None
+    assert d.shape == (3, 2, 32, 4)
+    one = {"a": registers["a"][2, 0], "b": registers["b"], "c": registers["c"][1]}
+    np.testing.assert_array_equal(d[2, 1], batches.execute(form, Inputs(registers=one)))
+
+
+@compiled
+@pytest.mark.parametrize("make", ["from registers", "from matrices"])
+def test_bits_do_not_depend_on_threads(make: str) -> None:
+    form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    rng = np.random.default_rng(1)
+    count = 3 * batches._SHARE + 5
+    if make == "from registers":
+        counts = {name: number for name, number in form.registers.items() if name != "d"}
+        words = {name: rng.integers(0, 1 << 32, (count, 32, n), np.uint32) for name, n in counts.items()}
+        words["e"][...] = 0x4E94E944
+        one, several = (warpsim.execute(form, **words, threads=threads) for threads in (1, 3))
+    else:
+        left = rng.standard_normal((count, 16, 8)).astype(np.float16)
+        units = np.tile(np.array([1, 3], np.uint8), (count, 16, 4))
+        right = rng.standard_normal((count, 16, 8)).astype(np.float16)
+        one, several = (warpsim.matmul(form, (left, units), right, threads=t) for t in (1, 3))
+    np.testing.assert_array_equal(one.view(np.uint32), several.view(np.uint32))
+
+
+@compiled
+def test_an_illegal_field_in_any_threads_share_is_reported() -> None:
+    form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    count = 3 * batches._SHARE
+    counts = {name: number for name, number in form.registers.items() if name != "d"}
+    words = {name: np.zeros((count, 32, number), np.uint32) for name, number in counts.items()}
+    words["e"][...] = 0x44444444
+    words["e"][batches._SHARE + 7, 4] = 0x44444440
+    with pytest.raises(warpsim.UndefinedBehavior, match="lane 4"):
+        warpsim.execute(form, **words, threads=2)
+
+
+def test_threads_are_at_least_one() -> None:
+    with pytest.raises(warpsim.OperandError, match="threads=0: at least 1, or None for all cores"):
+        thread_count(0)
+    assert thread_count(None) >= 1

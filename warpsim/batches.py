@@ -8,13 +8,16 @@ results are those of numerics.compute, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import numerics
 from .architectures import ARCHITECTURES, Rule, rule_of
 from .fragments import metadata_map
 from .instruction import Codes, Inputs, Instruction, Operands
@@ -25,8 +28,10 @@ from .panels import Plan, coding_of, plan_of
 from .panels import applies as has_panels
 from .registers import Words
 from .sparsity import Pattern
+from .threads import thread_count
 
 Table = npt.NDArray[Any]
+_SHARE = 512  # cases that a thread takes at a time
 
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
@@ -56,14 +61,20 @@ def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe:
-    """A compiled kernel and the table of numbers and places that it works by."""
+    """A compiled kernel and the table of numbers and places that it works by.
+
+    ``shapes``: (lanes, registers) of each operand in ``names``.
+    """
 
     kernel: Callable[..., int]
     table: npt.NDArray[np.int32]
-    word: np.dtype[Any]  # of two accumulators
     names: tuple[str, ...]
-    counts: tuple[int, ...]  # registers of each
-    lanes: int
+    shapes: list[tuple[int, ...]]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Words of a case in each operand."""
+        return tuple(prod(shape) for shape in self.shapes)
 
 
 @cache
@@ -94,10 +105,8 @@ def _recipe(instruction: Instruction, selector: int, literal: bool) -> Recipe | 
     return Recipe(
         kernel=_compiled(plan.variant, bits, pattern.kept if pattern else 0),
         table=np.concatenate([header, *(table.reshape(-1) for table in tables)]).astype(np.int32),
-        word=np.dtype(np.uint32 if plan.variant.half else np.uint64),
         names=names,
-        counts=tuple(instruction.registers[name] for name in names),
-        lanes=instruction.family.lanes,
+        shapes=[(instruction.family.lanes, instruction.registers[name]) for name in names],
     )
 
 
@@ -152,35 +161,77 @@ def _metadata_tables(plan: Plan, selector: int) -> list[Table]:
     return [bases * COLUMNS, lane[:, 0], bit[:, 0]]
 
 
-_NO_WORDS = np.zeros(1, np.uint32)
+_NO_WORDS = np.zeros(0, np.uint32)
+_WORD = np.dtype(np.uint32)
 
 
-def execute(instruction: Instruction, inputs: Inputs) -> Words | None:
+def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:
     """D registers ``(..., lanes, registers)``, or None: not for batches, or it is an error.
 
-    It is for instructions that ``applies_to_registers`` and uint32 registers of equal leading axes. Whatever
-    else there is to say, such as which metadata field is not legal or not modelled, is the slow way's
-    business, which gets the same inputs.
+    It is for instructions that ``applies_to_registers`` and uint32 registers. Whatever else there is to say,
+    such as which metadata field is not legal or not modelled, is the slow way's business, which gets the
+    same inputs.
     """
     recipe = _recipe(instruction, inputs.selector, inputs.literal)
     if recipe is None:
         return None
-    given = [inputs.registers.get(name) for name in recipe.names]
-    lead = None
-    for array, count in zip(given, recipe.counts, strict=True):
-        if array is None or array.dtype != np.uint32 or array.shape[-2:] != (recipe.lanes, count):
-            return None
-        if lead is not None and array.shape[:-2] != lead:
-            return None
-        lead = array.shape[:-2]
-    if len(inputs.registers) != len(given):
+    given = _matching(recipe, inputs.registers)
+    if given is None:
         return None
-    a, b, c, *e = (np.ascontiguousarray(array).reshape(-1) for array in given)
-    d = np.empty(given[2].shape, np.uint32)  # type: ignore[union-attr]
-    out = d.reshape(-1).view(recipe.word)
-    count = len(c) // (recipe.lanes * recipe.counts[2])
-    wrong = recipe.kernel(a, b, c.view(recipe.word), e[0] if e else _NO_WORDS, out, count, recipe.table)
+    d = np.empty(given[2].shape, _WORD)
+    flat = [array.reshape(-1) for array in given]  # copies what is not contiguous
+    words = flat[3] if len(flat) > 3 else _NO_WORDS
+    count = flat[2].size // recipe.sizes[2] if d.ndim > 2 else 1
+    workers = 1 if count < 2 * _SHARE else thread_count(threads)
+    if workers == 1:
+        wrong = recipe.kernel(flat[0], flat[1], flat[2], words, d.reshape(-1), count, recipe.table)
+    else:
+        wrong = _shared_out(recipe, [*flat[:3], words], d.reshape(-1), count, workers)
     return d if wrong < 0 else None
+
+
+def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None:
+    """The registers in the kernel's order, or None where they are not just what it takes."""
+    given = [registers[name] for name in recipe.names if name in registers]
+    if len(given) != len(recipe.names) or len(given) != len(registers):
+        return None
+    for array in given:
+        if array.dtype != _WORD:
+            return None
+    shapes = [array.shape for array in given]
+    if shapes == recipe.shapes or _alike(recipe.shapes, shapes):
+        return given
+    return _broadcast(recipe.shapes, given)
+
+
+def _alike(wanted: list[tuple[int, ...]], shapes: list[tuple[int, ...]]) -> bool:
+    """Whether all shapes are a batch of the wanted ones, with equal leading axes."""
+    lead = shapes[0][:-2]
+    return shapes == [(*lead, *shape) for shape in wanted]
+
+
+def _broadcast(wanted: list[tuple[int, ...]], given: list[Words]) -> list[Words] | None:
+    """All registers with the same leading axes, or None where those do not go together."""
+    if any(array.shape[-2:] != shape for array, shape in zip(given, wanted, strict=True)):
+        return None
+    try:
+        lead = np.broadcast_shapes(*(array.shape[:-2] for array in given))
+    except ValueError:
+        return None
+    return [np.broadcast_to(array, (*lead, *array.shape[-2:])) for array in given]
+
+
+def _shared_out(recipe: Recipe, flat: list[Words], d: Words, count: int, threads: int) -> int:
+    """The kernel over slices of the batch, in threads; -1, or a number where any slice is in error."""
+    sizes = (*recipe.sizes[:3], recipe.sizes[3] if len(recipe.sizes) > 3 else 0, recipe.sizes[2])
+
+    def run(first: int) -> int:
+        stop = min(first + _SHARE, count)
+        parts = [array[first * size : stop * size] for array, size in zip((*flat, d), sizes, strict=True)]
+        return recipe.kernel(*parts, stop - first, recipe.table)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return max(pool.map(run, range(0, count, _SHARE)))
 
 
 # --- from matrices -----------------------------------------------------------------------------------
@@ -195,6 +246,40 @@ def _matrix_kernel(variant: Variant) -> Callable[..., None]:
 def _matrix_plan(instruction: Instruction, rule: Rule, stride: int, width: int) -> Plan:
     plan = plan_of(instruction, rule, stride)
     return replace(plan, variant=replace(plan.variant, width=width))
+
+
+_LARGE = 1 << 21  # products, from which on a kernel of its own pays for being compiled
+
+
+def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
+    """What numerics.compute returns, by the faster way, in threads over the batch."""
+    way, count = _way(operands, rule), operands.a.shape[0]
+    workers = thread_count(threads) if _is_large(operands) else 1
+    if workers == 1:
+        return way(operands, rule)
+    share = -(-count // (4 * workers))
+    parts = [_slice(operands, first, first + share) for first in range(0, count, share)]
+    with ThreadPoolExecutor(workers) as pool:
+        return np.concatenate(list(pool.map(lambda part: way(part, rule), parts)))
+
+
+def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
+    """Which of numerics.compute and compute is for these operands."""
+    form, n = operands.instruction, operands.b.shape[2]
+    fits = n % COLUMNS == 0 and form.products == 1 and _is_large(operands)
+    return compute if fits and applies(form, rule) else numerics.compute
+
+
+def _is_large(operands: Operands) -> bool:
+    return bool(operands.a.size * operands.b.shape[2] >= _LARGE)
+
+
+def _slice(operands: Operands, first: int, stop: int) -> Operands:
+    """Some cases of a batch."""
+    names = ("a", "b", "c", "columns", "scale_a", "scale_b")
+    arrays = {name: getattr(operands, name) for name in names}
+    parts: dict[str, Any] = {name: x if x is None else x[first:stop] for name, x in arrays.items()}
+    return replace(operands, **parts)
 
 
 def compute(operands: Operands, rule: Rule) -> Codes:

@@ -373,7 +373,7 @@ def load_tile(
         memory_bytes=memory.shape[-1],
         literal=literal,
     )
-    tile: Tile = view[..., addresses // element.itemsize].view(element)
+    tile: Tile = view.take(addresses // element.itemsize, -1).view(element)
     return tile
 
 

@@ -30,7 +30,8 @@ from .registers import Words
 Form = Instruction | str
 
 
-def _resolved(instruction: Form, target: str | None = None) -> Instruction:
+def resolved(instruction: Form, target: str | None = None) -> Instruction:
+    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction."""
     if isinstance(instruction, Instruction):
         return on_target(instruction, target)
     return decode(instruction, target=target)
@@ -50,7 +51,7 @@ def instructions(target: str | None = None) -> Iterator[Instruction]:
 
 def evidence(instruction: Form, target: str | None = None) -> Evidence:
     """Why the result of an instruction on its target is believed: label, chips and outputs, or the reason."""
-    return _evidence(_resolved(instruction, target))
+    return _evidence(resolved(instruction, target))
 
 
 def execute(
@@ -78,6 +79,7 @@ def execute(
     imm_trans_b: int = 0,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
+    threads: int | None = None,
 ) -> Words:
     """D registers of one instruction, ``(..., lanes, registers)``.
 
@@ -89,34 +91,35 @@ def execute(
 
     ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
     executes metadata that PTX leaves undefined by reading every field literally: each stored unit
-    multiplies the B rows that its own index names.
+    multiplies the B rows that its own index names. Large batches are shared out among ``threads``, None
+    for all cores; the bits do not depend on it.
 
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
-    inputs = inputs_from(
-        a=a,
-        b=b,
-        c=c,
-        e=e,
-        selector=selector,
-        scale_a=scale_a,
-        scale_b=scale_b,
-        byte_id_a=byte_id_a,
-        thread_id_a=thread_id_a,
-        byte_id_b=byte_id_b,
-        thread_id_b=thread_id_b,
-        a_desc=a_desc,
-        b_desc=b_desc,
-        shared=shared,
-        scale_d=scale_d,
-        imm_scale_a=imm_scale_a,
-        imm_scale_b=imm_scale_b,
-        imm_trans_a=imm_trans_a,
-        imm_trans_b=imm_trans_b,
-        undefined=undefined,
+    inputs = inputs_from(  # in the order of its parameters: keywords take a microsecond
+        a,
+        b,
+        c,
+        e,
+        selector,
+        scale_a,
+        scale_b,
+        byte_id_a,
+        thread_id_a,
+        byte_id_b,
+        thread_id_b,
+        a_desc,
+        b_desc,
+        shared,
+        scale_d,
+        imm_scale_a,
+        imm_scale_b,
+        imm_trans_a,
+        imm_trans_b,
+        undefined,
     )
-    return execute_inputs(_resolved(instruction, target), inputs, engine)
+    return execute_inputs(resolved(instruction, target), inputs, engine, threads)
 
 
 def matmul(
@@ -130,6 +133,7 @@ def matmul(
     target: str | None = None,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
+    threads: int | None = None,
 ) -> npt.NDArray[Any]:
     """D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m, n)``.
 
@@ -138,8 +142,9 @@ def matmul(
     ``scale_b (..., chunks, n)``, uint8 codes or the ml_dtypes scale type. C None is zero. For m8n8k4
     f16 this is one of the four products. Raises as execute does.
     """
-    form = _resolved(instruction, target)
-    return matmul_matrices(form, A, B, C, scale_a, scale_b, engine=engine, undefined=undefined)
+    form = resolved(instruction, target)
+    modes: dict[str, Any] = {"engine": engine, "undefined": undefined, "threads": threads}
+    return matmul_matrices(form, A, B, C, scale_a, scale_b, **modes)
 
 
 def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
@@ -147,20 +152,20 @@ def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
 
     Sparse A is packed compressed (see compress). Raises OperandError.
     """
-    form = _resolved(instruction)
+    form = resolved(instruction)
     return fragments.pack(form, _operand(form, operand), matrix)
 
 
 def unpack(instruction: Form, operand: str, registers: npt.ArrayLike) -> npt.NDArray[Any]:
     """The matrix that registers hold, in the format's dtype; the inverse of pack. Raises OperandError."""
-    form = _resolved(instruction)
+    form = resolved(instruction)
     return fragments.unpack(form, _operand(form, operand), registers)
 
 
 def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
     """``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
     for sparse A)."""
-    form = _resolved(instruction)
+    form = resolved(instruction)
     return fragments.fragment(form, _operand(form, operand))
 
 
@@ -178,7 +183,7 @@ def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt
 
     Raises OperandError naming row and chunk where A does not obey the pattern.
     """
-    form = _resolved(instruction)
+    form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     matrix = _logical(np.asarray(A), form)
     return sparsity.compress(matrix, magnitudes(matrix, form.a), pattern)
@@ -186,7 +191,7 @@ def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt
 
 def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
     """A ``(..., m, k)``, zeros where nothing is stored; the inverse of compress."""
-    form = _resolved(instruction)
+    form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     fields = fragments.fields_of(form, indices)
     stored = fragments.shaped(np.asarray(values), form.matrix_shape("a"), "values")
@@ -195,7 +200,7 @@ def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form)
 
 def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
     """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
-    form = _resolved(instruction)
+    form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     matrix = _logical(np.asarray(A), form)
     return sparsity.prune(matrix, magnitudes(matrix, form.a), pattern)
@@ -214,7 +219,7 @@ def pack_metadata(instruction: Form, indices: npt.ArrayLike, selector: int = 0) 
 
     Raises UndefinedBehavior for a selector or for indices without a meaning, OperandError for shapes.
     """
-    form = _resolved(instruction)
+    form = resolved(instruction)
     fragments.require_sparse(form)
     fragments.check_selector(form, selector)
     fields = fragments.fields_of(form, indices)
@@ -227,7 +232,7 @@ def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> n
 
     Raises UndefinedBehavior, naming lane and bits, for a field without a meaning.
     """
-    form = _resolved(instruction)
+    form = resolved(instruction)
     fragments.require_sparse(form)
     fragments.check_selector(form, selector)
     fields = fragments.read_fields(form, fragments.checked_registers(e, form, "e"), selector)
@@ -237,7 +242,7 @@ def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> n
 
 def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
-    form = _resolved(instruction)
+    form = resolved(instruction)
     fragments.require_sparse(form)
     fragments.check_selector(form, selector)
     return fragments.metadata_map(form, selector).copy()

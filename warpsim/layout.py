@@ -67,8 +67,9 @@ class Layout:
 
     def distribute(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``(..., rows, columns)`` to ``(..., lanes, values)``."""
-        return matrix[..., self.row_index, self.column_index]
+        flat = matrix.reshape(*matrix.shape[:-2], self.rows * self.columns)
+        return flat.take(self.row_index * self.columns + self.column_index, -1)
 
     def collect(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``(..., lanes, values)`` to ``(..., rows, columns)``; the inverse of distribute."""
-        return values.reshape(*values.shape[:-2], self.lanes * self.values)[..., self.inverse]
+        return values.reshape(*values.shape[:-2], self.lanes * self.values).take(self.inverse, -1)

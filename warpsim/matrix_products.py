@@ -20,11 +20,12 @@ from .formats import Format
 from .fragments import check_fields
 from .instruction import Codes, Instruction, Operands
 from .integers import IntegerProblem, integer_product
-from .interface import Form, _resolved
+from .interface import Form, resolved
 from .numerics import compute
 from .panels import Problem, applies, canonical, multiply, plan_of
 from .pipeline import Undefined, rule_for
 from .sparsity import compress, stored_columns
+from .threads import thread_count
 
 Matrix = npt.NDArray[Any]
 Order = Literal["k"]
@@ -40,7 +41,7 @@ def gemm(
     order: Order = "k",
     split_k: int = 1,
     promote_every: int | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     scale_a: npt.ArrayLike | None = None,
     scale_b: npt.ArrayLike | None = None,
     undefined: Undefined = "error",
@@ -58,19 +59,19 @@ def gemm(
     or some missing), each accumulated from zero; the results are added in ascending order and C last,
     in f32 round to nearest (f64 and integers: in their own arithmetic).
 
-    The bits do not depend on ``threads``. Raises as matmul does.
+    ``threads`` None is all cores; the bits do not depend on it. Raises as matmul does.
     """
-    form = _resolved(instruction, target)
+    form = resolved(instruction, target)
     if order != "k":
         raise OperandError(f"order {order!r}: it is 'k'")
-    if min(split_k, 1 if promote_every is None else promote_every, threads) < 1:
-        raise OperandError("split_k, promote_every and threads are at least 1")
+    if min(split_k, 1 if promote_every is None else promote_every) < 1:
+        raise OperandError("split_k and promote_every are at least 1")
     if form.c != form.d:
         raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next one's C")
     request = _request(form, A, B, C, scale_a, scale_b, undefined)
     if promote_every and not form.d.is_float:
         raise OperandError(f"promote_every adds in f32, but D of {form} is {form.d}")
-    codes = _split(request, split_k, promote_every, threads)
+    codes = _split(request, split_k, promote_every, thread_count(threads))
     return matrix_of(codes, form.d)
 
 

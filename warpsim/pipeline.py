@@ -6,9 +6,10 @@ plain matrices (``matmul_matrices``). Does not know PTX text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from math import prod
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from .sparsity import compress, stored_columns
 Engine = Literal["kernel", "reference"]
 Undefined = Literal["error", "fallback"]
 
+_NOT_WGMMA = (1, 1, 1, 0, 0)  # its immediates, as they are when nobody gives them
 _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
@@ -56,19 +58,27 @@ def is_literal(undefined: str) -> bool:
     return undefined == "fallback"
 
 
-def _engine(name: str) -> Callable[[Operands, Rule], Codes]:
-    """The engines are imported when first used: Numba alone takes a fifth of a second."""
-    if name == "kernel":
-        from .numerics import compute
-    elif name == "reference":
+@cache
+def _batches() -> ModuleType:
+    """The compiled engine for many cases, imported when first used: Numba alone takes a fifth of a second."""
+    from . import batches
+
+    return batches
+
+
+def _computed(operands: Operands, rule: Rule, engine: Engine, threads: int | None) -> Codes:
+    """Result codes of an engine."""
+    if engine == "kernel":
+        codes: Codes = _batches().computed(operands, rule, threads)
+        return codes
+    if engine == "reference":
         from .reference import compute
-    else:
-        raise OperandError(f"engine {name!r}: it is 'kernel' or 'reference'")
-    return compute
+
+        return compute(operands, rule)
+    raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference'")
 
 
 def inputs_from(
-    *,
     a: npt.ArrayLike | None = None,
     b: npt.ArrayLike | None = None,
     c: npt.ArrayLike | None = None,
@@ -91,14 +101,22 @@ def inputs_from(
     undefined: Undefined = "error",
 ) -> Inputs:
     """What an instruction reads, from the arguments of warpsim.execute; raises OperandError."""
-    registers = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
+    operands = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
+    registers = {name: np.asarray(value) for name, value in operands.items() if value is not None}
+    literal = is_literal(undefined)
+    if (
+        b_desc is a_desc is shared is None
+        and (scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b) == _NOT_WGMMA
+        and not (byte_id_a or thread_id_a or byte_id_b or thread_id_b)
+    ):
+        return Inputs(registers=registers, selector=selector, literal=literal)
     scales = {"imm_scale_a": imm_scale_a, "imm_scale_b": imm_scale_b}
     transposes = {"imm_trans_a": imm_trans_a, "imm_trans_b": imm_trans_b}
     return Inputs(
-        registers={name: np.asarray(value) for name, value in registers.items() if value is not None},
+        registers=registers,
         selector=selector,
         scale_selectors=ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
-        literal=is_literal(undefined),
+        literal=literal,
         shared=None if shared is None else np.asarray(shared),
         a_descriptor=None if a_desc is None else np.asarray(a_desc, np.uint64),
         b_descriptor=None if b_desc is None else np.asarray(b_desc, np.uint64),
@@ -123,12 +141,18 @@ def _flag(value: int, name: str) -> bool:
 # --- from registers --------------------------------------------------------------------------------
 
 
-def execute_inputs(instruction: Instruction, inputs: Inputs, engine: Engine = "kernel") -> Words:
+def execute_inputs(
+    instruction: Instruction, inputs: Inputs, engine: Engine = "kernel", threads: int | None = None
+) -> Words:
     """D registers ``(..., lanes, registers)`` of what an instruction reads."""
+    if engine == "kernel":
+        d: Words | None = _batches().execute(instruction, inputs, threads)
+        if d is not None:
+            return d
     rule = rule_for(instruction)
     operands = instruction.family.gather(instruction, checked_inputs(instruction, inputs))
     batch = _batch_of(operands, instruction.products)
-    codes = _engine(engine)(_flattened(operands, batch, instruction.products), rule)
+    codes = _computed(_flattened(operands, batch, instruction.products), rule, engine, threads)
     products = (instruction.products,) if instruction.products > 1 else ()
     matrix = codes.reshape(*batch, *products, *instruction.matrix_shape("d"))
     return registers_of(matrix, instruction, "d")
@@ -189,12 +213,13 @@ def matmul_matrices(
     *,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
+    threads: int | None = None,
 ) -> npt.NDArray[Any]:
     """D ``(..., m, n)`` of logical matrices, in D's dtype; see warpsim.matmul."""
     rule, shape = rule_for(instruction), instruction.shape
     operands = matrix_operands(instruction, a, b, c, scale_a, scale_b, literal=is_literal(undefined))
     batch = _batch_of(operands)
-    codes = _engine(engine)(_flattened(operands, batch), rule)
+    codes = _computed(_flattened(operands, batch), rule, engine, threads)
     return matrix_of(codes, instruction.d).reshape(*batch, shape.m, shape.n)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim import batches
-from warpsim.instruction import Inputs, Instruction
+from warpsim.instruction import Instruction
 
 from .measure import Result, best
 
@@ -48,8 +47,7 @@ def _execution(form: Instruction, count: int) -> Callable[[], Any]:
         shape = (count, form.shape.m, form.shape.k // form.pattern.chunk, form.pattern.choices)
         units = np.sort(np.argsort(rng.random(shape))[..., : form.pattern.kept]).astype(np.uint8)
         words["e"] = warpsim.pack_metadata(form, units.reshape(*shape[:2], -1))
-    inputs = Inputs(registers=words)
-    return lambda: batches.execute(form, inputs)
+    return lambda: warpsim.execute(form, **words, threads=1)
 
 
 _SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32"

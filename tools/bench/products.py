@@ -54,7 +54,7 @@ def _dense(mnemonic: str, target: str, dtype: Any, spoil: Callable[[Matrix], Non
         if spoil is not None:
             spoil(a)
             spoil(b)
-        return lambda: gemm(form, a, b)
+        return lambda: gemm(form, a, b, threads=1)
 
     return make
 
@@ -64,7 +64,7 @@ def _sparse(mnemonic: str, target: str, dtype: Any) -> Make:
         form = warpsim.decode(mnemonic, target=target)
         values, indices = warpsim.compress(warpsim.prune(_random(dtype, (size, size), 1), form), form)
         b = _random(dtype, (size, size), 2)
-        return lambda: gemm_sparse(form, values, indices, b)
+        return lambda: gemm_sparse(form, values, indices, b, threads=1)
 
     return make
 
@@ -77,7 +77,7 @@ def _accumulated(mnemonic: str, target: str, dtype: Any, spoil: Callable[[Matrix
         a, b = _random(dtype, (size, size), 1), _random(dtype, (size, size), 2)
         c = _random(form.c.dtype, (size, size), 3)
         spoil(c)
-        return lambda: gemm(form, a, b, c)
+        return lambda: gemm(form, a, b, c, threads=1)
 
     return make
 
@@ -97,7 +97,7 @@ def _subnormal(mnemonic: str, target: str) -> Make:
         form = warpsim.decode(mnemonic, target=target)
         a, b = _random(form.a.dtype, (size, size), 1), _random(form.b.dtype, (size, size), 2)
         b[:, ::100] *= np.asarray(2.0**-133, b.dtype)
-        return lambda: gemm(form, a, b)
+        return lambda: gemm(form, a, b, threads=1)
 
     return make
 

@@ -86,20 +86,18 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     pair = np.uint32 if half else np.uint64
 
     @kernel
-    def registers(
-        a: Array, b: Array, c: Array, words: Array, results: Array, count: int, recipe: Array
-    ) -> int:
+    def registers(a: Array, b: Array, c: Array, words: Array, d: Array, count: int, recipe: Array) -> int:
         """Write all results; -1, or the first element with an illegal metadata field, where it stops.
 
-        ``a``, ``b``, ``words`` (metadata) are flat uint32 registers; ``c`` and ``results`` have two
-        accumulators in each word. ``recipe``, int32: rows, passes, words of an element in a, b, c and
-        metadata, legal fields as bits, fraction bits, floor and precision, then the codings of A, B and
-        C; after HEADER integers, tables: the place of each word of A [row][word], of B [word of a
-        column][column] and of C [row][pair]; the row where each row of B goes; the order of a pass's
-        products; and for sparse A the offset of the chunk of each stored column of a row, and place and
-        lowest bit of every four metadata fields.
+        ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers. ``recipe``: rows,
+        passes, words of an element in a, b, c and metadata, legal fields as bits, fraction bits, floor and
+        precision, then the codings of A, B and C; after HEADER integers, tables: the place of each word of
+        A [row][word], of B [word of a column][column] and of C [row][pair]; the row where each row of B
+        goes; the order of a pass's products; and for sparse A the offset of the chunk of each stored column
+        of a row, and place and lowest bit of every four metadata fields.
         """
         rows, passes = recipe[0], recipe[1]
+        pairs, results = c.view(pair), d.view(pair)  # two accumulators in each
         stored = passes * products
         size_a, size_b, size_c = rows * stored, passes * depth * n, rows * n
         at_b = HEADER + size_a // per_word
@@ -149,7 +147,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
             _gathered(b, element * recipe[3], places_b, word_b)
             for start in range(0, len(word_b), n):
                 decode_words(word_b, start, bits, values_b, exponents_b, row_of_b, coding_b)
-            _gathered(c, element * recipe[4], places_c, word_c)
+            _gathered(pairs, element * recipe[4], places_c, word_c)
             if half:
                 decode_run(word_c.view(np.uint16), 0, size_c, sums, exponents_c, 0, coding_c)
             else:
