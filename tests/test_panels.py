@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim import batches, numerics, panels
+from warpsim import batches, numerics, panels, recipes
+from warpsim.descriptor import canonical_descriptor
 from warpsim.fragments import fields_of, registers_of, write_fields
 from warpsim.instruction import Inputs, Instruction, Operands
 from warpsim.kernels import decode, variants
@@ -26,6 +27,7 @@ from warpsim.threads import thread_count
 
 Array = Any
 BLOCKS, SIDE = 2, 16  # instructions along k; rows and columns
+SHARE = batches._SHARE // 128  # instructions of 128 words of D that one thread takes
 
 # Of the 25 pairs of formats that 8-bit kinds have, those of equal formats and those with e5m2 first.
 FORMS = [
@@ -131,7 +133,7 @@ def test_batches_equal_the_scalar_kernels(form: Instruction) -> None:
         operands = _twice(one)
         expected = numerics.compute(operands, rule)
         np.testing.assert_array_equal(batches.compute(operands, rule), expected, make.__name__)
-        if batches.applies_to_registers(form, rule):
+        if form.family.rules == "mma" and recipes.applies_to_registers(form, rule):
             indices = None if problem.indices is None else problem.indices[:m]
             _check_registers(form, operands, indices, expected)
 
@@ -283,7 +285,7 @@ def test_leading_axes_broadcast() -> None:
 def test_bits_do_not_depend_on_threads(make: str) -> None:
     form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     rng = np.random.default_rng(1)
-    count = 3 * batches._SHARE + 5
+    count = 3 * SHARE + 5
     if make == "from registers":
         counts = {name: number for name, number in form.registers.items() if name != "d"}
         words = {name: rng.integers(0, 1 << 32, (count, 32, n), np.uint32) for name, n in counts.items()}
@@ -300,11 +302,11 @@ def test_bits_do_not_depend_on_threads(make: str) -> None:
 @compiled
 def test_an_illegal_field_in_any_threads_share_is_reported() -> None:
     form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
-    count = 3 * batches._SHARE
+    count = 3 * SHARE
     counts = {name: number for name, number in form.registers.items() if name != "d"}
     words = {name: np.zeros((count, 32, number), np.uint32) for name, number in counts.items()}
     words["e"][...] = 0x44444444
-    words["e"][batches._SHARE + 7, 4] = 0x44444440
+    words["e"][SHARE + 7, 4] = 0x44444440
     with pytest.raises(warpsim.UndefinedBehavior, match="lane 4"):
         warpsim.execute(form, **words, threads=2)
 
@@ -313,3 +315,90 @@ def test_threads_are_at_least_one() -> None:
     with pytest.raises(warpsim.OperandError, match="threads=0: at least 1, or None for all cores"):
         thread_count(0)
     assert thread_count(None) >= 1
+
+
+# --- wgmma: words of registers and of shared memory ---------------------------------------------------
+
+
+def _warpgroup_forms() -> list[Instruction]:
+    """A form of each arithmetic and kernel."""
+    forms = {}
+    for form in warpsim.instructions("sm_90a"):
+        rule = rule_for(form)
+        if form.family.rules == "wgmma" and recipes.applies_to_registers(form, rule):
+            columns = {8: 8, 24: 24, 64: 64, 256: 256}.get(form.shape.n)
+            if columns:
+                forms.setdefault((form.operation, form.d.name, form.sparse, columns), form)
+    return list(forms.values())
+
+
+def _warpgroup_words(form: Instruction, count: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Registers of random numbers that are not too far apart, with some raw words among them."""
+
+    def words(element: Any, shape: tuple[int, ...]) -> Array:
+        codes = rng.standard_normal((*shape, 32 // element.bits)).astype(element.dtype)
+        near = codes.view(np.uint32)[..., 0]
+        raw = rng.integers(0, 1 << 32, shape, np.uint32)
+        return np.where(rng.random(shape) < 0.01, raw, near)
+
+    registers = {name: (count, 128, form.registers[name]) for name in "ac"}
+    made = {name: words(form.format(name), shape) for name, shape in registers.items()}
+    made["shared"] = words(form.b, (count, 12 << 10)).view(np.uint8)
+    if form.sparse:
+        units = nasty.indices(form, (count, 64), rng, ordered=True)
+        made["e"] = warpsim.pack_metadata(form, units)
+    return made
+
+
+def _both_ways(form: Instruction, monkeypatch: pytest.MonkeyPatch, **operands: Any) -> None:
+    fast = warpsim.execute(form, **operands)
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "execute", lambda *_: None)
+        slow = warpsim.execute(form, **operands)
+    np.testing.assert_array_equal(fast, slow)
+
+
+@compiled
+@pytest.mark.parametrize("form", _warpgroup_forms(), ids=nasty.name)
+def test_warpgroups_equal_the_scalar_kernels(form: Instruction, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(form.shape.n)
+    given = _warpgroup_words(form, 2, rng)
+    swizzle = ("none", "64B", "128B")[rng.integers(3)]  # 32B is too narrow for sparse forms
+    b = _descriptor(form, 0, form.shape.n, form.shape.k, swizzle)
+    assert recipes.tiles_of(form, _inputs(given, b)) is not None
+    assert batches.execute(form, _inputs(given, b)) is not None
+    _both_ways(form, monkeypatch, b_desc=b, **given)
+    _both_ways(form, monkeypatch, b_desc=b, **given | {"c": None}, scale_d=0)
+    _both_ways(form, monkeypatch, b_desc=b, **given | {"shared": given["shared"][1]})
+    a = _descriptor(form, 32768, 64, form.stored_k, "none")
+    _both_ways(form, monkeypatch, a_desc=a, b_desc=b, **given | {"a": None})
+
+
+def _descriptor(form: Instruction, start: int, mn: int, k: int, swizzle: Any) -> int:
+    how = {"element_bits": form.b.bits, "major": "K", "swizzle": swizzle}
+    return canonical_descriptor(start, mn=mn, k=k, **how).encode()
+
+
+def _inputs(given: dict[str, Array], descriptor: int) -> Inputs:
+    registers = {name: array for name, array in given.items() if name != "shared"}
+    return Inputs(registers=registers, shared=given["shared"], b_descriptor=np.array(descriptor, np.uint64))
+
+
+@compiled
+def test_what_is_not_in_words_along_k_is_left_to_the_slow_way() -> None:
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", target="sm_90a")
+    given = _warpgroup_words(form, 2, np.random.default_rng(0))
+    b = _descriptor(form, 0, 16, 16, "none")
+    inputs = _inputs(given, b)
+    assert batches.execute(form, inputs) is not None
+    other = _descriptor(form, 512, 16, 16, "none")
+    for change in (
+        {"transposed": (False, True)},
+        {"negate": (True, False)},
+        {"b_descriptor": np.array([b, other], np.uint64)},
+        {"b_descriptor": np.zeros(0, np.uint64)},
+        {"shared": given["shared"][:, :-1]},
+        {"shared": given["shared"].astype(np.int16)},
+        {"shared": given["shared"][:, :256]},
+    ):
+        assert batches.execute(form, replace(inputs, **change)) is None, change

@@ -16,5 +16,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits."""
+    """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits.
+
+    A kernel that is a closure has numbers and types in it, no other compiled function, or the cache never
+    finds it again; and no other kernel calls it: closures compiled in different processes may have the same
+    name, and a call is bound by name.
+    """
     return cast(Function, numba.njit(cache=True, nogil=True)(function))

@@ -16,19 +16,19 @@ from .decode import Coding, decode_run, decode_words, encode_halves, index_offse
 from .panels import literal, row_sum
 from .variants import SPECIAL, Variant
 
-COLUMNS = 8  # of B in a warp's registers
+COLUMNS = 8  # of B in a warp's registers, and the least that there are
 
 
 @kernel
 def _gathered(source: Array, start: int, places: Array, result: Array) -> None:
     for k in range(len(places)):
-        result[k] = source[start + places[k]]
+        result[k] = source[np.uint64(start + places[k])]  # unsigned: no index counts from the end
 
 
 @kernel
 def _scattered(source: Array, result: Array, start: int, places: Array) -> None:
     for k in range(len(places)):
-        result[start + places[k]] = source[k]
+        result[np.uint64(start + places[k])] = source[k]
 
 
 @kernel
@@ -37,31 +37,6 @@ def _permuted(source: Array, result: Array, order: Array) -> None:
     for start in range(0, len(source), len(order)):
         for k in range(len(order)):
             result[start + k] = source[start + order[k]]
-
-
-def _row_sums(variant: Variant) -> Callable[..., None]:
-    """The compiled sum of all rows and passes of one product of matrices."""
-    code = literal(variant)
-    stride, products = variant.stride, variant.products
-    depth = products * (2 if variant.sparse else 1)
-
-    @kernel
-    def row_sums(
-        a: tuple[Array, Array, Array, Array],
-        b: tuple[Array, Array, Array],
-        sums: Array,
-        marks: Array,
-        shape: tuple[int, int, int],
-        numbers: tuple[int, int, int],
-    ) -> None:
-        rows, passes, n = shape
-        for number in range(passes):
-            for i in range(rows):
-                place = (i * passes + number) * products
-                at = (place, number * rows + i, number * depth * stride, number * stride, i * stride)
-                row_sum(code, a, b, sums, marks, at, n, numbers)
-
-    return row_sums
 
 
 HEADER = 40  # integers in front of the tables of a recipe
@@ -77,31 +52,35 @@ def _coding(recipe: Array, first: int) -> Coding:
 def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
     """The compiled ``registers`` of a variant (see below), for elements of so many bits in A and B.
 
-    ``kept``: indices of a metadata field, 0 for dense A.
+    ``kept``: indices of a metadata field, 0 for dense A. Planes that are COLUMNS wide have that many columns;
+    wider ones have a multiple of the variant's width.
     """
-    row_sums = _row_sums(variant)
-    products, half, emulated, n = variant.products, variant.half, variant.emulated, COLUMNS
+    code = literal(variant)  # only numbers in the closure: a compiled function there would defeat the cache
+    products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride
     depth = products * (2 if variant.sparse else 1)
     per_word, unit = 32 // bits, {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
     pair = np.uint32 if half else np.uint64
+    narrow = stride == COLUMNS
 
     @kernel
     def registers(a: Array, b: Array, c: Array, words: Array, d: Array, count: int, recipe: Array) -> int:
         """Write all results; -1, or the first element with an illegal metadata field, where it stops.
 
-        ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers. ``recipe``: rows,
-        passes, words of an element in a, b, c and metadata, legal fields as bits, fraction bits, floor and
-        precision, then the codings of A, B and C; after HEADER integers, tables: the place of each word of
-        A [row][word], of B [word of a column][column] and of C [row][pair]; the row where each row of B
-        goes; the order of a pass's products; and for sparse A the offset of the chunk of each stored column
-        of a row, and place and lowest bit of every four metadata fields.
+        ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers; a and b may be words of
+        shared memory. ``recipe``: rows, passes, words of an element in a, b, c and metadata (0: all elements
+        have the same), legal fields as bits, fraction bits, floor and precision, the codings of A, B and C,
+        then columns; after HEADER integers, tables: the place of each word of A [row][word], of B [word of a
+        column][column] and of C [row][pair]; the row where each row of B goes; the order of a pass's
+        products; and for sparse A the offset of the chunk of each stored column of a row, and place and
+        lowest bit of every four metadata fields.
         """
         rows, passes = recipe[0], recipe[1]
+        n = COLUMNS if narrow else np.int64(recipe[31])
         pairs, results = c.view(pair), d.view(pair)  # two accumulators in each
         stored = passes * products
-        size_a, size_b, size_c = rows * stored, passes * depth * n, rows * n
+        size_a, size_b, size_c = rows * stored, passes * depth, rows * n
         at_b = HEADER + size_a // per_word
-        at_c = at_b + size_b // per_word
+        at_c = at_b + size_b * n // per_word
         at_row = at_c + size_c // 2
         at_order = at_row + passes * depth
         at_base = at_order + products
@@ -112,15 +91,16 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         numbers = (int(recipe[7]), int(recipe[8]), int(recipe[9]))
         coding_a, coding_b, coding_c = _coding(recipe, 10), _coding(recipe, 17), _coding(recipe, 24)
         word_a, word_b = np.empty(len(places_a), np.uint32), np.empty(len(places_b), np.uint32)
-        code_a, word_c = word_a.view(unit), np.empty(len(places_c), pair)
+        code_a, word_c = word_a.view(unit), np.zeros(rows * stride // 2, pair)
         order_a = np.empty(size_a if emulated else 0, unit)
         values_a, exponents_a = np.empty(size_a, np.float32), np.empty(size_a, np.int16)
-        values_b, exponents_b = np.empty(size_b, np.float32), np.empty(size_b, np.int16)
+        values_b, exponents_b = np.empty(size_b * stride, np.float32), np.empty(size_b * stride, np.int16)
         offsets = np.empty(size_a if kept else 0, np.int32)
         order_offsets = np.empty(size_a if kept and emulated else 0, np.int32)
         scales = np.empty(0, np.int16)
-        sums, exponents_c = np.empty(size_c, np.float32), np.empty(size_c if half else 0, np.int16)
-        marks = np.empty(n, np.int8)
+        sums = np.empty(rows * stride, np.float32) if half else word_c.view(np.float32)
+        exponents_c = np.empty(rows * stride if half else 0, np.int16)
+        marks = np.empty(stride, np.int8)
         planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales)
         planes_b = (values_b, exponents_b, scales)
         for element in range(count):
@@ -132,7 +112,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                     word = np.int64(words[element * recipe[5] + recipe[at_group + group]])
                     word >>= recipe[at_group + groups + group]
                     place = group * width
-                    if index_offsets(kept, word, legal, bases, place % stored, n, offsets, place):
+                    if index_offsets(kept, word, legal, bases, place % stored, stride, offsets, place):
                         wrong = True
                 if wrong:
                     return element
@@ -144,20 +124,29 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                     _permuted(offsets, order_offsets, order)
             else:
                 decode_run(code_a, 0, size_a, values_a, exponents_a, 0, coding_a)
-            _gathered(b, element * recipe[3], places_b, word_b)
-            for start in range(0, len(word_b), n):
-                decode_words(word_b, start, bits, values_b, exponents_b, row_of_b, coding_b)
-            _gathered(pairs, element * recipe[4], places_c, word_c)
+            if element == 0 or recipe[3] != 0:
+                _gathered(b, element * recipe[3], places_b, word_b)
+                for group in range(len(word_b) // n):
+                    for j in range(0, n, COLUMNS):
+                        spot = (group, j, stride)
+                        decode_words(
+                            word_b, group * n + j, bits, (values_b, exponents_b), spot, row_of_b, coding_b
+                        )
+            for i in range(rows):
+                row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
+                _gathered(pairs, element * recipe[4], row, word_c[place:])
             if half:
-                decode_run(word_c.view(np.uint16), 0, size_c, sums, exponents_c, 0, coding_c)
-            else:
-                sums[:] = word_c.view(np.float32)
-            row_sums(planes_a, planes_b, sums, marks, (rows, passes, n), numbers)
+                decode_run(word_c.view(np.uint16), 0, rows * stride, sums, exponents_c, 0, coding_c)
+            for number in range(passes):
+                for i in range(rows):
+                    first = (i * passes + number) * products
+                    at = (first, number * rows + i, number * depth * stride, number * stride, i * stride)
+                    row_sum(code, planes_a, planes_b, sums, marks, at, n, numbers)
             if half:
-                encode_halves(sums, word_c.view(np.uint16), size_c)
-            else:
-                word_c.view(np.float32)[:] = sums
-            _scattered(word_c, results, element * recipe[4], places_c)
+                encode_halves(sums, word_c.view(np.uint16), rows * stride)
+            for i in range(rows):
+                row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
+                _scattered(word_c[place:], results, element * recipe[4], row)
         return -1
 
     return registers
@@ -190,7 +179,7 @@ def _scale_exponents(
 
 def matrix_kernel(variant: Variant) -> Callable[..., None]:
     """The compiled ``matrices`` of a variant (see below)."""
-    row_sums = _row_sums(variant)
+    code = literal(variant)
     products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride
     sparse, scaled = variant.sparse, variant.scaled
     depth = products * (2 if sparse else 1)
@@ -250,7 +239,11 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
                 else:
                     for j in range(n):
                         bits[i * stride + j] = c[start + j]
-            row_sums(planes_a, planes_b, sums, marks, (rows, passes, n), numbers)
+            for number in range(passes):
+                for i in range(rows):
+                    first = (i * passes + number) * products
+                    at = (first, number * rows + i, number * depth * stride, number * stride, i * stride)
+                    row_sum(code, planes_a, planes_b, sums, marks, at, n, numbers)
             for i in range(rows):
                 start = element * size_c + i * n
                 if half:

@@ -24,6 +24,7 @@ from .vectors import (
     ir,
     load,
     pointer_of,
+    pointers,
     power_of_two,
     splat,
     types,
@@ -88,12 +89,20 @@ def decode_run(
 
 @intrinsic
 def decode_words(
-    typing: Any, words: Any, start: Any, bits: Any, values: Any, exponents: Any, rows: Any, coding: Any
+    typing: Any,
+    words: Any,
+    start: Any,
+    bits: Any,
+    planes: Any,
+    place: Any,
+    rows: Any,
+    coding: Any,
 ) -> tuple[Any, Callable[..., Any]] | None:
     """Decode eight columns' words ``words[start : start + 8]`` (uint32), which hold several rows.
 
-    ``bits``, a constant, is the width of an element; element i of the words goes to ``values`` and
-    ``exponents`` at ``8 * rows[start // 8 * elements + i]``.
+    ``bits``, a constant, is the width of an element; ``planes = (values, exponents)``; ``place = (word of the
+    column, first column, columns of the planes)``. Element i of the words goes to row ``rows[word of the
+    column * elements + i]``.
     """
     if not isinstance(bits, types.IntegerLiteral):
         return None  # Numba asks again with the literal type
@@ -101,22 +110,22 @@ def decode_words(
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        source, *planes, rows_at = (
-            pointer_of(context, builder, kinds[k], arguments[k]) for k in (0, 3, 4, 5)
-        )
+        source, rows_at = (pointer_of(context, builder, kinds[k], arguments[k]) for k in (0, 5))
+        targets = pointers(context, builder, kinds[3], arguments[3])
+        group, column, stride = cgutils.unpack_tuple(builder, arguments[4], 3)
         numbers = _coding(builder, arguments[6], 8)
         word = load(builder, source, arguments[1], 8)
-        first = builder.mul(builder.lshr(arguments[1], ir.Constant(I64, 3)), ir.Constant(I64, 32 // element))
+        first = builder.mul(group, ir.Constant(I64, 32 // element))
         for i in range(32 // element):
             number = builder.add(first, ir.Constant(I64, i))
             row = builder.sext(builder.load(builder.gep(rows_at, [number])), I64)
-            at = builder.mul(row, ir.Constant(I64, 8))
+            at = builder.add(builder.mul(row, stride), column)
             code = word.field(element * i, element) if element < 32 else word
-            for plane, lanes in zip(planes, _decoded(code, numbers), strict=True):
+            for plane, lanes in zip(targets, _decoded(code, numbers), strict=True):
                 lanes.store(plane, at)
         return context.get_dummy_value()
 
-    return types.void(words, start, bits, values, exponents, rows, coding), emit
+    return types.void(words, start, bits, planes, place, rows, coding), emit
 
 
 @intrinsic

@@ -23,7 +23,7 @@ from zlib import crc32
 
 import numba
 
-from . import steps, variants, vectors
+from . import decode, steps, variants, vectors
 from ._jit import Array, kernel
 from .steps import Load, Numbers, Terms
 from .variants import Variant
@@ -40,12 +40,13 @@ from .vectors import (
     ir,
     load,
     pointer_of,
+    pointers,
     splat,
     types,
 )
 
 # Numba's cache sees edits of the file that defines a kernel only; this constant sees those of the others.
-_SOURCES = (Path(module.__file__ or "") for module in (steps, variants, vectors))
+_SOURCES = (Path(module.__file__ or "") for module in (decode, steps, variants, vectors))
 _FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
 _EXACT_LANES = 16
 
@@ -185,12 +186,6 @@ def _numbers(builder: Any, numbers: list[Any], width: int) -> Numbers:
     return Numbers(fraction_bits=lanes[0], floor=lanes[1], precision=lanes[2])
 
 
-def _pointers(context: Any, builder: Any, kind: Any, arrays: Any) -> list[Any]:
-    """Data pointers of a tuple of arrays."""
-    parts = cgutils.unpack_tuple(builder, arrays, len(kind))
-    return [pointer_of(context, builder, part, value) for part, value in zip(kind, parts, strict=True)]
-
-
 def _has_avx512(context: Any) -> bool:
     return "+avx512f" in str(context.codegen().magic_tuple())
 
@@ -216,8 +211,8 @@ def row_sum(
         row = _Row(
             builder,
             variant,
-            _pointers(context, builder, kinds[1], values[1]),
-            _pointers(context, builder, kinds[2], values[2]),
+            pointers(context, builder, kinds[1], values[1]),
+            pointers(context, builder, kinds[2], values[2]),
             pointer_of(context, builder, kinds[3], values[3]),
             pointer_of(context, builder, kinds[4], values[4]),
             cgutils.unpack_tuple(builder, values[5], 5),

@@ -40,6 +40,12 @@ def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return context.make_array(kind)(context, builder, array).data
 
 
+def pointers(context: Any, builder: Any, kind: Any, arrays: Any) -> list[Any]:
+    """Data pointers of a tuple of arrays."""
+    parts = cgutils.unpack_tuple(builder, arrays, len(kind))
+    return [pointer_of(context, builder, part, value) for part, value in zip(kind, parts, strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
 class Lanes:
     """A vector value and the builder that its instructions go to."""
