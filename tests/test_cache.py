@@ -9,11 +9,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from warpsim import panels
+from warpsim.kernels import batches
+from warpsim.kernels.panels import panel_kernel
+from warpsim.kernels.variants import Variant
+
+VARIANT = Variant(width=8, stride=8, length=8, steps=1)
 
 SCRIPT = """
 import sys
@@ -53,3 +59,26 @@ def test_variants_compiled_apart_are_found_again_and_told_apart(tmp_path: Path) 
     assert first < both
     assert run(tmp_path, "sm_80", "sm_90a") == both  # nothing was compiled again
     assert run(tmp_path, "sm_90a", "sm_80") == both
+
+
+def test_variants_have_names_of_their_own() -> None:
+    kernels = [batches.register_kernel(VARIANT, bits, 0) for bits in (16, 32)]
+    kernels += [panel_kernel(VARIANT), panel_kernel(replace(VARIANT, half=True))]
+    assert len({kernel.__qualname__ for kernel in kernels}) == len(kernels)
+
+
+UNWRITABLE = """
+from numba.core.caching import CacheImpl
+CacheImpl._locator_classes = []  # no place where a cache can be written
+import numpy as np
+import warpsim
+form = warpsim.decode("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", target="sm_80")
+D = warpsim.matmul(form, np.full((8, 4), 2.0), np.full((4, 8), 3.0))
+assert (D == 24).all()
+"""
+
+
+def test_kernels_work_where_no_cache_can_be_written() -> None:
+    command = [sys.executable, "-W", "error", "-c", UNWRITABLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -21,9 +21,9 @@ from .instruction import Codes, Inputs, Instruction, Operands
 from .kernels.batches import COLUMNS, matrix_kernel
 from .kernels.panels import interpreted
 from .kernels.variants import Variant
-from .panels import Plan, coding_of, plan_of
+from .panels import Plan, coding_of, read_only
 from .panels import applies as has_panels
-from .recipes import Recipe, Tiles, recipe_of, tiles_of
+from .recipes import Recipe, Tiles, narrow_plan, recipe_of, tiles_of
 from .registers import Words
 from .threads import thread_count
 
@@ -77,7 +77,8 @@ def _with_memory(instruction: Instruction, inputs: Inputs, tiles: Tiles | None) 
 def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | None:
     """D registers of registers that match; None where metadata is not legal."""
     d = np.empty(given[2].shape, _WORD)
-    flat = [array.ravel() for array in given]  # copies what is not contiguous
+    # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
+    flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
     words = flat[3] if len(flat) > 3 else _NO_WORDS
     count = flat[2].size // recipe.sizes[2]
     share = max(1, _SHARE // recipe.sizes[2])
@@ -153,12 +154,6 @@ def _matrix_kernel(variant: Variant) -> Callable[..., None]:
     return matrix_kernel(variant)
 
 
-@cache
-def _matrix_plan(instruction: Instruction, rule: Rule, stride: int, width: int) -> Plan:
-    plan = plan_of(instruction, rule, stride)
-    return replace(plan, variant=replace(plan.variant, width=width))
-
-
 _LARGE = 1 << 21  # products, from which on a kernel of its own pays for being compiled
 
 
@@ -198,8 +193,7 @@ def compute(operands: Operands, rule: Rule) -> Codes:
     form = operands.instruction
     count, m, _ = operands.a.shape
     n = operands.b.shape[2]
-    width = 32 if n % 32 == 0 else 8
-    plan = _matrix_plan(form, rule, max(width, 1 << (n - 1).bit_length()), width)
+    plan = narrow_plan(form, rule, n)
     results = np.empty(operands.c.shape, form.d.code_dtype)
     if not results.size:
         return results
@@ -224,4 +218,5 @@ def _matrix_coding(plan: Plan, operand: str) -> tuple[int, ...]:
 
 
 def _flat(array: Table | None, dtype: npt.DTypeLike | None = None) -> Table:
-    return np.zeros(1, dtype) if array is None else np.ascontiguousarray(array, dtype).reshape(-1)
+    """The array as the kernels take it."""
+    return read_only(np.zeros(1, dtype) if array is None else np.ascontiguousarray(array, dtype).reshape(-1))

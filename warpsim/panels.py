@@ -166,6 +166,13 @@ class Problem:
         return int(self.bounds[-1])
 
 
+def read_only(array: Codes) -> Codes:
+    """The array as the kernels take it: Numba compiles anew for arrays that must not be written."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 PlanesA = tuple[Floats, npt.NDArray[np.int16], npt.NDArray[np.int32], npt.NDArray[np.int16]]
 PlanesB = tuple[Floats, npt.NDArray[np.int16], npt.NDArray[np.int16]]
 
@@ -175,7 +182,7 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
     plan, rows, passes = problem.plan, stop - first, problem.passes
     size = rows * passes * plan.products
     values, exponents = np.empty(size, np.float32), np.empty(size, np.int16)
-    element, codes = plan.instruction.a, problem.a[first:stop]
+    element, codes = plan.instruction.a, read_only(problem.a[first:stop])
     emulated = plan.variant.emulated
     coding = coding_of(element, as_half=emulated)
     decode.pack_a(codes, values, exponents, plan.order, emulated, coding)
@@ -183,11 +190,17 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
     if problem.indices is not None:
         stored, stride = codes.shape[1], plan.variant.stride
         decode.pack_offsets(
-            problem.indices[first:stop], offsets, stored, plan.units, plan.bases, plan.unit, stride
+            read_only(problem.indices[first:stop]),
+            offsets,
+            stored,
+            plan.units,
+            plan.bases,
+            plan.unit,
+            stride,
         )
     scales = np.empty(rows * passes if problem.scale_a is not None else 0, np.int16)
     if problem.scale_a is not None:
-        decode.pack_scales_a(problem.scale_a[first:stop], scales, *_scale_numbers(plan))
+        decode.pack_scales_a(read_only(problem.scale_a[first:stop]), scales, *_scale_numbers(plan))
     return values, exponents, offsets, scales
 
 
@@ -201,10 +214,10 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
     element = plan.instruction.b
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     coding = coding_of(element, as_half=plan.variant.emulated)
-    decode.pack_b(problem.b, part, values, exponents, order, coding)
+    decode.pack_b(read_only(problem.b), part, values, exponents, order, coding)
     scales = np.empty(passes * stride if problem.scale_b is not None else 0, np.int16)
     if problem.scale_b is not None:
-        decode.pack_scales_b(problem.scale_b, part, scales, *_scale_numbers(plan))
+        decode.pack_scales_b(read_only(problem.scale_b), part, scales, *_scale_numbers(plan))
     return values, exponents, scales
 
 

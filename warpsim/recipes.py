@@ -82,7 +82,7 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
     rule = rule_of(instruction.target, family, instruction.operation, result, sparse=instruction.sparse)
     if not applies_to_registers(instruction, rule) or (family == "wgmma") != (tiles is not None):
         return None
-    plan = _plan(instruction, rule)
+    plan = narrow_plan(instruction, rule, instruction.shape.n)
     try:
         a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
     except (WarpsimError, _NotInWords):
@@ -90,13 +90,12 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
     return _recipe(plan, selector, literal, tiles, _place_tables(plan, a, b))
 
 
-def _plan(instruction: Instruction, rule: Rule) -> Plan:
-    """Planes of few widths, so that there are few kernels to compile."""
-    n = instruction.shape.n
+@cache
+def narrow_plan(instruction: Instruction, rule: Rule, n: int) -> Plan:
+    """A plan for n columns, up to 256, whose planes have one of few widths: few kernels to compile."""
     stride = next(width for width in (COLUMNS, 256) if n <= width)
     plan = plan_of(instruction, rule, stride)
-    width = COLUMNS if n % 32 else 32
-    return replace(plan, variant=replace(plan.variant, width=width))
+    return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))
 
 
 def _recipe(plan: Plan, selector: int, literal: bool, tiles: Tiles | None, tables: list[Table]) -> Recipe:

@@ -99,6 +99,7 @@ class RegisterFile:
         self._scopes = [_Scope(0)]
         self._blocks = 0
         self._special = _special_registers(lanes)
+        self._special_types = dict.fromkeys(self._special, "u32")
 
     # --- names and types ---
 
@@ -120,8 +121,7 @@ class RegisterFile:
 
     def types(self) -> Mapping[str, str]:
         """Types by name, as visible here; those of special registers included."""
-        special = dict.fromkeys(self._special, "u32")
-        return ChainMap(*(scope.types for scope in reversed(self._scopes)), special)
+        return ChainMap(*(scope.types for scope in reversed(self._scopes)), self._special_types)
 
     def declare(self, names: tuple[str, ...], type_name: str) -> None:
         """Declare registers in the innermost scope; those that already are keep their values.
@@ -163,7 +163,10 @@ class RegisterFile:
         return None
 
     def _scope_of(self, name: str) -> _Scope | None:
-        return next((scope for scope in reversed(self._scopes) if name in scope.types), None)
+        for scope in reversed(self._scopes):
+            if name in scope.types:
+                return scope
+        return None
 
     # --- values ---
 
@@ -174,13 +177,15 @@ class RegisterFile:
         IllegalInstruction where it must be declared and is not, NotModelled for a special register.
         """
         scope = self._scope_of(name)
+        held = scope.held.get(name) if scope else None
+        if held is not None and held.written is self._all:
+            return held.value
         if scope is None and name in self._special:
             return self._special[name]
         if scope is None and _NOT_MODELLED.fullmatch(name):
             raise NotModelled(f"the special register {name} is not modelled")
         if scope is None and self.strict:
             raise IllegalInstruction(f"register {name} is not declared")
-        held = self._held(name)
         if held is None:
             raise UndefinedBehavior(f"register {name} is read, but nothing has been written to it")
         missing = (self._all if lanes is None else lanes) & ~held.written

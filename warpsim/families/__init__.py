@@ -21,11 +21,14 @@ _PATTERNS: dict[int, Pattern] = {32: ONE_OF_TWO, 16: TWO_OF_FOUR, 8: TWO_OF_FOUR
 
 
 @cache
-def forms() -> dict[str, Instruction]:
-    """Every legal form of every family on any target, by canonical mnemonic; ``target`` is None."""
+def forms(opcode: str | None = None) -> dict[str, Instruction]:
+    """Every legal form of an opcode, or of all, on any target, by canonical mnemonic; ``target`` is None."""
+    if opcode is None:
+        opcodes = dict.fromkeys(family.opcode for family in FAMILIES)
+        return {name: form for one in opcodes for name, form in forms(one).items()}
     table: dict[str, Instruction] = {}
     for family in FAMILIES:
-        for row in family.rows:
+        for row in family.rows if family.opcode == opcode else ():
             for form in _forms_of(family, row):
                 table[form.mnemonic] = _merged(table.get(form.mnemonic), form)
     return table

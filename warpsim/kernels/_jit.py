@@ -16,10 +16,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits.
+    """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits."""
+    try:
+        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # no folder for the cache can be written: compile anew in every process
+        return cast(Function, numba.njit(nogil=True)(function))
 
-    A kernel that is a closure has numbers and types in it, no other compiled function, or the cache never
-    finds it again; and no other kernel calls it: closures compiled in different processes may have the same
-    name, and a call is bound by name.
+
+def variant_kernel(*numbers: int) -> Callable[[Function], Function]:
+    """kernel for a closure that is specialised by these numbers, and captures nothing but numbers and types.
+
+    The numbers become part of its name, by which Numba finds it in the cache and binds calls to it: variants
+    of one name that several processes compile at once could otherwise take each other's place.
     """
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+
+    def decorate(function: Function) -> Function:
+        function.__qualname__ += "".join(f"_{number:x}" for number in numbers)
+        return kernel(function)
+
+    return decorate

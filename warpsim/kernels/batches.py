@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._jit import Array, kernel
+from ._jit import Array, kernel, variant_kernel
 from .decode import Coding, decode_run, decode_words, encode_halves, index_offsets
 from .panels import literal, row_sum
 from .variants import SPECIAL, Variant
@@ -55,14 +55,14 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     ``kept``: indices of a metadata field, 0 for dense A. Planes that are COLUMNS wide have that many columns;
     wider ones have a multiple of the variant's width.
     """
-    code = literal(variant)  # only numbers in the closure: a compiled function there would defeat the cache
+    code = literal(variant)
     products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride
     depth = products * (2 if variant.sparse else 1)
     per_word, unit = 32 // bits, {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
     pair = np.uint32 if half else np.uint64
     narrow = stride == COLUMNS
 
-    @kernel
+    @variant_kernel(code, bits, kept)
     def registers(a: Array, b: Array, c: Array, words: Array, d: Array, count: int, recipe: Array) -> int:
         """Write all results; -1, or the first element with an illegal metadata field, where it stops.
 
@@ -184,7 +184,7 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
     sparse, scaled = variant.sparse, variant.scaled
     depth = products * (2 if sparse else 1)
 
-    @kernel
+    @variant_kernel(code)
     def matrices(
         codes: tuple[Array, Array, Array, Array],
         columns: Array,

@@ -24,7 +24,7 @@ from zlib import crc32
 import numba
 
 from . import decode, steps, variants, vectors
-from ._jit import Array, kernel
+from ._jit import Array, kernel, variant_kernel
 from .steps import Load, Numbers, Terms
 from .variants import Variant
 from .vectors import (
@@ -269,7 +269,7 @@ def panel_kernel(variant: Variant) -> Callable[..., int]:
     depth = products * (2 if variant.sparse else 1)  # rows of B of a pass
     stride = variant.stride
 
-    @kernel
+    @variant_kernel(code)
     def panel(
         a: tuple[Array, Array, Array, Array],
         b: tuple[Array, Array, Array],

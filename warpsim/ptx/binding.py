@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 from ..errors import IllegalInstruction, Location
 from ..instruction import Instruction
@@ -66,6 +68,7 @@ _F32_ACCUMULATORS = {"f8f6f4": _F32 | {_FLOAT}}
 _SPARSE_F32_ACCUMULATORS = _F32_ACCUMULATORS | dict.fromkeys(("f16", "bf16", "tf32"), _ANY_32)
 
 
+@lru_cache(maxsize=4096)
 def _types_of(form: Instruction, role: str) -> frozenset[str]:
     """The types that the vector of operand a, b, c or d may have."""
     element = form.format(role).name
@@ -77,6 +80,7 @@ def _types_of(form: Instruction, role: str) -> frozenset[str]:
     return (_SPARSE_MULTIPLICANDS if form.sparse else _MULTIPLICANDS).get(form.operation, _ANY_32)
 
 
+@cache
 def _kin(first: str, second: str) -> bool:
     """Whether elements of two types may stand in one vector."""
     if len({_width(first), _width(second)} - {0}) > 1:
@@ -85,6 +89,7 @@ def _kin(first: str, second: str) -> bool:
     return first == second or untyped or any({first, second} <= group for group in _KIN)
 
 
+@cache
 def _width(name: str) -> int:
     """Bits of a register of the type; 0 for constants, which take the width of their neighbours."""
     match = _WIDTH.fullmatch(name)
@@ -98,8 +103,20 @@ def _vector_type(types: Sequence[str]) -> str:
     return types[0] if len(set(types)) == 1 else f"b{max(map(_width, types))}"
 
 
+@cache
 def _width_of(types: frozenset[str]) -> int:
     return max(map(_width, types))
+
+
+@cache
+def _suit(types: tuple[str | None, ...], allowed: frozenset[str]) -> bool:
+    """Whether registers of these types (None: not declared) make a vector that an operand may be.
+
+    What check_types says in many words; a trace has few different vectors of types.
+    """
+    kinds = [kind for kind in types if kind is not None]
+    alike = all(_kin(before, kind) for before, kind in pairwise(kinds))
+    return len(kinds) == len(types) and alike and _vector_type(kinds) in allowed
 
 
 def _fits(constant: Immediate, bits: int) -> bool:
@@ -174,6 +191,8 @@ class Binder:
     def result(self) -> tuple[str | None, ...]:
         """The registers of D."""
         elements = self.vector(0, "d")
+        if names := self.plain(elements, "d"):
+            return names
         if all(isinstance(element, Sink) for element in elements):
             raise self.error("d is all sinks '_', which leaves its type open: name one register", 0)
         for place, element in enumerate(elements):
@@ -186,10 +205,23 @@ class Binder:
     def source(self, index: int, role: str) -> tuple[str | Immediate, ...]:
         """The registers and constants of A, B or C."""
         elements = self.vector(index, role)
+        if names := self.plain(elements, role):
+            return names
         for place, element in enumerate(elements):
             self.check_source(element, role, self.instruction.register_bits, index, place)
         self.check_types(elements, role, _types_of(self.instruction, role), index)
         return tuple(one if isinstance(one, Immediate) else str(one) for one in elements)
+
+    def plain(self, elements: Sequence[Atom], role: str) -> tuple[str, ...] | None:
+        """The names of a vector that is all registers and that nothing is wrong with; None for others."""
+        names = tuple([element.name for element in elements if type(element) is Register])
+        if len(names) != len(elements):
+            return None
+        if self.types is None:
+            return names
+        types = self.types
+        kinds = tuple([types[name] if name in types else None for name in names])  # noqa: SIM401 (ChainMap.get is slow)
+        return names if _suit(kinds, _types_of(self.instruction, role)) else None
 
     def vector(self, index: int, role: str) -> tuple[Atom, ...]:
         """The elements of a vector of the right size."""
@@ -293,33 +325,35 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
     binder = Binder(instruction, statement, types)
     binder.check_guard()
     _check_number(instruction, statement)
-    d, (a, b, c) = binder.result(), (binder.source(i, role) for i, role in enumerate("abc", 1))
-    bound = Bound(instruction=instruction, d=d, a=a, b=b, c=c)
+    parts: dict[str, Any] = {"d": binder.result()}
+    parts |= {role: binder.source(place, role) for place, role in enumerate("abc", 1)}
     if instruction.sparse:
-        bound = replace(bound, e=binder.single(4, "metadata", METADATA_TYPES), selector=binder.selector(5))
+        parts |= {"e": binder.single(4, "metadata", METADATA_TYPES), "selector": binder.selector(5)}
     if instruction.scale:
         first = 6 if instruction.sparse else 4
-        bound = replace(
-            bound,
-            scale_a=binder.single(first, "scale-a", _ANY_32),
-            scale_b=binder.single(first + 2, "scale-b", _ANY_32),
-            ids=(*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b")),
-        )
-    return bound
+        parts["scale_a"] = binder.single(first, "scale-a", _ANY_32)
+        parts["scale_b"] = binder.single(first + 2, "scale-b", _ANY_32)
+        parts["ids"] = (*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b"))
+    return Bound(instruction=instruction, **parts)
 
 
 def _check_number(instruction: Instruction, statement: InstructionStatement) -> None:
-    names = ["d", "a", "b", "c"]
-    if instruction.sparse:
-        names += ["metadata", "selector"]
-    if instruction.scale:
-        names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
-    given = len(statement.operands or ())
+    names, given = _operand_names(instruction), len(statement.operands or ())
     if given != len(names):
         verb = "is" if given == 1 else "are"
         wanted = f"{len(names)} operands ({', '.join(names)})"
         message = f"{statement.mnemonic} takes {wanted}, but {given} {verb} given"
         raise IllegalInstruction(message).at(statement.location())
+
+
+@lru_cache(maxsize=4096)
+def _operand_names(instruction: Instruction) -> tuple[str, ...]:
+    names = ["d", "a", "b", "c"]
+    if instruction.sparse:
+        names += ["metadata", "selector"]
+    if instruction.scale:
+        names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
+    return tuple(names)
 
 
 def _guard_location(statement: InstructionStatement) -> Location:

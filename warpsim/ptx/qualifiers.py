@@ -101,8 +101,7 @@ Version = tuple[int, int]
 
 @cache
 def _forms_by_choices(opcode: str) -> dict[Choices, Instruction]:
-    known = (form for form in forms().values() if form.family.opcode == opcode)
-    return {tuple(slot.read(form) for slot in _SLOTS): form for form in known}
+    return {tuple(slot.read(form) for slot in _SLOTS): form for form in forms(opcode).values()}
 
 
 class ModifierError(IllegalInstruction):
@@ -116,6 +115,7 @@ class ModifierError(IllegalInstruction):
 # --- the form --------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version: Version) -> Instruction:
     """The form that the modifiers spell, on the target; raises ModifierError.

@@ -1,0 +1,48 @@
+"""``warpsim warmup``: compile ahead of use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from .output import CONTEXT, EXPECTED, check_target, print_json, say
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--target", metavar="SM", callback=check_target, help="Only what this chip needs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def warmup(target: str | None, as_json: bool) -> int:
+    """Compile every kernel and leave it in the cache, so that nothing later waits for it.
+
+    The cache is beside the installed package, or where NUMBA_CACHE_DIR says.
+    """
+    from ..warming import warmup as compile_all
+
+    with _progress() as progress:
+        count = compile_all(target, progress)
+    if as_json:
+        print_json({"target": target, "kernels": count})
+    else:
+        say(f"{count} kernels are compiled" if count else "there is no JIT: nothing to compile")
+    return EXPECTED
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
+    """A bar on stderr, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("compiling", total=None)
+
+        def show(number: int, total: int, name: str) -> None:
+            progress.update(task, completed=number, total=total, description=f"compiling for {name[:60]}")
+
+        yield show
