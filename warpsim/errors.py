@@ -7,6 +7,7 @@
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
       x TraceError            a trace or vector file is malformed
+      x ClusterError          a Dask cluster cannot do a job: not there, no workers, or other versions
 
 This module knows how an error is shown. It knows nothing about PTX, and prints nothing.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Self
 
 __all__ = [
+    "ClusterError",
     "IllegalInstruction",
     "Location",
     "NotModelled",
@@ -117,6 +119,10 @@ class OperandError(WarpsimError, ValueError):
 
 class TraceError(WarpsimError):
     """A trace or a vector file is malformed."""
+
+
+class ClusterError(WarpsimError):
+    """A Dask cluster cannot do a job: it is not there, has no workers or other versions, or they die."""
 
 
 @contextmanager

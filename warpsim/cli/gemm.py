@@ -1,0 +1,271 @@
+"""``warpsim gemm``: products of whole matrices in files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .cluster import cluster, scheduler_option
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, colourful, fail, print_json, say
+
+if TYPE_CHECKING:
+    from ..formats import Format
+    from ..instruction import Instruction
+    from ..pipeline import Undefined
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_VERB = Path("warpsim gemm")  # what a failure is of that no file is to blame for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where the operands come from and D goes."""
+
+    a: Path
+    b: Path
+    c: Path | None
+    indices: Path | None
+    scale_a: Path | None
+    scale_b: Path | None
+    out: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a product is computed, as warpsim.gemm names it."""
+
+    split_k: int
+    promote_every: int | None
+    threads: int | None
+    undefined: Undefined
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("mnemonic")
+@click.argument("a", type=_FILE, metavar="A.npy")
+@click.argument("b", type=_FILE, metavar="B.npy")
+@click.option("--c", "c", type=_FILE, metavar="C.npy", help="The matrix to add to; zero if left out.")
+@click.option("-o", "--out", type=_FILE, metavar="D.npy", required=True, help="Where to write D.")
+@click.option(
+    "--target", metavar="SM", callback=check_target, required=True, help="The chip, such as sm_90a."
+)
+@click.option(
+    "--indices",
+    type=_FILE,
+    metavar="I.npy",
+    help="A is compressed, and these are the indices of its units; without, a sparse A obeys the pattern.",
+)
+@click.option("--scale-a", type=_FILE, metavar="FILE.npy", help="Block scales of A, (m, chunks along k).")
+@click.option("--scale-b", type=_FILE, metavar="FILE.npy", help="Block scales of B, (chunks along k, n).")
+@click.option(
+    "--split-k",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Cut the instructions along k into so many runs, each from zero, whose results are added.",
+)
+@click.option(
+    "--promote-every",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Add the accumulator to a main one in f32 after every N instructions, as fp8 kernels do.",
+)
+@click.option(
+    "--allow-undefined",
+    is_flag=True,
+    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Threads here, one a core if left out; with --scheduler those of one task, one if left out.",
+)
+@scheduler_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def gemm(
+    mnemonic: str,
+    target: str,
+    allow_undefined: bool,
+    scheduler: str | None,
+    as_json: bool,
+    split_k: int,
+    promote_every: int | None,
+    threads: int | None,
+    **paths: Any,
+) -> int:
+    """Multiply whole matrices, bit for bit as a kernel that issues MNEMONIC along k.
+
+    D (m, n) of A (m, k), B (k, n) and C for any m, n and k. Elements have the type of the instruction, or
+    are unsigned integers, which are taken as its raw codes: numpy.save(file, fp8.view(numpy.uint8)).
+    The bits depend neither on --threads nor on the cluster of --scheduler.
+    """
+    options = Options(
+        split_k=split_k,
+        promote_every=promote_every,
+        threads=threads,
+        undefined="fallback" if allow_undefined else "error",
+    )
+    document = _computed(mnemonic, target, Files(**paths), options, scheduler)
+    if isinstance(document, Failure):
+        return fail(document, as_json)
+    if as_json:
+        print_json(document)
+    else:
+        say("\n".join(_lines(document)))
+    return EXPECTED
+
+
+def _computed(
+    mnemonic: str, target: str, files: Files, options: Options, scheduler: str | None
+) -> dict[str, Any] | Failure:
+    """Read, multiply, write; what there is to say about it, or the failure that it ended in."""
+    form = attempt(_form, _VERB, mnemonic, target)
+    if isinstance(form, Failure):
+        return form
+    if failure := attempt(_check_place, files.out):
+        return failure
+    operands = _operands(form, files)
+    if isinstance(operands, Failure):
+        return operands
+    d = attempt(_product, _VERB, form, operands, options, scheduler)
+    if isinstance(d, Failure):
+        return d
+    failure = attempt(_write, files.out, d)
+    return failure or _document(form, files.out, d, operands["B"].shape[0], options)
+
+
+def _form(_: Path, mnemonic: str, target: str) -> Instruction:
+    from ..interface import decode
+
+    return decode(mnemonic, target=target)
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+def _check_place(out: Path) -> None:
+    """Raise OSError where D could not be written, before it is computed."""
+    folder = out.parent
+    if not folder.is_dir():
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    if not os.access(folder, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+def _operands(form: Instruction, files: Files) -> dict[str, Any] | Failure:
+    """The operands as warpsim.gemm names them, or what is wrong with the first bad file."""
+    sources = {
+        "A": (files.a, form.a),
+        "B": (files.b, form.b),
+        "C": (files.c, form.c),
+        "indices": (files.indices, None),
+        "scale_a": (files.scale_a, form.scale),
+        "scale_b": (files.scale_b, form.scale),
+    }
+    operands: dict[str, Any] = {}
+    for name, (path, element) in sources.items():
+        operand = attempt(_read, path, element) if path else None
+        if isinstance(operand, Failure):
+            return operand
+        operands[name] = operand
+    return operands
+
+
+def _read(path: Path, element: Format | None) -> Any:
+    """The array of an ``.npy`` file, mapped and not read. Raises TraceError, OSError."""
+    import numpy as np
+
+    from ..errors import TraceError
+
+    try:  # copy on write: kernels are compiled for arrays that can be written
+        array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)
+    except OSError:
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise TraceError(f"cannot be read as an .npy file: {reason}") from None
+    if element is None or element.dtype.kind != "V":
+        return array
+    anonymous = np.dtype(f"V{element.dtype.itemsize}")  # as files have the types that NumPy has no names for
+    return array.view(element.dtype) if array.dtype == anonymous else array
+
+
+def _write(out: Path, d: Any) -> None:
+    from ..archives import write_array
+
+    write_array(out, d)
+
+
+# --- the product -------------------------------------------------------------------------------------
+
+
+def _product(
+    _: Path, form: Instruction, operands: dict[str, Any], options: Options, scheduler: str | None
+) -> Any:
+    from ..errors import OperandError
+    from ..matrix_products import gemm
+
+    arguments = dict(operands)
+    indices = arguments.pop("indices")
+    if indices is not None:
+        if not form.sparse:
+            raise OperandError(f"{form} is dense; it takes no indices")
+        arguments["A"] = arguments["A"], indices
+    with cluster(scheduler) as client, _progress() as watch:
+        return gemm(form, **arguments, **asdict(options), scheduler=client, progress=watch)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], object] | None]:
+    """What is to be told how much of D is done: a bar on stderr; None where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, no_color=not colourful())
+    with Progress(console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("multiplying", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+# --- output ------------------------------------------------------------------------------------------
+
+
+def _document(form: Instruction, out: Path, d: Any, k: int, options: Options) -> dict[str, Any]:
+    from ..pipeline import evidence
+    from ..views.information import evidence_document
+
+    return {
+        "file": str(out),
+        "sha256": sha256(d).hexdigest(),
+        "shape": list(d.shape),
+        "type": form.d.name,
+        "mnemonic": form.mnemonic,
+        "target": form.target,
+        "k": k,
+        "instructions": -(-k // form.shape.k),
+        "split_k": options.split_k,
+        "promote_every": options.promote_every,
+        "undefined": options.undefined,
+        "evidence": {**evidence_document(evidence(form)), "text": str(evidence(form))},
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    rows, columns = document["shape"]
+    count = document["instructions"]
+    yield f"{document['file']}: {rows} x {columns} {document['type']}, sha256 {document['sha256']}"
+    yield f"  {document['mnemonic']}"
+    yield f"  on {document['target']}, {count} instruction{'s' * (count != 1)} along k = {document['k']}"
+    yield f"  {document['evidence']['text']}"
