@@ -139,7 +139,9 @@ def test_pairs_of_mistakes_are_found(form: Instruction) -> None:
 
 
 def test_every_row_of_the_tables_applies_somewhere() -> None:
-    settings = [Setting(instruction=form, selector=s) for form in FORMS for s in form.selectors or (0,)]
+    wgmma = warpsim.decode("wgmma.mma_async.sp.sync.aligned.m64n16k32.f32.f16.f16", target="sm_90a")
+    forms = (*FORMS, wgmma)
+    settings = [Setting(instruction=form, selector=s) for form in forms for s in form.selectors or (0,)]
     names = {name for setting in settings for one in mistakes(setting) for name in (one.name, *one.also)}
     spelled = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
     for row in ROWS:
@@ -431,9 +433,9 @@ def test_d_may_be_a_matrix_and_c_left_out() -> None:
 
 def test_arguments_are_checked() -> None:
     case = trial(F16)
-    with pytest.raises(OperandError, match="needs registers e"):
+    with pytest.raises(OperandError, match="needs registers a, b, c, e; e is missing"):
         diagnose(F16, **{name: case.registers[name] for name in "abc"}, d=case.d())
-    with pytest.raises(OperandError, match="does not take registers scale_a"):
+    with pytest.raises(OperandError, match="has no operand scale_a; it takes a, b, c, e"):
         diagnose(F16, **case.registers, d=case.d(), scale_a=np.zeros((32, 1), np.uint32))
     with pytest.raises(UndefinedBehavior, match="sparsity selector 2"):
         diagnose(F16, **case.registers, d=case.d(), selector=2)

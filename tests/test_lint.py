@@ -10,7 +10,7 @@ import pytest
 import warpsim
 from warpsim import OperandError
 from warpsim.instruction import Instruction
-from warpsim.lint import Finding, lint
+from warpsim.linting import Finding, lint
 
 FORMS = tuple(
     form
@@ -327,3 +327,20 @@ def test_arguments_are_checked() -> None:
         lint(F16, e=np.zeros((16, 1), np.uint32))
     with pytest.raises(OperandError, match="do not broadcast"):
         lint(F16, e=np.zeros((2, 32, 1), np.uint32), a=np.zeros((3, 32, 4), np.uint32))
+
+
+def test_a_warpgroup_with_rows_of_the_wrong_half() -> None:
+    form = warpsim.decode("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", target="sm_90a")
+    matrix = warpsim.prune(np.random.default_rng(0).standard_normal((64, 32)).astype(np.float16), form)
+    values, indices = warpsim.compress(matrix, form)
+    good = {"a": warpsim.pack(form, "a", values), "e": warpsim.pack_metadata(form, indices)}
+    assert not [finding for finding in lint(form, **good, matrix=matrix) if finding.severity == "error"]
+    halves = indices.reshape(4, 2, 8, -1)[:, ::-1].reshape(64, -1)
+    found = lint(form, **good | {"e": warpsim.pack_metadata(form, halves)}, matrix=matrix)
+    assert "logical A comes out if metadata: rows g and g + 8 exchanged is undone" in [
+        one.message for one in found
+    ]
+    moved = np.roll(good["e"], 32, axis=0)
+    assert "logical A comes out if metadata: warp off by +1 is undone" in [
+        one.message for one in lint(form, **good | {"e": moved}, matrix=matrix)
+    ]

@@ -21,8 +21,10 @@ from warpsim.errors import (
     UndefinedBehavior,
     WarpsimError,
 )
+from warpsim.instruction import ScaleSelectors
 from warpsim.machine import Event, Warp
 from warpsim.moves import constant_bits
+from warpsim.pipeline import execute_inputs
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Binding
@@ -750,3 +752,28 @@ def test_statements_before_the_one_that_fails_stay_done() -> None:
 
 def test_text_that_does_not_parse_changes_nothing() -> None:
     assert "expected ',' or ';'" in refusal(warp(r=1), "mov.b32 %r, 5; mov.b32 %s %t;", PtxError)
+
+
+# --- what an event keeps -----------------------------------------------------------------------------
+
+
+def test_an_event_keeps_what_the_instruction_read() -> None:
+    _, registers, d = sparse_operands()
+    machine = warp()
+    assign(machine, registers)
+    (event,) = machine.run(f"{SPARSE} {D4}, {A4}, {B4}, {C4}, %e0, 0x1;")
+    assign(machine, {name: words * 0 for name, words in registers.items()})
+    assert event.inputs.selector == 1
+    assert all(np.array_equal(event.inputs.registers[name], words) for name, words in registers.items())
+    ((lane, inputs, result),) = event.executions()
+    assert (lane, event.warps) == (0, (0,))
+    assert np.array_equal(execute_inputs(event.instruction, inputs), d)
+    assert np.array_equal(result, d)
+
+
+def test_an_event_keeps_scales_and_their_ids() -> None:
+    machine = warp("sm_120a", **{f"{role}{i}": LANES * 7 for role in "abc" for i in range(4)}, s=LANES, t=5)
+    (event,) = machine.run(f"{SCALED} {D4}, {A4}, {{%b0, %b1}}, {C4}, %s, {{2, 1}}, %t, {{0, 3}};")
+    assert event.inputs.registers["scale_a"][:, 0].tolist() == LANES.tolist()
+    assert event.inputs.scale_selectors == ScaleSelectors(2, 1, 0, 3)
+    assert np.array_equal(execute_inputs(event.instruction, event.inputs), event.d)

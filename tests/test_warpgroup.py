@@ -18,6 +18,7 @@ from warpsim.descriptor import canonical_descriptor, store_tile
 from warpsim.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.hazards import HazardError
 from warpsim.machine import Warp
+from warpsim.pipeline import execute_inputs
 from warpsim.warpgroup import Warpgroup
 
 Words = npt.NDArray[Any]
@@ -547,6 +548,24 @@ def test_wgmma_executes_as_execute_does(mnemonic: str, shared_a: bool, scale_d: 
     assert machine.hazards == ()
 
 
+def test_an_event_keeps_shared_memory_as_it_was_read() -> None:
+    case = Case(SPARSE, shared_a=True)
+    machine = case.machine(hazards="off")
+    first, second = machine.run(f"{FENCE} {case.text()} {case.text()} {CLOSE}")
+    machine.write_shared(0, np.zeros(1 << 14, np.uint8))
+    machine["%d<4>"] = case.inputs["c"]
+    (third,) = machine.run(f"{FENCE} {case.text()} {CLOSE}")
+    assert first.inputs.shared is second.inputs.shared  # one copy serves both
+    assert np.array_equal(first.inputs.shared, case.memory)
+    assert not third.inputs.shared.any()
+    for event in (first, second, third):
+        ((lane, inputs, d),) = event.executions()
+        assert (lane, event.warps) == (0, (0, 1, 2, 3))
+        assert np.array_equal(execute_inputs(event.instruction, inputs), d)
+    assert np.array_equal(first.d, case.d)
+    assert np.array_equal(second.inputs.registers["c"], first.d)
+
+
 def test_without_accumulation_d_need_not_be_written_before() -> None:
     case = Case(DENSE, shared_a=True, scale_d=0)
     machine = Warpgroup()
@@ -839,6 +858,10 @@ def test_each_warp_executes_its_own_mma() -> None:
     (event,) = machine.run(MMA_TEXT)
     assert np.array_equal(machine["%d<4>"], expected)
     assert np.array_equal(event.d, expected)
+    assert [lane for lane, _, _ in event.executions()] == [0, 32, 64, 96]
+    for lane, inputs, d in event.executions():
+        assert np.array_equal(inputs.registers["a"], event.inputs.registers["a"][lane : lane + 32])
+        assert np.array_equal(execute_inputs(event.instruction, inputs), d)
     for warp in range(4):
         lone = Warp("sm_90a")
         for name, words in warp_operands(warp).items():
@@ -850,7 +873,9 @@ def test_each_warp_executes_its_own_mma() -> None:
 def test_some_warps_may_execute_an_mma() -> None:
     machine, expected = mma_machine()
     machine["%p"], machine["%d<4>"] = LANES // 32 % 2 == 1, 0
-    machine.run(f"@%p {MMA_TEXT}")
+    (event,) = machine.run(f"@%p {MMA_TEXT}")
+    assert event.warps == (1, 3)
+    assert [lane for lane, _, _ in event.executions()] == [32, 96]
     assert np.array_equal(machine["%d<4>"], np.where((LANES // 32 % 2 == 1)[:, None], expected, 0))
     machine["%p"] = LANES < 40
     assert "guard %p differs between lanes of warp 1, but all lanes of a warp must execute mma" in refusal(

@@ -90,6 +90,7 @@ class Check:
     """One expectation: how many words were compared, how many differ, and the first that does.
 
     ``registers`` is what was compared as it is written; "shared ..." for bytes of shared memory.
+    ``instruction`` wrote the first of them, None where no matrix instruction did.
     """
 
     registers: str
@@ -97,6 +98,7 @@ class Check:
     compared: int
     different: int
     first: Difference | ByteDifference | None = None
+    instruction: Instruction | None = None
 
     @property
     def passed(self) -> bool:
@@ -119,12 +121,14 @@ def compare(warp: Machine, registers: str, expected: npt.NDArray[Any], location:
     if different.any():
         lane, index = (int(i) for i in np.argwhere(different)[0])
         first = _difference(warp, names[index], lane, wanted[index], actual[index])
+    origin = warp.origin(names[0])
     return Check(
         registers=registers,
         location=location,
         compared=different.size,
         different=int(different.sum()),
         first=first,
+        instruction=origin[0].instruction if origin else None,
     )
 
 
@@ -159,7 +163,7 @@ def _difference(
     element = None
     if origin := warp.origin(register):
         event, index = origin
-        element = _element(event.instruction, lane, index, words)
+        element = element_of(event.instruction, lane, index, words)
         if event.instruction.family.lanes < warp.lanes:
             element = replace(element, warp=lane // WARP)
     bits = dtype_bits(actual.dtype)
@@ -168,8 +172,9 @@ def _difference(
     )
 
 
-def _element(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element:
-    """The element of D in which the lowest bit differs between two words of a lane's register."""
+def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element:
+    """The element of D in which the lowest bit differs between two words, expected and actual, of a lane's
+    register."""
     bits, changed = instruction.storage("d").bits, words[0] ^ words[1]
     low = ((changed & -changed).bit_length() - 1) // bits * bits
     layout = instruction.family.fragment(instruction, "d")

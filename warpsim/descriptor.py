@@ -607,6 +607,50 @@ def diagnose(
     return _search(question, given, mistakes)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Misreading:
+    """A tile as it would be read if one common mistake were made, or undone.
+
+    ``mistakes`` are phrases, the most likely first, that all have this effect; ``addresses (mn, k)`` are the
+    bytes that are read then, and ``how`` is the descriptor with its major-ness.
+    """
+
+    mistakes: tuple[str, ...]
+    how: str
+    addresses: Addresses
+
+
+def misreadings(
+    descriptor: Descriptor, *, mn: int, k: int, element_bits: int, major: Major, memory_bytes: int
+) -> tuple[Misreading, ...]:
+    """The tile as each of the mistakes that diagnose knows would read it, once for each set of addresses.
+
+    Only those that stay inside the memory and read anything else than the descriptor itself.
+    """
+    dtype = np.dtype(f"u{element_bits // 8}")
+    memory = np.broadcast_to(dtype.type(0), memory_bytes // dtype.itemsize)
+    question = _Question(view=memory, expected=np.broadcast_to(dtype.type(0), (mn, k)))
+    given = _Reading(descriptor, major)
+    own = question.addresses(given)
+    own = np.empty(0, np.int64) if own is None else own
+    found: dict[bytes, Misreading] = {}
+    for fix in _FIXES:
+        for phrase, reading in fix(given, question):
+            addresses = None if reading.descriptor.base_offset else question.addresses(reading)
+            if addresses is None or (addresses % dtype.itemsize).any() or np.array_equal(addresses, own):
+                continue
+            one = found.setdefault(addresses.tobytes(), _misreading(reading, addresses))
+            found[addresses.tobytes()] = replace(one, mistakes=(*one.mistakes, phrase))
+    return tuple(found.values())
+
+
+def _misreading(reading: _Reading, addresses: Addresses) -> Misreading:
+    descriptor, major, origin = reading
+    how = f"{descriptor.encode():#018x} ({descriptor}), {major}-major"
+    how += "" if origin == 0 else ", not swizzled by absolute address"
+    return Misreading(mistakes=(), how=how, addresses=addresses)
+
+
 class _Reading(NamedTuple):
     """One way to read a tile. ``xor_origin`` None: rows are not swizzled; 0: as wgmma does, by absolute
     address; otherwise relative to that address."""

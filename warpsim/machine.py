@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
@@ -55,16 +55,30 @@ Place = Callable[[], Location]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Event:
-    """One executed matrix instruction: where it stands, its operands, and the D registers it computed."""
+    """One executed matrix instruction: where it stands, what it read, and the D registers it computed.
+
+    ``inputs`` holds registers and shared memory as they were then; nothing that follows changes them.
+    ``warps`` are the warps that executed it.
+    """
 
     statement: InstructionStatement
     bound: Bound | WarpgroupBound
+    inputs: Inputs  # registers (lanes of the machine, registers)
     d: npt.NDArray[Any]  # (lanes of the machine, registers), sinks included, 0 in lanes that did not execute
+    warps: tuple[int, ...]
 
     @property
     def instruction(self) -> Instruction:
         """The instruction on the machine's target."""
         return self.bound.instruction
+
+    def executions(self) -> Iterator[tuple[int, Inputs, npt.NDArray[Any]]]:
+        """First lane, inputs and D of each execution: an ``mma`` is one for each warp, a ``wgmma`` is one."""
+        lanes = self.instruction.family.lanes
+        for first in sorted({WARP * warp // lanes * lanes for warp in self.warps}):
+            part = slice(first, first + lanes)
+            words = {name: array[part] for name, array in self.inputs.registers.items()}
+            yield first, replace(self.inputs, registers=words), self.d[part]
 
 
 Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: which one, and its place in D
@@ -223,8 +237,9 @@ class Machine:
         """The statement with its operands by role; D can be written."""
         types = self._file.types() if self._file.strict else None
         bound = bind_statement(statement, self.target, self.version, types)
-        for index, name in enumerate(bound.d):
-            with located(partial(statement.operand_location, 0, index)):
+        index = 0
+        with located(lambda: statement.operand_location(0, index)):
+            for index, name in enumerate(bound.d):
                 self._check_result(bound, name, index)
         return bound
 
@@ -242,7 +257,7 @@ class Machine:
         bound = self._bind(statement)
         assert isinstance(bound, Bound)
         if lanes.any():
-            event = Event(statement=statement, bound=bound, d=self._computed(statement, bound, lanes))
+            event = self._computed(statement, bound, lanes)
             for operand in (statement.operands or ())[1:]:
                 self._access(operand_names(operand), "read", statement.location)
             self._access(filter(None, bound.d), "write", statement.location)
@@ -256,9 +271,22 @@ class Machine:
                 column = np.ascontiguousarray(event.d[:, index])
                 self._file.write(name, column, lanes, origin=(event, index))
 
-    def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> npt.NDArray[Any]:
-        """The D registers ``(lanes, n)`` of every warp that executes; nothing is written yet."""
-        form, scales = bound.instruction, 6 if bound.instruction.sparse else 4
+    def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Event:
+        """What every warp that executes computes; nothing is written yet."""
+        form, inputs = bound.instruction, self._read(statement, bound, lanes)
+        warps = tuple(np.flatnonzero(lanes[::WARP]).tolist())
+        d = np.zeros((self.lanes, form.registers["d"]), bits_dtype(form.register_bits))
+        event = Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
+        for first, part, result in event.executions():
+            # Only metadata can be undefined or not modelled where every register has been written.
+            place = partial(statement.operand_location, 4)
+            with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
+                result[:] = execute_inputs(form, part, self.engine)
+        return event
+
+    def _read(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Inputs:
+        """What an ``mma`` reads, in all lanes of the machine."""
+        scales = 6 if bound.instruction.sparse else 4
         registers = {
             role: self._vector(statement, 1 + place, role, getattr(bound, role), bound, lanes)
             for place, role in enumerate("abc")
@@ -272,32 +300,12 @@ class Machine:
                 registers[role] = self._single(statement, index, role, name, lanes)
         with located(partial(statement.operand_location, scales + 1)) if bound.ids else nullcontext():
             ids = ScaleSelectors(*(self._uniform(value, lanes) for value in bound.ids))
-        d = np.zeros((self.lanes, form.registers["d"]), bits_dtype(form.register_bits))
-        for warp in range(self.lanes // WARP):
-            part = slice(WARP * warp, WARP * (warp + 1))
-            if lanes[part].all():
-                words = {role: array[part] for role, array in registers.items()}
-                with self._of_warp(warp):
-                    d[part] = self._executed(statement, bound, words, ids)
-        return d
-
-    def _executed(
-        self,
-        statement: InstructionStatement,
-        bound: Bound,
-        words: dict[str, npt.NDArray[Any]],
-        ids: ScaleSelectors,
-    ) -> npt.NDArray[Any]:
-        """D of one warp."""
-        inputs = Inputs(
-            registers=words,
+        return Inputs(
+            registers=registers,
             selector=bound.selector,
             scale_selectors=ids,
             literal=is_literal(self.undefined),
         )
-        # Only metadata can be undefined or not modelled where every register has been written.
-        with located(partial(statement.operand_location, 4), (UndefinedBehavior, NotModelled)):
-            return execute_inputs(bound.instruction, inputs, self.engine)
 
     @contextmanager
     def _of_warp(self, warp: int) -> Iterator[None]:
@@ -319,14 +327,15 @@ class Machine:
         lanes: Mask,
     ) -> npt.NDArray[Any]:
         """The registers ``(lanes, n)`` of the vector at an operand's place."""
-        bits, columns = bound.instruction.register_bits, list[Lanes]()
-        for place, source in enumerate(sources):
-            with located(partial(statement.operand_location, index, place)):
+        bits, place = bound.instruction.register_bits, 0
+        words = np.empty((self.lanes, bound.instruction.registers[role]), bits_dtype(bits))
+        with located(lambda: statement.operand_location(index, place)):
+            for place, source in enumerate(sources):
                 if isinstance(source, Immediate):
-                    columns.append(np.full(self.lanes, constant_bits(source, bits), bits_dtype(bits)))
+                    words[:, place] = constant_bits(source, bits)
                 else:
-                    columns.append(self._register(role, source, bits, lanes))
-        return np.stack(columns, axis=-1)
+                    words[:, place] = self._register(role, source, bits, lanes)
+        return words
 
     def _single(
         self, statement: InstructionStatement, index: int, role: str, name: str, lanes: Mask

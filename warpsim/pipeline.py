@@ -6,8 +6,10 @@ plain matrices (``matmul_matrices``). Does not know PTX text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from math import prod
 from types import ModuleType
 from typing import Any, Literal
@@ -126,6 +128,14 @@ def inputs_from(
     )
 
 
+def inputs_by_name(operands: Mapping[str, Any]) -> Inputs:
+    """inputs_from, with OperandError for a name that it does not take."""
+    names = list(signature(inputs_from).parameters)
+    if unknown := sorted(set(operands) - set(names)):
+        raise OperandError(f"no operand is called {unknown[0]}; there are {', '.join(names)}")
+    return inputs_from(**operands)
+
+
 def _negated(value: int, name: str) -> bool:
     if value not in (1, -1):
         raise OperandError(f"{name} is 1 or -1, not {value}")
@@ -149,13 +159,19 @@ def execute_inputs(
         d: Words | None = _batches().execute(instruction, inputs, threads)
         if d is not None:
             return d
-    rule = rule_for(instruction)
+    rule_for(instruction)
     operands = instruction.family.gather(instruction, checked_inputs(instruction, inputs))
+    return registers_of(execute_operands(operands, engine, threads), instruction, "d")
+
+
+def execute_operands(operands: Operands, engine: Engine = "kernel", threads: int | None = None) -> Codes:
+    """Codes of D ``(..., m, n)``, of m8n8k4 f16 ``(..., 4, m, n)``; operands may be some rows and columns."""
+    instruction = operands.instruction
     batch = _batch_of(operands, instruction.products)
-    codes = _computed(_flattened(operands, batch, instruction.products), rule, engine, threads)
+    merged = _flattened(operands, batch, instruction.products)
+    codes = _computed(merged, rule_for(instruction), engine, threads)
     products = (instruction.products,) if instruction.products > 1 else ()
-    matrix = codes.reshape(*batch, *products, *instruction.matrix_shape("d"))
-    return registers_of(matrix, instruction, "d")
+    return codes.reshape(*batch, *products, *codes.shape[-2:])
 
 
 def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:

@@ -77,6 +77,7 @@ class Warpgroup(Machine):
     ) -> None:
         super().__init__(target, engine=engine, undefined=undefined)
         self.shared = SharedMemory(shared_bytes)
+        self._last_snapshot = np.empty(0, np.uint8)  # of shared memory, for events to keep
         self._variables = SharedVariables(shared_bytes)
         self._checker = HazardChecker(hazards, shared_bytes)
         self._races = RaceChecker(hazards, shared_bytes)
@@ -217,7 +218,9 @@ class Warpgroup(Machine):
         meta = partial(statement.operand_location, 3)
         with located(meta, (UndefinedBehavior, NotModelled)):
             d = execute_inputs(bound.instruction, inputs, self.engine)
-        event = Event(statement=statement, bound=bound, d=d)
+        event = Event(
+            statement=statement, bound=bound, inputs=inputs, d=d, warps=tuple(range(_LANES // WARP))
+        )
         self._report(statement, bound, inputs, ranges)
         self._keep(event, everyone)
         return event
@@ -238,13 +241,20 @@ class Warpgroup(Machine):
             registers=registers,
             selector=bound.selector,
             literal=is_literal(self.undefined),
-            shared=self.shared.data,
+            shared=self._snapshot(),
             a_descriptor=a,
             b_descriptor=self._descriptor(statement, bound.b_descriptor, 2),
             scale_d=scale_d,
             negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
             transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
         )
+
+    def _snapshot(self) -> npt.NDArray[np.uint8]:
+        """A copy of shared memory; the last one, where nothing has changed since."""
+        if not np.array_equal(self._last_snapshot, self.shared.data):
+            self._last_snapshot = self.shared.data.copy()
+            self._last_snapshot.flags.writeable = False
+        return self._last_snapshot
 
     def _descriptor(
         self, statement: InstructionStatement, source: str | int, index: int

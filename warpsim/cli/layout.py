@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import CONTEXT, EXPECTED, Failure, attempt, print_json, say
+from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_json, say
+
+if TYPE_CHECKING:
+    from ..instruction import Instruction
+    from ..views.shared_tiles import SharedTile
+
+_FIGURES = (".svg", ".html")
 
 
 @click.command(context_settings=CONTEXT)
@@ -28,42 +35,164 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, print_json, say
 )
 @click.option("--lane", type=int, help="What one lane holds of --operand.")
 @click.option("--register", type=int, help="With --lane: only this register.")
+@click.option(
+    "--swizzle",
+    type=click.Choice(["none", "32B", "64B", "128B"]),
+    help="Of wgmma's a or b: the tile in shared memory, packed at address 0.",
+)
+@click.option(
+    "--major", type=click.Choice(["K", "MN"]), default="K", show_default=True, help="With --swizzle."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-def layout(mnemonic: str, as_json: bool, **choices: Any) -> int:
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the figures to FILE.svg, or figures and formulas to FILE.html.",
+)
+def layout(mnemonic: str, as_json: bool, out: Path | None, **choices: Any) -> int:
     """Draw which lane and register hold which element, and which metadata bits describe what."""
-    if choices["element"] and choices["lane"] is not None:
-        raise click.UsageError("--element and --lane are two questions: ask one at a time")
-    if (choices["element"] or choices["lane"] is not None) and choices["operand"] is None:
-        raise click.UsageError("--element and --lane need --operand")
-    lines = attempt(_layout, Path("MNEMONIC"), mnemonic, as_json, choices)
-    if isinstance(lines, Failure):
-        return lines.code()
+    _check(as_json, out, **choices)
+    if out:
+        failure = attempt(_write, out, mnemonic, choices)
+        return failure.code() if failure else EXPECTED
+    done = attempt(_layout, Path("MNEMONIC"), mnemonic, as_json, choices)
+    if isinstance(done, Failure):
+        return fail(done, as_json)
+    drawn = not _is_question(choices) and choices["notation"] == "ptx"
     if as_json:
-        print_json(lines)
+        print_json(done)
+    elif drawn and sys.stdout.isatty() and colourful():
+        attempt(_show, Path("MNEMONIC"), mnemonic, choices)
     else:
-        say("\n".join(lines))
+        say("\n".join(done))
     return EXPECTED
 
 
+def _is_question(choices: dict[str, Any]) -> bool:
+    return choices["element"] is not None or choices["lane"] is not None
+
+
+def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
+    """Raise UsageError for options that do not go together."""
+    if choices["element"] is not None and choices["lane"] is not None:
+        raise click.UsageError("--element and --lane are two questions: ask one at a time")
+    if _is_question(choices) and choices["operand"] is None:
+        raise click.UsageError("--element and --lane need --operand")
+    if choices["register"] is not None and choices["lane"] is None:
+        raise click.UsageError("--register needs --lane")
+    if choices["swizzle"] and (choices["operand"] not in ("a", "b") or choices["lane"] is not None):
+        raise click.UsageError("--swizzle goes with --operand a or b: a tile in shared memory, without lanes")
+    if out and (
+        out.suffix not in _FIGURES or _is_question(choices) or as_json or choices["notation"] != "ptx"
+    ):
+        raise click.UsageError("--out writes all figures, to FILE.svg or FILE.html")
+
+
+# --- what is drawn ---------------------------------------------------------------------------------
+
+
+def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
+    from ..archives import write_lines
+    from ..interface import decode
+    from ..views.layout import layout_page, layout_svg
+    from ..views.shared_tiles import tile_page, tile_svg
+
+    form, svg = decode(mnemonic), out.suffix == ".svg"
+    if choices["swizzle"]:
+        drawn = (tile_svg if svg else tile_page)(_tile(form, choices))
+    else:
+        draw = layout_svg if svg else layout_page
+        drawn = draw(form, choices["operand"], selector=choices["selector"])
+    write_lines(out, [drawn])
+
+
+def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
+    """The figures in colour, in panels as wide as the terminal."""
+    from rich.console import Console
+
+    from ..interface import decode
+    from ..views.layout import layout_markup
+    from ..views.shared_tiles import tile_markup
+
+    console, form = Console(highlight=False), decode(mnemonic)
+    if choices["swizzle"]:
+        lines = tile_markup(_tile(form, choices), console.width)
+    else:
+        operand, selector = choices["operand"], choices["selector"]
+        lines = layout_markup(form, operand, selector=selector, width=console.width)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
 def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> Any:
+    """The answer as lines, or as JSON-ready data."""
     from ..interface import decode
     from ..views.layout import layout_document, layout_lines
-    from ..views.lookups import element_lines, feeds_lines, lane_lines
 
     form, operand, selector = decode(mnemonic), choices["operand"], choices["selector"]
-    if choices["element"]:
-        row, column = _place(choices["element"])
-        lines = element_lines(form, operand, row, column)
-        return lines + feeds_lines(form, row, column, selector=selector) if operand == "d" else lines
+    if choices["swizzle"]:
+        return _shared(_tile(form, choices), choices["element"], as_json)
+    if choices["element"] is not None:
+        return _element(form, operand, selector, place_of(choices["element"]), as_json)
     if choices["lane"] is not None:
-        return lane_lines(form, operand, choices["lane"], choices["register"], selector=selector)
+        return _lane(form, operand, selector, choices["lane"], choices["register"], as_json)
     if as_json:
         return layout_document(form, operand, selector=selector)
     return layout_lines(form, operand, selector=selector, notation=choices["notation"])
 
 
-def _place(text: str) -> tuple[int, int]:
-    """``3,17`` as row and column."""
+def _tile(form: Instruction, choices: dict[str, Any]) -> SharedTile:
+    from ..views.shared_tiles import shared_tile
+
+    return shared_tile(form, choices["operand"], choices["swizzle"], choices["major"])
+
+
+# --- questions -------------------------------------------------------------------------------------
+
+
+def _shared(tile: SharedTile, element: str | None, as_json: bool) -> Any:
+    """A tile in shared memory, or where one of its elements lies."""
+    from ..views.shared_tiles import tile_document, tile_lines
+
+    if element is None:
+        return tile_document(tile) if as_json else tile_lines(tile)
+    row, column = place_of(element)
+    address = tile.address(row, column)
+    if as_json:
+        return {"mnemonic": tile.instruction.mnemonic, "operand": tile.operand, "address": address}
+    return [f"{tile.operand.upper()}[{row},{column}]: byte {address:#06x} from the start of the tile"]
+
+
+def _element(form: Instruction, operand: str, selector: int, place: tuple[int, int], as_json: bool) -> Any:
+    from ..views.lookups import element_document, element_lines, feeds_lines
+
+    if as_json:
+        return element_document(form, operand, *place, selector=selector)
+    lines = element_lines(form, operand, *place)
+    return lines + feeds_lines(form, *place, selector=selector) if operand == "d" else lines
+
+
+def _lane(
+    form: Instruction, operand: str, selector: int, lane: int, register: int | None, as_json: bool
+) -> Any:
+    from ..views.figures import place_document
+    from ..views.lookups import lane_lines
+    from ..views.places import lane_places
+
+    if as_json:
+        held = lane_places(form, operand, lane, register, selector=selector)
+        return {
+            "mnemonic": form.mnemonic,
+            "operand": operand,
+            "places": [place_document(one) for one in held],
+        }
+    return lane_lines(form, operand, lane, register, selector=selector)
+
+
+def place_of(text: str) -> tuple[int, int]:
+    """``3,17`` as row and column; raises UsageError."""
     row, comma, column = text.partition(",")
     if not (comma and row.strip().isdecimal() and column.strip().isdecimal()):
         raise click.UsageError(f"--element {text!r}: expected ROW,COLUMN such as 3,17")

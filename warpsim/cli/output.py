@@ -1,7 +1,7 @@
 """What every verb shares: streams, exit codes, and failures that are reported and not raised.
 
 Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not
-check (legal PTX that is not modelled). Results go to stdout, progress and diagnostics to stderr.
+check (legal PTX that is not modelled, no cluster). Results go to stdout, progress and diagnostics to stderr.
 """
 
 from __future__ import annotations
@@ -85,9 +85,18 @@ class Failure:
 
     def code(self) -> int:
         """The exit code that this failure alone would give."""
-        from ..errors import NotModelled
+        from ..errors import ClusterError, NotModelled
 
-        return UNCHECKED if isinstance(self.error, NotModelled) else UNREADABLE
+        return UNCHECKED if isinstance(self.error, (NotModelled, ClusterError)) else UNREADABLE
+
+
+def fail(failure: Failure, as_json: bool) -> int:
+    """The exit code of a verb that failed as a whole; its JSON document says why."""
+    if as_json:
+        from ..views.report import error_document
+
+        print_json({"errors": [error_document(failure.error, str(failure.path))]})
+    return failure.code()
 
 
 def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Result | Failure:

@@ -3,9 +3,10 @@
 from .dumps import CLASSES as CLASSES
 from .dumps import Comparison as Comparison
 from .dumps import compare as compare
-from .library import Mistake as Mistake
+from .mistake import Mistake as Mistake
 from .report import Diagnosis as Diagnosis
 from .report import Explanation as Explanation
 from .report import Match as Match
 from .report import diagnose as diagnose
+from .report import diagnose_inputs as diagnose_inputs
 from .wrong import Wrong as Wrong

@@ -17,11 +17,41 @@ from ..architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
 from ..encoding import codes_of, matrix_of
 from ..families import forms
 from ..formats import Format
-from ..fragments import codes_from, registers_of
-from ..instruction import Inputs, Instruction, ScaleSelectors
-from ..pipeline import execute_inputs, rule_for
+from ..fragments import codes_from, gathered_columns, registers_of
+from ..instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
+from ..pipeline import execute_operands, rule_for
 from ..registers import Words
 from .grids import Registers, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some rows and columns of D, in ascending order; None: all of them."""
+
+    rows: npt.NDArray[np.intp] | None = None
+    columns: npt.NDArray[np.intp] | None = None
+
+    def of_result(self, codes: Codes) -> Codes:
+        """The part of a matrix ``(..., m, n)``."""
+        codes = codes if self.rows is None else codes[..., self.rows, :]
+        return codes if self.columns is None else codes[..., self.columns]
+
+    def of_operands(self, operands: Operands) -> Operands:
+        """What the part is computed from; only operands without block scales are ever cut."""
+        if self is WHOLE:
+            return operands
+        rows, columns = Part(rows=self.rows), Part(columns=self.columns)
+        kept = None if operands.columns is None else rows.of_result(operands.columns)
+        return replace(
+            operands,
+            a=rows.of_result(operands.a),
+            b=columns.of_result(operands.b),
+            c=self.of_result(operands.c),
+            columns=kept,
+        )
+
+
+WHOLE = Part()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +61,43 @@ class Arithmetic:
     instruction: Instruction
     adds_c: bool = False
 
-    def simulate(self, setting: Setting, registers: Registers) -> Words:
-        """D registers of the setting's instruction, computed in this arithmetic.
+    def simulate(self, setting: Setting, registers: Registers, part: Part = WHOLE) -> Codes:
+        """Codes of D ``(..., m, n)`` of the setting's instruction, or of a part of D, in this arithmetic.
 
         Undefined metadata is read literally. Where the accumulators have another type, C is rounded to
         it (to nearest even) and the result converted back.
         """
         nominal, other = setting.instruction, self.instruction
-        c = _converted(registers["c"], nominal, other, "c")
-        inputs = Inputs(
-            registers=registers | {"c": c},
-            selector=setting.selector,
-            scale_selectors=_legal(setting.scale_selectors, other),
-            literal=True,
-        )
-        d = _converted(execute_inputs(other, inputs), other, nominal, "d")
-        return _added(d, registers["c"], nominal) if self.adds_c else d
+        before = codes_from(registers["c"], nominal, "c")
+        c = registers_of(_converted(before, nominal.c, other.c), other, "c")
+        operands = part.of_operands(_gathered(setting, other, registers | {"c": c}))
+        d = _converted(execute_operands(operands), other.d, nominal.d)
+        return _added(d, part.of_result(before), nominal.d) if self.adds_c else d
+
+
+def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Operands:
+    """The operands of a form; tiles in shared memory have been read already."""
+    inputs = Inputs(
+        registers=registers,
+        selector=setting.selector,
+        scale_selectors=_legal(setting.scale_selectors, form),
+        literal=True,
+    )
+    if setting.tiles is None:
+        return form.family.gather(form, inputs)
+    negate_a, negate_b = setting.tiles.negate
+    a = registers["a"] if setting.in_shared("a") else codes_from(registers["a"], form, "a")
+    return Operands(
+        instruction=form,
+        a=_signed(a, form.a, negate_a),
+        b=_signed(np.swapaxes(registers["b"], -1, -2), form.b, negate_b),
+        c=codes_from(registers["c"], form, "c"),
+        columns=gathered_columns(form, inputs),
+    )
+
+
+def _signed(codes: Codes, element: Format, negate: bool) -> Codes:
+    return codes ^ codes.dtype.type(element.sign_bit) if negate else codes
 
 
 def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
@@ -58,22 +109,18 @@ def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
     return replace(ids, byte_id_a=a, byte_id_b=b)
 
 
-def _converted(words: Words, source: Instruction, target: Instruction, operand: str) -> Words:
-    if source.format(operand) == target.format(operand):
-        return words
-    matrix = matrix_of(codes_from(words, source, operand), source.format(operand))
-    element = target.format(operand)
+def _converted(codes: Codes, source: Format, target: Format) -> Codes:
+    if source == target:
+        return codes
     with np.errstate(all="ignore"):
-        codes = codes_of(matrix.astype(element.dtype), element, operand)
-    return registers_of(codes, target, operand)
+        return codes_of(matrix_of(codes, source).astype(target.dtype), target, "C or D")
 
 
-def _added(d: Words, c: Words, instruction: Instruction) -> Words:
+def _added(d: Codes, c: Codes, element: Format) -> Codes:
     """D + C, rounded to nearest even (integers wrap), where both have the same format."""
-    x, y = (matrix_of(codes_from(words, instruction, "d"), instruction.d) for words in (d, c))
+    x, y = (matrix_of(codes, element) for codes in (d, c))
     with np.errstate(all="ignore"):
-        codes = codes_of(np.asarray(x + y, instruction.d.dtype), instruction.d, "d")
-    return registers_of(codes, instruction, "d")
+        return codes_of(np.asarray(x + y, element.dtype), element, "d")
 
 
 # --- the alternatives ----------------------------------------------------------------------------------
@@ -185,5 +232,5 @@ def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
 def value_sum(words: Words, element: Format) -> npt.NDArray[Any]:
     """Twice the value of every element of registers that hold this format, as registers."""
     with np.errstate(all="ignore"):
-        values = words.view(element.dtype)
+        values = np.ascontiguousarray(words).view(element.dtype)
         return np.asarray(values + values, element.dtype).view(words.dtype)

@@ -18,6 +18,8 @@ Triple = tuple[Index, Index, Index]
 Formula = Callable[[Grid, Index, Index, Index], Triple]
 Predicate = Callable[[Grid], bool]
 
+WARP = 32  # lanes
+
 # --- predicates ----------------------------------------------------------------------------------------
 
 
@@ -27,12 +29,12 @@ def always(grid: Grid) -> bool:
 
 
 def row_halves(grid: Grid) -> int:
-    """Row halves that the registers of A, C or D run over: 2 for m16, 1 for m8."""
-    return grid.instruction.shape.m // 8 if grid.instruction.products == 1 else 1
+    """Row halves that the registers of A, C or D of a warp run over: 2 for m16 and m64, 1 for m8."""
+    return min(2, grid.instruction.shape.m // 8) if grid.instruction.products == 1 else 1
 
 
 def two_row_halves(grid: Grid) -> bool:
-    """m16 shapes."""
+    """m16 and m64 shapes."""
     return row_halves(grid) == 2
 
 
@@ -58,6 +60,11 @@ def words_read(count: int) -> Predicate:
     return lambda grid: grid.instruction.metadata_words >= count
 
 
+def several_warps(grid: Grid) -> bool:
+    """Operands of a warpgroup."""
+    return grid.lanes > WARP
+
+
 def one_product(grid: Grid) -> bool:
     """All but m8n8k4 f16."""
     return grid.instruction.products == 1
@@ -78,7 +85,8 @@ def exchange(first: int, second: int) -> Formula:
 
 def exchange_row_halves(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
     """Registers of rows g and g + 8 exchanged."""
-    across = 1 if grid.operand == "a" else grid.registers // 2
+    columns = grid.instruction.shape.n // 8  # blocks of D that hold both halves
+    across = 1 if grid.operand == "a" else grid.registers // columns // 2
     return lane, register ^ across, slot
 
 
@@ -139,10 +147,19 @@ def divides(mask: int) -> Predicate:
 
 
 def lanes(source: Callable[[Index], Index]) -> Formula:
-    """All registers from the lane that ``source`` gives."""
+    """All registers from the lane of the same warp that ``source`` gives."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-        return source(lane), register, slot
+        return lane // WARP * WARP + source(lane % WARP), register, slot
+
+    return formula
+
+
+def warps(source: Callable[[Index], Index]) -> Formula:
+    """All registers from the same lane of the warp that ``source`` gives."""
+
+    def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
+        return source(lane // WARP) % (grid.lanes // WARP) * WARP + lane % WARP, register, slot
 
     return formula
 
@@ -186,8 +203,8 @@ def transposed_blocks(grid: Grid, lane: Index, register: Index, slot: Index) -> 
     """Every 8 x 8 block of 16-bit units transposed, as ldmatrix.trans does."""
     per_half = 16 // grid.bits
     unit, inside = 2 * (lane % 4) + slot // per_half, slot % per_half
-    group = lane // 4
-    return 4 * unit + group // 2, register, group % 2 * per_half + inside
+    group = lane % WARP // 4
+    return lane // WARP * WARP + 4 * unit + group // 2, register, group % 2 * per_half + inside
 
 
 def contiguous(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:

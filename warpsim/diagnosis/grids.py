@@ -17,9 +17,23 @@ from ..registers import Words, packed, unpacked
 
 Index = npt.NDArray[np.intp]
 Registers = dict[str, Words]  # operand -> (variants, tiles, lanes, registers)
+# Of a warpgroup also the tiles of A and B in shared memory, (variants, tiles, mn, k) codes, and the memory
+# itself as "shared", (variants, tiles, bytes).
 
 _METADATA_BITS = 2  # one index
 _SCALE_BITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedTiles:
+    """How a wgmma reads shared memory: descriptors of A (None: in registers) and B, and its immediates."""
+
+    a: int | None
+    b: int
+    memory_bytes: int
+    scale_d: bool = True
+    negate: tuple[bool, bool] = (False, False)
+    transposed: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,14 +43,19 @@ class Setting:
     instruction: Instruction
     selector: int = 0
     scale_selectors: ScaleSelectors = field(default_factory=ScaleSelectors)
+    tiles: SharedTiles | None = None
+
+    def in_shared(self, operand: str) -> bool:
+        """Whether a or b lies in shared memory."""
+        return self.tiles is not None and (operand == "b" or (operand == "a" and self.tiles.a is not None))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """One operand of a warp: ``lanes x registers x slots`` of ``bits`` each.
+    """One operand: ``lanes x registers x slots`` of ``bits`` each.
 
-    ``row`` and ``column`` are the matrix element of each slot, ``(lanes, registers * slots)``, for a, b,
-    c and d; products of m8n8k4 f16 are stacked along the rows.
+    A tile in shared memory is a grid too: a lane for each row along M or N, a register of one slot for each
+    element along K.
     """
 
     setting: Setting
@@ -71,6 +90,11 @@ class Grid:
 def grid_of(setting: Setting, operand: str) -> Grid:
     """The grid of operand a, b, c, d, e, scale_a or scale_b."""
     instruction = setting.instruction
+    if setting.in_shared(operand):
+        rows, columns = instruction.matrix_shape(operand)
+        mn, k = (rows, columns) if operand == "a" else (columns, rows)
+        bits = 8 * instruction.format(operand).code_dtype.itemsize
+        return Grid(setting=setting, operand=operand, lanes=mn, registers=k, slots=1, bits=bits)
     if operand in "abcd":
         bits, width = instruction.storage(operand).bits, instruction.register_bits
     else:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ..formats import Format
 from ..fragments import registers_of, require_sparse, write_fields
 from ..instruction import Instruction
+from .cases import with_tiles
 from .grids import Registers, Setting
 
 _SPREAD = 4  # exponents of random floats lie within 2**-4 and 2**4: sums are inexact, never infinite
@@ -18,14 +19,30 @@ _SPREAD = 4  # exponents of random floats lie within 2**-4 and 2**4: sums are in
 def probe(setting: Setting, tiles: int, seed: int) -> Registers:
     """Registers ``(tiles, lanes, registers)`` of every input, metadata legal in all four lanes of a quad."""
     instruction, rng = setting.instruction, np.random.default_rng(seed)
-    registers = {name: _fragment(instruction, name, tiles, rng) for name in "abc"}
+    present = [name for name in "abc" if not setting.in_shared(name)]
+    registers = {name: _fragment(instruction, name, tiles, rng) for name in present}
     if instruction.sparse:
         registers["e"] = _metadata(instruction, tiles, rng)
     if instruction.scale:
         for name in ("scale_a", "scale_b"):
             codes = random_codes(instruction.scale, (tiles, instruction.family.lanes, 4), rng)
             registers[name] = np.ascontiguousarray(codes, np.uint8).view("<u4")
-    return registers
+    if setting.tiles is not None:
+        registers["shared"] = _memory(instruction, (tiles, setting.tiles.memory_bytes), rng)
+    return with_tiles(setting, registers)
+
+
+def _memory(
+    instruction: Instruction, shape: tuple[int, int], rng: np.random.Generator
+) -> npt.NDArray[np.uint8]:
+    """Memories full of elements of A, which are as wide as those of B."""
+    size = instruction.a.code_dtype.itemsize
+    tiles, count = shape
+    codes = random_codes(instruction.a, (tiles, -(-count // size)), rng)
+    if instruction.a.bits == 1:
+        codes = rng.integers(0, 256, codes.shape, np.uint8)
+    memory: npt.NDArray[np.uint8] = np.ascontiguousarray(codes).view(np.uint8)[:, :count]
+    return memory
 
 
 def random_codes(element: Format, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:

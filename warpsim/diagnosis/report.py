@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
-from ..fragments import check_selector, checked_registers, matrix_codes, registers_of
-from ..instruction import Instruction, ScaleSelectors
-from ..pipeline import rule_for
+from ..fragments import codes_from
+from ..instruction import Inputs, Instruction
+from ..pipeline import inputs_by_name
 from ..ptx.decode import decode
 from ..ptx.qualifiers import on_target
 from ..registers import Words
+from .cases import case_of
 from .dumps import Comparison, classes
-from .grids import Setting
-from .library import Mistake, mistakes
+from .library import mistakes
+from .mistake import Mistake
 from .probes import probe
 from .search import Case, Scores, elements_of, outcome, pairs, singles
 from .wrong import Wrong, wrong_elements
@@ -118,77 +118,29 @@ class Diagnosis:
 def diagnose(
     instruction: Instruction | str,
     *,
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike | None = None,
     d: npt.ArrayLike,
-    e: npt.ArrayLike | None = None,
-    selector: int = 0,
-    scale_a: npt.ArrayLike | None = None,
-    scale_b: npt.ArrayLike | None = None,
-    byte_id_a: int = 0,
-    thread_id_a: int = 0,
-    byte_id_b: int = 0,
-    thread_id_b: int = 0,
     target: str | None = None,
     most: int = 2,
+    **operands: Any,
 ) -> Diagnosis:
     """Why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
 
-    Registers are ``(..., lanes, registers)`` as for execute, leading axes being tiles that suffer from
-    the same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
-    ``(..., 4, m, n)``). Metadata that PTX leaves undefined is read literally. Raises OperandError,
-    UndefinedBehavior (selector), IllegalInstruction.
+    ``operands`` are the keyword arguments of warpsim.execute, leading axes being tiles that suffer from the
+    same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
+    ``(..., 4, m, n)``). Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
+    raises, and OperandError for wgmma with descriptors that differ between tiles.
     """
-    form = _form(instruction, target)
-    given = {"a": a, "b": b, "c": _zeros(form) if c is None else c, "e": e}
-    given |= {"scale_a": scale_a, "scale_b": scale_b}
-    ids = ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b)
-    setting = Setting(instruction=form, selector=selector, scale_selectors=ids)
-    return _searched(_case(setting, given, d), most)
-
-
-def _form(instruction: Instruction | str, target: str | None) -> Instruction:
     form = (
         decode(instruction, target=target) if isinstance(instruction, str) else on_target(instruction, target)
     )
-    rule_for(form)
-    if form.family.lanes != 32:
-        raise OperandError(f"{form}: diagnosis is for instructions of one warp, whose operands are registers")
-    return form
+    return diagnose_inputs(form, inputs_by_name(operands), d, most=most)
 
 
-def _zeros(form: Instruction) -> Words:
-    return np.zeros((form.family.lanes, form.registers["c"]), f"u{form.register_bits // 8}")
-
-
-def _case(setting: Setting, given: dict[str, npt.ArrayLike | None], d: npt.ArrayLike) -> Case:
-    """The case with one axis of tiles everywhere; raises OperandError."""
-    form = setting.instruction
-    for name, value in given.items():
-        if (value is None) == (name in form.registers):
-            verb = "needs" if value is None else "does not take"
-            raise OperandError(f"{form} {verb} registers {name}")
-    if form.sparse:
-        check_selector(form, setting.selector)
-    words = {name: checked_registers(x, form, name) for name, x in given.items() if x is not None}
-    words["d"] = _written(form, np.asarray(d))
-    try:
-        lead = np.broadcast_shapes(*(array.shape[:-2] for array in words.values()))
-    except ValueError:
-        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
-    tiles = {
-        name: np.broadcast_to(array, (*lead, *array.shape[-2:])).reshape(-1, *array.shape[-2:])
-        for name, array in words.items()
-    }
-    return Case(setting=setting, actual=tiles.pop("d"), registers=tiles)
-
-
-def _written(form: Instruction, d: npt.NDArray[Any]) -> Words:
-    """D's registers, from registers or from matrices."""
-    if d.shape[-2:] == form.matrix_shape("d"):
-        return registers_of(matrix_codes(d, form, "d"), form, "d")
-    return checked_registers(d, form, "d")
+def diagnose_inputs(
+    instruction: Instruction, inputs: Inputs, d: npt.ArrayLike, *, most: int = 2
+) -> Diagnosis:
+    """The same from the record of everything that the instruction reads."""
+    return _searched(case_of(instruction, inputs, d), most)
 
 
 # --- the search ----------------------------------------------------------------------------------------
@@ -200,7 +152,7 @@ def _searched(case: Case, most: int) -> Diagnosis:
     equal = _explained(case, ())
     if equal.all():
         return _diagnosis(case, expected)
-    library, screened = mistakes(case.setting), case.tile(int(equal.sum(axis=-1).argmin()))
+    library, screened = mistakes(case.setting), case.screened(_equal_matrices(case, expected))
     scores = singles(screened, library)
     simulated, matches = len(scores), _confirmed(case, library, scores)
     if not matches and most > 1:
@@ -211,6 +163,13 @@ def _searched(case: Case, most: int) -> Diagnosis:
         matches = _confirmed(case, library, [one for one in scores if len(one[1]) == 2])
     closest = () if matches else _closest(case, scores, float(equal.mean()))
     return _diagnosis(case, expected, matches, closest, simulated)
+
+
+def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
+    """``(tiles, m, n)``: which elements of D are as expected."""
+    x, y = (codes_from(words, case.setting.instruction, "d") for words in (expected, case.actual))
+    equal: npt.NDArray[np.bool_] = x == y
+    return equal
 
 
 def _improved(scores: Scores, best: dict[int, float]) -> Scores:

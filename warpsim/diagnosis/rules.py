@@ -18,7 +18,8 @@ from ..instruction import Codes
 from ..registers import Words
 from ..sparsity import decompress
 from .grids import Setting
-from .library import Mistake, mistakes
+from .library import mistakes
+from .mistake import Mistake
 from .subject import Finding, Subject
 
 Rule = Callable[[Subject], Iterator[Finding]]

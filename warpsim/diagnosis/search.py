@@ -7,23 +7,27 @@ them. Does not know what the mistakes are, nor how findings are worded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..fragments import codes_from, registers_of
 from ..instruction import Instruction, Storage
 from ..registers import Words, unpacked
-from .arithmetic import Arithmetic
+from .arithmetic import WHOLE, Arithmetic, Part
 from .grids import Registers, Setting
-from .library import Mistake, composed
+from .library import composed
+from .mistake import Mistake
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
 Scores = list[tuple[float, tuple[Mistake, ...]]]  # fraction of D that each explanation gives
 
 _BATCH = 1 << 21  # products of A and B elements that one call of the pipeline may sum
+_SCREENED = 256  # elements of D; of larger results only some rows and columns are compared while searching
+_PART_ROWS, _PART_COLUMNS = 16, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,7 @@ class Case:
     setting: Setting
     registers: Registers
     actual: Words
+    part: Part = WHOLE  # of D, which alone is compared while searching
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -42,7 +47,16 @@ class Case:
     def tile(self, index: int) -> Case:
         """The case of one tile."""
         one = {name: words[index : index + 1] for name, words in self.registers.items()}
-        return Case(setting=self.setting, registers=one, actual=self.actual[index : index + 1])
+        return replace(self, registers=one, actual=self.actual[index : index + 1])
+
+    def screened(self, equal: npt.NDArray[np.bool_]) -> Case:
+        """The case of the tile with the fewest ``equal (tiles, m, n)`` elements; of large ones a part."""
+        worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
+        case, wrong = self.tile(worst), ~equal[worst]
+        if wrong.ndim > 2 or wrong.size <= _SCREENED:
+            return case
+        rows, columns = _spread(wrong.any(axis=1), _PART_ROWS), _spread(wrong.any(axis=0), _PART_COLUMNS)
+        return replace(case, part=Part(rows=rows, columns=columns))
 
 
 def elements_of(words: Words, instruction: Instruction) -> Elements:
@@ -50,6 +64,15 @@ def elements_of(words: Words, instruction: Instruction) -> Elements:
     storage = Storage(bits=instruction.d.bits)
     flat = words.reshape(*words.shape[:-2], -1)
     return unpacked(flat, storage, instruction.register_bits, instruction.d.mask)
+
+
+def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
+    """Indices of ``count`` flags, set ones first, evenly spread among them."""
+    marked, others = np.flatnonzero(flags), np.flatnonzero(~flags)
+    if len(marked) >= count:
+        return marked[np.linspace(0, len(marked) - 1, count).astype(np.intp)]
+    more = others[np.linspace(0, len(others) - 1, min(count - len(marked), len(others))).astype(np.intp)]
+    return np.sort(np.concatenate([marked, more]))
 
 
 # --- one explanation -----------------------------------------------------------------------------------
@@ -63,7 +86,7 @@ def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistak
         arithmetic = (composed(*wrong) if len(wrong) > 1 else wrong[0].arithmetic) or arithmetic
     for mistake in explanation:
         registers |= mistake.change(registers) if mistake.change else {}
-    d = arithmetic.simulate(setting, registers)
+    d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
     for mistake in explanation:
         d = mistake.read(d) if mistake.read else d
     return d
@@ -148,6 +171,8 @@ def _step(case: Case, width: int) -> int:
     """Variants of the first stack that one call covers."""
     instruction = case.setting.instruction
     m, n = instruction.matrix_shape("d")
+    m = m if case.part.rows is None else len(case.part.rows)
+    n = n if case.part.columns is None else len(case.part.columns)
     products = m * n * instruction.stored_k * instruction.products * len(case.actual)
     return max(1, _BATCH // (products * width))
 
@@ -155,9 +180,9 @@ def _step(case: Case, width: int) -> int:
 def _fractions(
     case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
 ) -> npt.NDArray[np.float64]:
-    d = elements_of(arithmetic.simulate(case.setting, registers), case.setting.instruction)
-    equal = d == elements_of(actual, case.setting.instruction)
-    fractions: npt.NDArray[np.float64] = equal.mean(axis=(-2, -1))
+    d = arithmetic.simulate(case.setting, registers, case.part)
+    equal = d == case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
+    fractions: npt.NDArray[np.float64] = equal.reshape(*equal.shape[:2], -1).mean(axis=-1)
     return fractions
 
 

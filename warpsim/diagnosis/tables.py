@@ -36,9 +36,11 @@ from .formulas import (
     rotated_bytes,
     rows_first,
     several_k_blocks,
+    several_warps,
     spread,
     transposed_blocks,
     two_row_halves,
+    warps,
     words_read,
     written_across,
 )
@@ -270,6 +272,37 @@ _LANE_ROWS = tuple(
     for name, operands, applies, source, advice in _LANE_FORMULAS
 )
 
+_WARP_ROWS = (
+    *(
+        Row(
+            name=f"{{operand}}: warp off by {step:+d}",
+            operands=_ALL[:-2],
+            advice=f"warp i holds rows 16 * i to 16 * i + 15 of {{operand}}: found those of warp i {step:+d}",
+            applies=several_warps,
+            formula=warps(lambda warp, step=step: warp + step),  # type: ignore[misc]
+        )
+        for step in (1, -1)
+    ),
+    *(
+        Row(
+            name=f"{{operand}}: {what} exchanged",
+            operands=_ALL[:-2],
+            advice="warp i holds rows 16 * i to 16 * i + 15 of {operand}: number the warps of the warpgroup "
+            "in the order of their threads",
+            applies=several_warps,
+            formula=warps(lambda warp, mask=mask: warp ^ mask),  # type: ignore[misc]
+        )
+        for mask, what in ((1, "neighbouring warps"), (2, "warp pairs"))
+    ),
+    Row(
+        name="{operand}: warp 0's registers in every warp",
+        operands=("a", "c", "e"),
+        advice="each warp holds 16 rows of {operand} of its own: add 16 * warp to the row",
+        applies=several_warps,
+        formula=warps(lambda warp: warp * 0),
+    ),
+)
+
 # --- matrices ------------------------------------------------------------------------------------------
 
 
@@ -378,4 +411,11 @@ _METADATA_ROWS = (
     ),
 )
 
-ROWS: tuple[Row, ...] = (*_METADATA_ROWS, *_REGISTER_ROWS, *_MATRIX_ROWS, *_SLOT_ROWS, *_LANE_ROWS)
+ROWS: tuple[Row, ...] = (
+    *_METADATA_ROWS,
+    *_REGISTER_ROWS,
+    *_MATRIX_ROWS,
+    *_SLOT_ROWS,
+    *_LANE_ROWS,
+    *_WARP_ROWS,
+)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
 from ..instruction import Inputs, Instruction
 from ..interface import decode
-from ..pipeline import inputs_from, rule_for
+from ..pipeline import inputs_by_name, rule_for
 from ..ptx.qualifiers import on_target
 from ..reference import Inputs as Numbers
 from ..reference import Number, inputs_of
@@ -41,15 +39,7 @@ def explain_dot(
     for an element that does not exist and for operands with batch axes.
     """
     form = _resolved(instruction, target)
-    return explain_inputs(form, inputs_from(**_known(operands)), row, column, product)
-
-
-def _known(operands: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments, if warpsim.execute takes them all."""
-    names = list(signature(inputs_from).parameters)
-    if unknown := sorted(set(operands) - set(names)):
-        raise OperandError(f"no operand is called {unknown[0]}; there are {', '.join(names)}")
-    return operands
+    return explain_inputs(form, inputs_by_name(operands), row, column, product)
 
 
 def explain_inputs(
@@ -221,6 +211,11 @@ class Comparison:
     explanations: tuple[Explanation, ...]
     parting: Parting | None
 
+    def __str__(self) -> str:
+        from .explain_text import comparison_lines  # which is about these records
+
+        return "\n".join(comparison_lines(self))
+
     @property
     def codes(self) -> dict[str, int]:
         """D's code by target."""
@@ -235,6 +230,16 @@ def compare_dot(
     return _compared(
         targets,
         lambda target: explain_dot(form, row, column, target=target, product=product, **operands),
+    )
+
+
+def compare_inputs(
+    instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
+) -> Comparison:
+    """explain_inputs on each of several targets, and the first step at which they part."""
+    return _compared(
+        targets,
+        lambda target: explain_inputs(on_target(instruction, target), inputs, row, column, product),
     )
 
 

@@ -176,6 +176,11 @@ class Explanation:
     yardsticks: tuple[Yardstick, ...]
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        from .explain_text import explanation_lines  # which is about these records
+
+        return "\n".join(explanation_lines(self))
+
     @property
     def code(self) -> int:
         """D's code."""

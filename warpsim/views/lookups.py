@@ -7,10 +7,14 @@ is computed from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..instruction import Instruction, ScaleSelectors
+from .figures import place_document
 from .places import NO_SCALES, Place, element_place, feeds, lane_places
 from .text import words
+
+Document = dict[str, Any]
 
 
 def element_lines(
@@ -62,6 +66,21 @@ def feeds_lines(
     ):
         rows += [[f"{name} {_extent(part)}", _joined(part)] for part in _by_register(held)]
     return words(rows)
+
+
+def element_document(
+    instruction: Instruction, operand: str, row: int, column: int, *, selector: int = 0
+) -> Document:
+    """Where an element lies, and of d all that feeds it, as JSON-ready data."""
+    place = place_document(element_place(instruction, operand, row, column))
+    document: Document = {"mnemonic": instruction.mnemonic, "operand": operand, "place": place}
+    if operand == "d":
+        found = feeds(instruction, row, column, selector=selector)
+        names = ("a", "b", "metadata", "scale_a", "scale_b")
+        document["feeds"] = {"c": place_document(found.c)} | {
+            name: [place_document(one) for one in getattr(found, name)] for name in names
+        }
+    return document
 
 
 def _by_register(held: Sequence[Place]) -> list[list[Place]]:

@@ -136,11 +136,12 @@ def _check_document(check: Check) -> Document:
         "registers": check.registers,
         "compared": check.compared,
         "different": check.different,
-        "first": _difference_document(check.first) if check.first else None,
+        "first": difference_document(check.first) if check.first else None,
     }
 
 
-def _difference_document(difference: Difference | ByteDifference) -> Document:
+def difference_document(difference: Difference | ByteDifference) -> Document:
+    """A difference as JSON-ready data: where it is, what was expected and what came out."""
     expected, actual = difference.words()
     if isinstance(difference, ByteDifference):
         return {"address": difference.address, "expected": expected, "actual": actual}

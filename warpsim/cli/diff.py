@@ -1,0 +1,192 @@
+"""``warpsim diff``: the mistake that turns these inputs into that D; and two dumps compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .operands import OPERANDS, read_dump
+from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .sources import decoded, executed, is_file, is_vectors, read_set
+
+Diagnosed = list[tuple[str, Any]]
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="TRACE|VECTORS|DUMP|MNEMONIC")
+@OPERANDS
+@click.option(
+    "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
+)
+@click.option("--singles", is_flag=True, help="Look for single mistakes only, not for two at once.")
+@click.option(
+    "--format", "element", default="f32", show_default=True, help="Of two dumps: what their elements are."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def diff(
+    source: str, operands: tuple[str, ...], target: str | None, singles: bool, element: str, as_json: bool
+) -> int:
+    """Find the mistake that explains a wrong D bit for bit, or compare two dumps.
+
+    \b
+    MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
+    TRACE                                      a D that it expects and does not get
+    VECTORS                                    the cases whose D the model does not give
+    DUMP DUMP                                  two register dumps, or the D of two vector sets
+
+    Operands are the arguments of warpsim.execute by name, or matrices A, B, C and D. Exit code 1: D differs.
+    """
+    if is_file(source) and len(operands) == 1 and "=" not in operands[0]:
+        return _compare(source, operands[0], element, as_json)
+    if is_file(source) and (operands or target):
+        raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
+    found = attempt(
+        _diagnosed,
+        Path(source) if is_file(source) else Path("OPERANDS"),
+        source,
+        operands,
+        target,
+        1 if singles else 2,
+    )
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    _report(found, as_json)
+    return EXPECTED if all(one.as_expected for _, one in found) else MISMATCH
+
+
+def _report(found: Diagnosed, as_json: bool) -> None:
+    from ..views.findings import diagnosis_document, diagnosis_lines
+
+    if as_json:
+        subjects = [{"subject": title} | diagnosis_document(one) for title, one in found]
+        print_json({"subjects": subjects, "errors": []})
+        return
+    for title, one in found:
+        lines = [f"  {line}" if title else line for line in diagnosis_lines(one)]
+        say("\n".join([*([title] if title else []), *lines]))
+    if not found:
+        say("every D is as expected, bit for bit")
+
+
+# --- the search ------------------------------------------------------------------------------------
+
+
+def _diagnosed(_: Path, source: str, operands: tuple[str, ...], target: str | None, most: int) -> Diagnosed:
+    """What was looked at, and its diagnosis; of a trace or vector set only what differs."""
+    if is_file(source):
+        return list((_of_vectors if is_vectors(source) else _of_trace)(source, most))
+    from ..diagnosis import diagnose
+
+    form, given = decoded(source, target, operands)
+    if not given.keys() & {"d", "D"}:
+        raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
+    given |= _packed(form, given)
+    return [("", diagnose(form, most=most, **given))]
+
+
+def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The registers of matrices, which leave ``given``."""
+    from ..interface import compress, pack, pack_metadata
+
+    made: dict[str, Any] = {}
+    if "A" in given:
+        values = given.pop("A")
+        if form.sparse:
+            values, indices = compress(values, form)
+            made["e"] = pack_metadata(form, indices, given.get("selector", 0))
+        made["a"] = pack(form, "a", values)
+    for name in "BCD":
+        if name in given:
+            made[name.lower()] = pack(form, name.lower(), given.pop(name))
+    twice = sorted(made.keys() & given.keys())
+    if twice:
+        raise click.UsageError(f"{twice[0]} is given as registers and by a matrix")
+    return made
+
+
+def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
+    """Instructions whose D a check expected otherwise."""
+    from ..diagnosis import diagnose_inputs
+    from ..report.expectations import expectations
+
+    run = executed(source, literal=True)
+    wanted: dict[int, Any] = {}
+    for one in expectations(run):
+        d = wanted.setdefault(one.event, run.events[one.event].d.copy())
+        d[:, one.register] = one.words
+    for number, d in sorted(wanted.items()):
+        event = run.events[number]
+        if (d == event.d).all():
+            continue
+        place = event.statement.location()
+        for first, inputs, computed in event.executions():
+            part = d[first : first + len(computed)]
+            if (part != computed).any():
+                warp = f", warp {first // 32}" if len(event.d) > len(computed) else ""
+                title = (
+                    f"{place.file}:{place.line}: event {number}{warp}: the expected D against what was read"
+                )
+                yield title, diagnose_inputs(event.instruction, inputs, part, most=most)
+
+
+def _of_vectors(source: str, most: int) -> Iterator[tuple[str, Any]]:
+    """The cases of equal immediates that differ from the model, together."""
+    from ..diagnosis import diagnose
+    from ..vectors import expected
+
+    vectors = read_set(source)
+    differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
+    for part in vectors.inputs():
+        d, wrong = vectors.d[part.cases], differ[part.cases]
+        if wrong.any():
+            arrays = {name: x[wrong] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
+            title = f"{source}: {int(wrong.sum())} of {len(wrong)} cases differ"
+            yield title, diagnose(vectors.instruction, d=d[wrong], most=most, **arrays)
+
+
+# --- two dumps -------------------------------------------------------------------------------------
+
+
+def _compare(first: str, second: str, element: str, as_json: bool) -> int:
+    from ..views.findings import comparison_document, comparison_lines
+
+    found = attempt(_compared, Path(first), first, second, element)
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    comparison, x, y = found
+    if as_json:
+        print_json(comparison_document(comparison))
+    else:
+        say("\n".join(comparison_lines(comparison, x, y)))
+    return EXPECTED if comparison.equal else MISMATCH
+
+
+def _compared(_: Path, first: str, second: str, element: str) -> tuple[Any, Any, Any]:
+    from ..diagnosis import compare
+
+    sides = [_dumped(source) for source in (first, second)]
+    formats = [one for _, one in sides if one]
+    (x, _), (y, _) = sides
+    return compare(x, y, formats[0] if formats else element), x, y
+
+
+def _dumped(source: str) -> tuple[Any, Any]:
+    """Words, and the format of their elements where the file tells: D of a vector set."""
+    if source.endswith(".npz") and _is_set(source):
+        vectors = read_set(source)
+        return vectors.d, vectors.instruction.d
+    return read_dump(source), None
+
+
+def _is_set(source: str) -> bool:
+    """Whether an ``.npz`` file has the manifest of a vector set."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return "manifest.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False

@@ -1,0 +1,129 @@
+"""``warpsim explain``: how one element of D came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .layout import place_of
+from .operands import OPERANDS
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
+from .sources import WHICH, decoded, is_file, subject_of
+
+if TYPE_CHECKING:
+    from ..views.explain import Comparison
+    from ..views.explanation import Explanation
+
+
+def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """``sm_80,sm_90`` as chips that are known."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    for name in names:
+        check_target(context, parameter, name)
+    return names
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="TRACE|VECTORS|MNEMONIC")
+@OPERANDS
+@click.option("--element", required=True, metavar="ROW,COLUMN", help="Which element of D.")
+@click.option(
+    "--target", "targets", callback=_targets, metavar="SM[,SM...]", help="One chip, or several side by side."
+)
+@WHICH[0]
+@WHICH[1]
+@WHICH[2]
+@click.option("--product", type=int, default=0, help="Of m8n8k4 f16: which of the four products.")
+@click.option("--allow-undefined", is_flag=True, help="Read metadata that PTX leaves undefined literally.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a page instead of printing text.",
+)
+def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> int:
+    """Show how one element of D came about: sources, products, alignment, cut bits, sums and rounding.
+
+    Operands of a MNEMONIC are arguments of warpsim.execute by name, such as a=a.txt e=0x44444444 selector=1,
+    or matrices such as A=a.npy B=b.npy.
+    """
+    if is_file(source) and choices["operands"]:
+        raise click.UsageError("operands go with a mnemonic: a trace or vector set has its own")
+    found = attempt(_explained, Path(source) if is_file(source) else Path("OPERANDS"), source, choices)
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    document, page, lines = found
+    if html and (failure := attempt(_write, html, page())):
+        return failure.code()
+    if as_json:
+        print_json(document())
+    elif not html:
+        say("\n".join(lines()))
+    return EXPECTED
+
+
+def _write(path: Path, text: str) -> None:
+    from ..archives import write_lines
+
+    write_lines(path, [text])
+
+
+def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """What makes the JSON document, the page and the text."""
+    from ..views import explain_page, explain_text
+    from ..views.explain import Comparison
+
+    title, found = _found(source, choices)
+    if isinstance(found, Comparison):
+        return (
+            lambda: explain_page.comparison_document(found),
+            lambda: explain_page.comparison_page(found),
+            lambda: [*title, *explain_text.comparison_lines(found)],
+        )
+    return (
+        lambda: explain_page.explanation_document(found),
+        lambda: explain_page.explanation_page(found),
+        lambda: [*title, *explain_text.explanation_lines(found)],
+    )
+
+
+def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | Comparison]:
+    from ..ptx.qualifiers import on_target
+    from ..views.explain import compare_inputs, explain_inputs
+
+    row, column = place_of(choices["element"])
+    targets, product = choices["targets"], choices["product"]
+    if not is_file(source):
+        return [], _of_operands(source, choices, row, column)
+    which = {name: choices[name] for name in ("event", "warp", "case")}
+    subject = subject_of(source, **which, literal=choices["allow_undefined"])
+    form, inputs = subject.instruction, subject.inputs
+    if len(targets) > 1:
+        return [subject.title], compare_inputs(form, inputs, row, column, targets, product)
+    return [subject.title], explain_inputs(
+        on_target(form, targets[0] if targets else None), inputs, row, column, product
+    )
+
+
+def _of_operands(mnemonic: str, choices: dict[str, Any], row: int, column: int) -> Explanation | Comparison:
+    """From registers, or from the matrices A, B and C."""
+    from ..views.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
+
+    targets = choices["targets"]
+    form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, choices["operands"])
+    undefined = "fallback" if choices["allow_undefined"] else "error"
+    product = choices["product"]
+    if not given.keys() & {"A", "B", "C"}:
+        given["undefined"] = undefined
+        if len(targets) > 1:
+            return compare_dot(form, row, column, targets, product=product, **given)
+        return explain_dot(form, row, column, product=product, **given)
+    if not {"A", "B"} <= given.keys() <= {"A", "B", "C", "scale_a", "scale_b"}:
+        raise click.UsageError("matrices are A, B and perhaps C, and no registers beside them")
+    matrices = given["A"], given["B"], given.get("C"), given.get("scale_a"), given.get("scale_b")
+    if len(targets) > 1:
+        return compare_matrices(form, row, column, targets, *matrices, undefined=undefined)
+    return explain_matrices(form, row, column, *matrices, undefined=undefined)

@@ -1,0 +1,195 @@
+"""What an instruction reads, as the command line gives it: NAME=VALUE and files of arrays.
+
+Names are the arguments of warpsim.execute; A, B, C and D are the matrices instead of the registers. Knows
+``.npy``, ``.npz`` and text (see register_text); whether operands fit the instruction is for others to say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..instruction import Instruction
+
+REGISTERS = ("a", "b", "c", "d", "e", "scale_a", "scale_b")
+MATRICES = ("A", "B", "C", "D")
+DESCRIPTORS = ("a_desc", "b_desc")
+IMMEDIATES = (
+    "selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b",
+    "scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b",
+)  # fmt: skip
+NAMES = (*REGISTERS, *MATRICES, *DESCRIPTORS, "shared", *IMMEDIATES)
+OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]...")
+
+# --- NAME=VALUE ------------------------------------------------------------------------------------
+
+
+def operands_from(form: Instruction, given: Sequence[str]) -> dict[str, Any]:
+    """Arrays and integers by name; a matrix comes as it is, everything else as warpsim.execute takes it.
+
+    Raises UsageError, TraceError, OSError.
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            found |= _archive(text) if text.endswith(".npz") else _dump(form, text)
+        elif name not in NAMES:
+            raise click.UsageError(f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}")
+        else:
+            found[name] = _value(form, name, value)
+    return found
+
+
+def _value(form: Instruction, name: str, value: str) -> Any:
+    if name in IMMEDIATES or name in DESCRIPTORS:
+        number = _integer(value)
+        if number is None:
+            raise click.UsageError(f"{name}={value}: expected an integer, decimal or with 0x")
+        return number
+    if name == "shared":
+        return read_array_file(value, name)
+    if name in MATRICES:
+        return read_matrix(value, form, name.lower())
+    return read_words(value, form, name)
+
+
+def _dump(form: Instruction, source: str) -> dict[str, Any]:
+    """The registers of text with the names of operands in it."""
+    from ..errors import TraceError
+    from ..register_text import names_in
+
+    if source.endswith(".npy"):
+        raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
+    text = _text(source) or ""
+    names = [name for name in names_in(text) if name in REGISTERS]
+    if not names:
+        raise TraceError(
+            f"{source}: no words with the name of an operand before them, as in 'a0 = 0x3c003c00'"
+        )
+    return {name: _words(text, form, name) for name in names}
+
+
+def _archive(path: str) -> dict[str, Any]:
+    """Every array of an ``.npz`` file, by its name."""
+    from ..archives import read_arrays
+    from ..errors import TraceError
+
+    arrays = read_arrays(Path(path), "ubif")
+    for name in arrays:
+        if name not in NAMES:
+            raise TraceError(
+                f"{path}: array {name!r}: no operand is called that; there are {', '.join(NAMES)}"
+            )
+    return {name: int(array) if name in IMMEDIATES else array for name, array in arrays.items()}
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+# --- arrays ----------------------------------------------------------------------------------------
+
+
+def read_words(source: str, form: Instruction, operand: str) -> Any:
+    """Registers ``(..., lanes, registers)`` of an operand: a word for all of them, or a file.
+
+    Raises TraceError, OSError.
+    """
+    word = _integer(source)
+    text = _text(source) if word is None else hex(word)
+    return read_array_file(source, operand) if text is None else _words(text, form, operand)
+
+
+def _words(text: str, form: Instruction, operand: str) -> Any:
+    from ..register_text import words_from
+
+    bits = form.register_bits if operand in "abcd" else 32
+    return words_from(text, form.family.lanes, form.registers.get(operand, 1), bits, operand)
+
+
+def read_dump(source: str) -> Any:
+    """Words of any shape; text has a line for each lane, or for anything else. Raises TraceError, OSError."""
+    from ..register_text import dump_from
+
+    text = _text(source)
+    return read_array_file(source, "d") if text is None else dump_from(text)
+
+
+def read_matrix(source: str, form: Instruction, operand: str, columns: int | None = None) -> Any:
+    """The matrix ``(..., rows, columns)`` of an operand in its format's dtype or as codes.
+
+    A of a sparse instruction is logical. Raises TraceError, OSError.
+    """
+    from ..register_text import elements_from, matrix_from
+
+    text = _text(source)
+    if text is None:
+        return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
+    if columns is None:
+        columns = form.shape.k if operand == "a" else form.matrix_shape(operand)[1]
+    return elements_from(matrix_from(text, columns), form.format(operand), operand.upper())
+
+
+def read_numbers(source: str, name: str, columns: int) -> Any:
+    """An array of integers, such as metadata indices. Raises TraceError, OSError."""
+    from ..register_text import matrix_from
+
+    text = _text(source)
+    return read_array_file(source, name) if text is None else matrix_from(text, columns)
+
+
+def _text(source: str) -> str | None:
+    """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
+    from ..archives import read_text
+
+    if source == "-":
+        return sys.stdin.read()
+    if source.endswith(".npy") or ".npz" in source:
+        return None
+    return read_text(Path(source))
+
+
+def read_array_file(source: str, name: str) -> Any:
+    """The array of an ``.npy`` file, or of an ``.npz`` file: the one of that name, the only one, or, with
+    ``FILE.npz:NAME``, another."""
+    from ..archives import read_array, read_arrays
+    from ..errors import TraceError
+
+    if source.endswith(".npy"):
+        return read_array(Path(source))
+    if not Path(source).suffix.startswith(".npz"):
+        raise TraceError(f"{source}: expected .npy or .npz")
+    file, _, member = source.partition(".npz:") if ".npz:" in source else (source[:-4], "", "")
+    arrays = read_arrays(Path(f"{file}.npz"), "ubif")
+    wanted = member or (name if name in arrays else "")
+    if not wanted and len(arrays) == 1:
+        return next(iter(arrays.values()))
+    if wanted not in arrays:
+        raise TraceError(f"{file}.npz: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
+    return arrays[wanted]
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def write_output(path: Path, arrays: dict[str, Any], lines: Sequence[str]) -> None:
+    """Arrays to ``.npz``, a single one to ``.npy``, lines to anything else. Raises UsageError, OSError."""
+    from ..archives import write_array, write_arrays, write_lines
+
+    if path.suffix == ".npz":
+        write_arrays(path, arrays)
+    elif path.suffix == ".npy":
+        if len(arrays) > 1:
+            raise click.UsageError(f"{path}: {', '.join(arrays)} are several arrays: write an .npz file")
+        write_array(path, next(iter(arrays.values())))
+    else:
+        write_lines(path, lines)

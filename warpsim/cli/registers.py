@@ -1,0 +1,268 @@
+"""``warpsim unpack``, ``pack`` and ``compress``: between registers, as a kernel dumps them, and matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .operands import read_matrix, read_numbers, read_words, write_output
+from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
+
+if TYPE_CHECKING:
+    from ..instruction import Instruction
+
+_SELECTOR = click.option("--selector", type=int, default=0, show_default=True, help="Sparsity selector.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+_OUT = click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write FILE.npy, FILE.npz or text instead of printing.",
+)
+_OPERAND = click.argument("operand", type=click.Choice(["a", "b", "c", "d", "e"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    """What a verb made: for JSON, for files of arrays, for files of text, and (if different) to look at."""
+
+    document: dict[str, Any]
+    arrays: dict[str, Any]
+    lines: list[str]
+    shown: list[str] | None = None
+
+
+def _deliver(action: Callable[..., _Result], path: Path, as_json: bool, out: Path | None, *given: Any) -> int:
+    """Do it, and print or write what comes of it."""
+    found = attempt(action, path, *given)
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    if out:
+        failure = attempt(write_output, out, found.arrays, found.lines)
+        return failure.code() if failure else EXPECTED
+    if as_json:
+        print_json(found.document)
+    else:
+        say("\n".join(found.lines if found.shown is None else found.shown))
+    return EXPECTED
+
+
+# --- unpack ----------------------------------------------------------------------------------------
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("mnemonic")
+@_OPERAND
+@click.argument("file")
+@click.option("--e", "metadata", metavar="FILE", help="Metadata registers: sparse A becomes logical A.")
+@_SELECTOR
+@click.option("--codes", is_flag=True, help="Print codes instead of values.")
+@_OUT
+@_JSON
+def unpack(
+    mnemonic: str,
+    operand: str,
+    file: str,
+    metadata: str | None,
+    selector: int,
+    codes: bool,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    """Turn registers into the matrix they hold; metadata registers into the indices they name.
+
+    FILE is .npy, .npz (FILE.npz:NAME) or text as a printf prints it, - for stdin: hexadecimal words, a line
+    for each lane, perhaps with labels such as 'lane 5: a0 ='.
+    """
+    if metadata and operand != "a":
+        raise click.UsageError("--e goes with operand a")
+    if operand == "e":
+        return _deliver(_indices, Path(file), as_json, out, mnemonic, selector)
+    return _deliver(_unpacked, Path(file), as_json, out, mnemonic, operand, metadata, selector, codes)
+
+
+def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
+    from ..interface import decode, unpack_metadata
+
+    form = decode(mnemonic)
+    indices = unpack_metadata(form, read_words(str(path), form, "e"), selector)
+    return _Result(
+        document={"mnemonic": form.mnemonic, "indices": indices.tolist()},
+        arrays={"indices": indices},
+        lines=_number_lines(indices),
+        shown=_matrix_lines(indices),
+    )
+
+
+def _unpacked(
+    path: Path, mnemonic: str, operand: str, metadata: str | None, selector: int, codes: bool
+) -> _Result:
+    from ..interface import decode, decompress, unpack, unpack_metadata
+
+    form = decode(mnemonic)
+    matrix = unpack(form, operand, read_words(str(path), form, operand))
+    if metadata:
+        indices = unpack_metadata(form, read_words(metadata, form, "e"), selector)
+        matrix = decompress(matrix, indices, form)
+    return _matrix_result(form, operand, matrix, codes)
+
+
+def _matrix_result(form: Instruction, operand: str, matrix: Any, as_codes: bool) -> _Result:
+    from ..encoding import codes_of
+    from ..register_text import code_lines
+
+    element = form.format(operand)
+    codes = codes_of(matrix, element, operand)
+    lines = list(code_lines(codes, element.bits))
+    return _Result(
+        document={
+            "mnemonic": form.mnemonic,
+            "operand": operand,
+            "format": element.name,
+            "values": _json_values(matrix, element.is_float),
+            "codes": _hexadecimal(codes, element.bits),
+        },
+        arrays={operand.upper(): _portable(matrix, codes)},
+        lines=lines,
+        shown=lines if as_codes else _matrix_lines(matrix),
+    )
+
+
+def _json_values(matrix: Any, is_float: bool) -> Any:
+    """Nested lists of numbers; infinities and not-a-number are strings, which JSON has no numbers for."""
+    import numpy as np
+
+    if not is_float:
+        return matrix.astype(np.int64).tolist()
+    with np.errstate(invalid="ignore"):
+        values = matrix.astype(np.float64)
+    return np.where(np.isfinite(values), values.astype(object), values.astype(str).astype(object)).tolist()
+
+
+def _portable(matrix: Any, codes: Any) -> Any:
+    """The matrix where NumPy alone can read its dtype back, otherwise its codes."""
+    return matrix if matrix.dtype.kind in "iufb" and matrix.dtype.isbuiltin == 1 else codes
+
+
+def _matrix_lines(matrix: Any) -> list[str]:
+    """Every matrix of the leading axes, with row and column numbers."""
+    import numpy as np
+
+    from ..views.report import matrix_lines
+
+    lines: list[str] = []
+    for tile in np.ndindex(matrix.shape[:-2]):
+        lines += [f"# tile {', '.join(map(str, tile))}"] if tile else []
+        lines += matrix_lines(matrix[tile])
+    return lines
+
+
+def _number_lines(numbers: Any) -> list[str]:
+    return [" ".join(map(str, row)) for row in numbers.reshape(-1, numbers.shape[-1]).tolist()]
+
+
+def _hexadecimal(words: Any, bits: int) -> Any:
+    """Nested lists of words with 0x."""
+    if words.ndim:
+        return [_hexadecimal(part, bits) for part in words]
+    return f"{int(words):#0{2 + -(-bits // 4)}x}"
+
+
+# --- pack ------------------------------------------------------------------------------------------
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("mnemonic")
+@_OPERAND
+@click.argument("file")
+@_SELECTOR
+@_OUT
+@_JSON
+def pack(mnemonic: str, operand: str, file: str, as_json: bool, out: Path | None, selector: int) -> int:
+    """Turn a matrix into the registers that hold it; metadata indices into metadata registers.
+
+    FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: a line for each row, values or codes with 0x.
+    Sparse A is given as it is stored; 'warpsim compress' takes the logical one.
+    """
+    if operand == "e":
+        return _deliver(_packed_metadata, Path(file), as_json, out, mnemonic, selector)
+    return _deliver(_packed, Path(file), as_json, out, mnemonic, operand)
+
+
+def _packed(path: Path, mnemonic: str, operand: str) -> _Result:
+    from ..interface import decode, pack
+
+    form = decode(mnemonic)
+    matrix = read_matrix(str(path), form, operand, form.matrix_shape(operand)[1])
+    return _register_result(form, {operand: pack(form, operand, matrix)})
+
+
+def _packed_metadata(path: Path, mnemonic: str, selector: int) -> _Result:
+    from ..fragments import require_sparse
+    from ..interface import decode, pack_metadata
+
+    form = decode(mnemonic)
+    pattern = require_sparse(form)
+    indices = read_numbers(str(path), "indices", form.shape.k // pattern.chunk * pattern.kept)
+    return _register_result(form, {"e": pack_metadata(form, indices, selector)})
+
+
+def _register_result(form: Instruction, registers: dict[str, Any]) -> _Result:
+    from ..register_text import word_lines
+
+    words = {name: _hexadecimal(array, 8 * array.itemsize) for name, array in registers.items()}
+    return _Result(
+        document={"mnemonic": form.mnemonic, "registers": words},
+        arrays=registers,
+        lines=list(word_lines(**registers)),
+    )
+
+
+# --- compress --------------------------------------------------------------------------------------
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("mnemonic")
+@click.argument("file")
+@_SELECTOR
+@click.option("--prune", is_flag=True, help="First set all but the largest magnitudes to zero.")
+@click.option("--stored", is_flag=True, help="Give the stored values and their indices instead of registers.")
+@_OUT
+@_JSON
+def compress(
+    mnemonic: str, file: str, selector: int, prune: bool, stored: bool, as_json: bool, out: Path | None
+) -> int:
+    """Turn a logical sparse A into the registers of A and its metadata.
+
+    FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: A with all k columns.
+    """
+    return _deliver(_compressed, Path(file), as_json, out, mnemonic, selector, prune, stored)
+
+
+def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: bool) -> _Result:
+    from ..fragments import require_sparse
+    from ..interface import compress, decode, pack, pack_metadata, prune
+
+    form = decode(mnemonic)
+    require_sparse(form)
+    matrix = read_matrix(str(path), form, "a")
+    values, indices = compress(prune(matrix, form) if pruned else matrix, form)
+    if stored:
+        return _stored(form, values, indices)
+    return _register_result(form, {"a": pack(form, "a", values), "e": pack_metadata(form, indices, selector)})
+
+
+def _stored(form: Instruction, values: Any, indices: Any) -> _Result:
+    """Values and indices as they are stored."""
+    made = _matrix_result(form, "a", values, as_codes=False)
+    return _Result(
+        document=made.document | {"indices": indices.tolist()},
+        arrays={"values": made.arrays["A"], "indices": indices},
+        lines=["# values", *made.lines, "# indices", *_number_lines(indices)],
+        shown=["values", *(made.shown or ()), "indices", *_matrix_lines(indices)],
+    )

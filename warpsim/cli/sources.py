@@ -1,0 +1,126 @@
+"""What explain, lint and diff look at: a trace, a vector set, or a mnemonic with operands.
+
+What looks like an instruction is a mnemonic, unless there is such a file; anything else is a file, a trace if
+its name ends in ``.ptx`` and a vector set otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .operands import operands_from
+
+if TYPE_CHECKING:
+    from ..instruction import Inputs, Instruction
+    from ..traces import Run
+    from ..vectors import VectorSet
+
+_MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b")
+WHICH = (
+    click.option(
+        "--event", type=int, help="Of a trace: which matrix instruction, from 0; the last if left out."
+    ),
+    click.option("--warp", type=int, help="Of a warpgroup's mma: which warp; the first if left out."),
+    click.option("--case", type=int, default=0, show_default=True, help="Of a vector set: which case."),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One execution: the instruction on its target, what it reads, D as it stands there, and its name."""
+
+    instruction: Instruction
+    inputs: Inputs
+    d: Any
+    title: str
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is a file, and not a mnemonic: it exists, or does not look like an instruction."""
+    return Path(source).exists() or not _MNEMONIC.match(source)
+
+
+def is_vectors(source: str) -> bool:
+    """Whether a file is a vector set by its name."""
+    return Path(source).suffix != ".ptx" and is_file(source)
+
+
+def subject_of(
+    source: str, *, event: int | None, warp: int | None, case: int, literal: bool = False
+) -> Subject:
+    """One execution of the trace or vector set in a file."""
+    if is_vectors(source):
+        return _case(read_set(source), source, case, literal)
+    return _event(executed(source, literal=literal), event, warp)
+
+
+def read_set(source: str) -> VectorSet:
+    """The vector set in a file."""
+    from ..vectors import read_vectors
+
+    return read_vectors(source)
+
+
+def executed(source: str, *, literal: bool = False) -> Run:
+    """The trace in a file, run with its hazards left alone, undefined metadata perhaps read literally."""
+    from ..traces import read_trace, run_trace
+
+    return run_trace(read_trace(Path(source)), hazards="off", undefined="fallback" if literal else "error")
+
+
+def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
+    from ..errors import OperandError
+    from ..pipeline import inputs_by_name
+
+    if case not in range(len(vectors)):
+        raise OperandError(f"case {case}: the set has {len(vectors)} cases, 0 to {len(vectors) - 1}")
+    (part,) = vectors.inputs(case, case + 1)
+    arguments = {
+        name: value[0] if hasattr(value, "shape") else value for name, value in part.arguments.items()
+    }
+    label = f", {vectors.labels[case]}" if vectors.labels else ""
+    return Subject(
+        instruction=vectors.instruction,
+        inputs=replace(inputs_by_name(arguments), literal=literal),
+        d=vectors.d[case],
+        title=f"{source}: case {case} of {len(vectors)}{label}",
+    )
+
+
+def _event(run: Run, number: int | None, warp: int | None) -> Subject:
+    from ..errors import OperandError
+
+    count = len(run.events)
+    if number is None:
+        number = count - 1
+    if number not in range(count):
+        known = f"matrix instructions 0 to {count - 1}" if count else "no matrix instruction"
+        raise OperandError(f"event {number}: the trace executes {known}")
+    event = run.events[number]
+    parts = {first // 32: (inputs, d) for first, inputs, d in event.executions()}
+    chosen = next(iter(parts)) if warp is None else warp
+    if chosen not in parts:
+        raise OperandError(f"warp {warp} does not execute this: there are {', '.join(map(str, parts))}")
+    inputs, d = parts[chosen]
+    place = event.statement.location()
+    which = f", warp {chosen}" if len(parts) > 1 else ""
+    return Subject(
+        instruction=event.instruction,
+        inputs=inputs,
+        d=d,
+        title=f"{place.file}:{place.line}: event {number} of {count}{which}",
+    )
+
+
+def decoded(mnemonic: str, target: str | None, operands: Sequence[str]) -> tuple[Instruction, dict[str, Any]]:
+    """A mnemonic on its target, and its operands by name."""
+    from ..interface import decode
+
+    form = decode(mnemonic, target=target)
+    return form, operands_from(form, operands)

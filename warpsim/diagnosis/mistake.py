@@ -1,0 +1,35 @@
+"""One mistake of the library, as the search uses it: what it changes, and how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..registers import Words
+from .arithmetic import Arithmetic
+from .grids import Registers
+
+Change = Callable[[Registers], Registers]  # registers -> those that change
+Reading = Callable[[Words], Words]  # D as the instruction wrote it -> D as it was read, or back
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One mistake: its name, what to change, and what it does.
+
+    ``change`` alters what the instruction reads; ``read`` makes of D as written what was read, and
+    ``undo`` is its inverse; ``arithmetic`` is what is computed instead. ``operands`` are those that it
+    touches. ``also`` names other rows with the same effect on this form.
+    """
+
+    name: str
+    advice: str
+    operands: tuple[str, ...]
+    change: Change | None = None
+    read: Reading | None = None
+    undo: Reading | None = None
+    arithmetic: Arithmetic | None = None
+    also: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,118 @@
+"""Coverage and separations as text lines and JSON documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..encoding import matrix_of
+from ..formats import Format
+from .text import words
+
+if TYPE_CHECKING:
+    from ..generation.coverage import Coverage
+    from ..generation.separation import Separation
+
+
+def coverage_lines(coverage: Coverage) -> list[str]:
+    """A line a group of bins, then every bin that was missed, then those out of reach with the reasons."""
+    reachable = coverage.reachable
+    hit = len(reachable) - len(coverage.missed)
+    rows = [["  bins", "hit", "of", "fewest cases", "of bin"], *_group_rows(coverage)]
+    lines = [
+        f"coverage of {coverage.cases:,} cases: {hit} of {len(reachable)} reachable bins hit",
+        *words(rows),
+    ]
+    lines += [f"  missed: {name}" for name in coverage.missed]
+    if coverage.unreachable:
+        lines.append(f"unreachable: {len(coverage.unreachable)} bins")
+        lines += [f"  {line}" for line in words(list(_reasons(coverage)))]
+    return lines
+
+
+def _group_rows(coverage: Coverage) -> Iterator[list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in coverage.reachable:
+        groups.setdefault(_group(name), []).append(name)
+    for group, names in groups.items():
+        hits = {name: coverage.hits[name].cases for name in names if name in coverage.hits}
+        rarest = min(hits, key=lambda name: hits[name], default="")
+        fewest = f"{hits[rarest]:,}" if rarest else "-"
+        yield [f"  {group}", str(len(hits)), str(len(names)), fewest, rarest.removeprefix(group).lstrip(": ")]
+
+
+def _group(name: str) -> str:
+    """What bins of one kind have in common: what stands before the colon, or the immediate's name."""
+    head, colon, _ = name.partition(":")
+    return head if colon else name.rpartition(" ")[0]
+
+
+def _reasons(coverage: Coverage) -> Iterator[list[str]]:
+    """Bins out of reach; neighbours of one kind and reason on one line."""
+    for (group, reason), bins in groupby(coverage.unreachable.items(), lambda one: (_group(one[0]), one[1])):
+        names = [name.removeprefix(group).lstrip(": ") for name, _ in bins]
+        yield [f"{group}: {', '.join(names)}", reason]
+
+
+def coverage_document(coverage: Coverage) -> dict[str, Any]:
+    """The same as a JSON document."""
+    return {
+        "cases": coverage.cases,
+        "reachable": len(coverage.reachable),
+        "complete": coverage.complete,
+        "hit": {
+            name: {"cases": hits.cases, "outputs": hits.outputs, "first_case": hits.first}
+            for name, hits in coverage.hits.items()
+        },
+        "missed": coverage.missed,
+        "unreachable": coverage.unreachable,
+    }
+
+
+# --- separations -----------------------------------------------------------------------------------
+
+
+def separation_lines(found: Separation) -> list[str]:
+    """What each case is made of, and the D[0,0] of both models."""
+    return [f"case {case}: {comment}" for case, comment in enumerate(separation_comments(found))]
+
+
+def separation_comments(found: Separation) -> list[str]:
+    """One line a case: the sum, and what the models make of it."""
+    form = found.models[0].instruction
+    comments, a_of = [], "a stored" if form.sparse else "a"
+    for (c, products), first, second in zip(found.terms, found.first, found.second, strict=True):
+        sum_of = [f"{a_of}[{k}] {_value(a, form.a)} * b {_value(b, form.b)}" for k, a, b in products]
+        sum_of += [f"c {_value(c, form.c)}"] if c or not products else []
+        results = (
+            f"{model.name} {_value(int(code), form.d)} ({int(code):#x})"
+            for model, code in zip(found.models, (first, second), strict=True)
+        )
+        comments.append(f"{' + '.join(sum_of)} = {', '.join(results)}")
+    return comments
+
+
+def _value(code: int, element: Format) -> str:
+    value = matrix_of(np.array([code], element.code_dtype), element)[0]
+    if not element.is_float:
+        return str(int(value))
+    return re.sub(r"\.?0*p", "p", float(value).hex()) if np.isfinite(float(value)) else str(float(value))
+
+
+def separation_document(found: Separation) -> dict[str, Any]:
+    """The same as a JSON document, in codes."""
+    return {
+        "models": [model.name for model in found.models],
+        "cases": [
+            {
+                "c": c,
+                "products": [{"k": k, "a": a, "b": b} for k, a, b in products],
+                "d": [int(first), int(second)],
+            }
+            for (c, products), first, second in zip(found.terms, found.first, found.second, strict=True)
+        ],
+    }

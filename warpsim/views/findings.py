@@ -1,0 +1,177 @@
+"""What lint, diff and detection found: as text for people, and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrangements import Detection
+from ..diagnosis import CLASSES, Comparison, Diagnosis, Explanation, Match, Wrong
+from ..diagnosis.subject import Finding, Severity
+
+Document = dict[str, Any]
+_SHOWN = 8  # differences that are listed one by one
+_OTHERS = 3  # other names of a mistake that are listed
+_ALIKE = 2  # findings of one kind that are listed
+
+# --- lint ------------------------------------------------------------------------------------------
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    """Findings with their remedies, the first few of each kind, then a count of each severity."""
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.rule, finding.fix), []).append(finding)
+    lines = [line for alike in kinds.values() for line in _kind_lines(alike)]
+    counts = {name: sum(one.severity == name for one in findings) for name in get_args(Severity)}
+    named = [f"{count} {name}{'s'[: count != 1]}" for name, count in counts.items() if count]
+    return [*lines, ", ".join(named) or "nothing found"]
+
+
+def _kind_lines(alike: Sequence[Finding]) -> Iterator[str]:
+    """Findings of one rule with one remedy."""
+    for finding in alike[:_ALIKE]:
+        where = f"tile {', '.join(map(str, finding.tile))}: " if finding.tile else ""
+        yield f"{finding.severity}: {where}{finding.message} [{finding.rule}]"
+    if len(alike) > _ALIKE:
+        yield f"  and {len(alike) - _ALIKE} more like these"
+    yield f"  fix: {alike[0].fix}"
+
+
+def finding_document(finding: Finding) -> Document:
+    """One finding as JSON-ready data; what does not apply is null."""
+    return {
+        "severity": finding.severity,
+        "rule": finding.rule,
+        "message": finding.message,
+        "fix": finding.fix,
+        "lane": finding.lane,
+        "bits": None if finding.bits is None else list(finding.bits),
+        "row": finding.row,
+        "chunk": finding.chunk,
+        "tile": None if finding.tile is None else list(finding.tile),
+    }
+
+
+# --- the search for mistakes -----------------------------------------------------------------------
+
+
+def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
+    """How D differs, and every explanation that gives all of it, or the closest ones."""
+    form = diagnosis.instruction
+    yield f"{form.mnemonic} on {form.target}"
+    if diagnosis.as_expected:
+        yield "  D is as expected, bit for bit"
+        return
+    yield f"  D differs: {diagnosis.classes}"
+    yield f"  where: {diagnosis.wrong}"
+    for match in diagnosis.matches:
+        yield from _match_lines(match)
+    if diagnosis.found:
+        return
+    yield f"  none of {diagnosis.simulated:,} explanations gives every bit"
+    for each in diagnosis.closest:
+        yield f"  {each.fraction:.1%} of D: {' + '.join(each.names)}"
+        yield f"    then still: {each.wrong}"
+
+
+def _match_lines(match: Match) -> Iterator[str]:
+    simplest = match.simplest
+    yield f"  matches bit for bit: {' + '.join(simplest.names)}"
+    for mistake in simplest.mistakes:
+        yield f"    {mistake.advice}"
+    names = [name for mistake in simplest.mistakes for name in mistake.also] * (len(simplest.mistakes) == 1)
+    names += [" + ".join(other.names) for other in match.equivalent[1:]]
+    if names:
+        more = f", and {len(names) - _OTHERS} more" if len(names) > _OTHERS else ""
+        yield f"    the same as: {'; '.join(names[:_OTHERS])}{more}"
+
+
+def diagnosis_document(diagnosis: Diagnosis) -> Document:
+    """A diagnosis as JSON-ready data."""
+    return {
+        "mnemonic": diagnosis.instruction.mnemonic,
+        "target": diagnosis.instruction.target,
+        "as_expected": diagnosis.as_expected,
+        "classes": diagnosis.classes.counts,
+        "wrong": _wrong_document(diagnosis.wrong),
+        "simulated": diagnosis.simulated,
+        "matches": [[_explanation_document(one) for one in match.equivalent] for match in diagnosis.matches],
+        "closest": [_explanation_document(one) for one in diagnosis.closest],
+    }
+
+
+def _explanation_document(explanation: Explanation) -> Document:
+    mistakes = [
+        {"name": one.name, "advice": one.advice, "also": list(one.also)} for one in explanation.mistakes
+    ]
+    wrong = _wrong_document(explanation.wrong) if explanation.wrong.count else None
+    return {"mistakes": mistakes, "fraction": explanation.fraction, "left": wrong}
+
+
+def _wrong_document(wrong: Wrong) -> Document:
+    return {
+        "count": wrong.count,
+        "total": wrong.total,
+        "rows": list(wrong.rows),
+        "columns": list(wrong.columns),
+        "lanes": list(wrong.lanes),
+        "registers": list(wrong.registers),
+        "text": wrong.text,
+    }
+
+
+# --- two dumps -------------------------------------------------------------------------------------
+
+
+def comparison_lines(comparison: Comparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
+    """How many elements are of each class, and the first words that differ."""
+    total = comparison.elements.size
+    yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
+    places = np.argwhere(comparison.words)
+    for place in map(tuple, places[:_SHOWN].tolist()):
+        kind = CLASSES[int(comparison.words[place])]
+        yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
+    if len(places) > _SHOWN:
+        yield f"  and {len(places) - _SHOWN} more words"
+
+
+def _place_text(place: tuple[int, ...]) -> str:
+    """The last two axes are lanes and registers."""
+    if len(place) < 2:
+        return f"word {place[0] if place else 0}"
+    *tile, lane, register = map(str, place)
+    where = f"tile {', '.join(tile)}, " if tile else ""
+    return f"{where}lane {lane}, register {register}"
+
+
+def _hex(word: Any) -> str:
+    return f"{int(word):#0{2 + 2 * word.itemsize}x}"
+
+
+def comparison_document(comparison: Comparison) -> Document:
+    """Counts of each class, and of every word that differs its place and class."""
+    words = comparison.words
+    places = np.argwhere(words).tolist()
+    return {
+        "equal": comparison.equal,
+        "classes": comparison.counts,
+        "differences": [{"place": place, "class": CLASSES[int(words[tuple(place)])]} for place in places],
+    }
+
+
+# --- arrangements ----------------------------------------------------------------------------------
+
+
+def detection_document(detection: Detection) -> Document:
+    """What a blob of metadata can be, as JSON-ready data."""
+    return {
+        "candidates": list(detection.candidates),
+        "legal": list(detection.legal),
+        "ascending": list(detection.ascending),
+        "consistent": None if detection.consistent is None else list(detection.consistent),
+        "text": str(detection),
+    }
