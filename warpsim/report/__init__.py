@@ -1,0 +1,71 @@
+"""The interactive report of a run: one HTML file that needs nothing but itself.
+
+``view`` makes a Report of a trace, or of what run_trace returned. Knows no numbers and no layouts of its
+own: document.py gathers what the views know into plain data, page.py puts it into a page, and the
+modules in static/ show it and compute explanations in exact integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..archives import write_lines
+from ..pipeline import Engine, Undefined
+from ..traces import Run, read_trace, run_trace
+from .document import Report as Data
+from .document import gather
+from .page import frame, page
+
+__all__ = ["Report", "view"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The report of one run; in a notebook it shows itself.
+
+    ``html`` is the page, ``document`` the data in it without the registers' words.
+    """
+
+    run: Run
+
+    @cached_property
+    def data(self) -> Data:
+        """What the page is made of."""
+        return gather(self.run)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Instructions, layouts, checks and hazards as JSON-ready data; arrays are references."""
+        return self.data.document
+
+    @cached_property
+    def html(self) -> str:
+        """The page. Raises ModuleNotFoundError where jinja2 is not installed."""
+        return page(self.data)
+
+    def save(self, path: str | Path) -> None:
+        """Write the page, whole or not at all; raises OSError."""
+        write_lines(Path(path), self.html.removesuffix("\n").split("\n"))
+
+    def _repr_html_(self) -> str:
+        return frame(self.html, self.document["title"])
+
+
+def view(
+    trace: Run | str | Path,
+    *,
+    target: str | None = None,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+) -> Report:
+    """The report of a run, or of a trace's file, which is run first; raises what read_trace and run_trace do.
+
+    The keyword arguments are those of run_trace, for a file only.
+    """
+    if isinstance(trace, Run):
+        return Report(run=trace)
+    read = read_trace(trace)
+    return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))

@@ -1,0 +1,209 @@
+"""A run as plain data for the page: instructions, what they read and wrote, layouts, checks and hazards.
+
+Everything is asked of the views and of the records of the run; nothing is computed a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import Check, Difference
+from ..descriptor import Descriptor, Major, tile_addresses
+from ..hazards import Hazard
+from ..instruction import Inputs, Instruction, ScaleSelectors
+from ..machine import WARP, Event
+from ..traces import Run
+from ..views.operands import Gathered, from_registers
+from .arrays import Pool, Reference
+from .expectations import Expectation, expectations
+from .layouts import format_documents, layout_document
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The data of a report; the arrays that the document refers to lie in the pool."""
+
+    document: Document
+    pool: Pool
+
+
+def gather(run: Run) -> Report:
+    """The data of a run's report."""
+    writer = _Writer(run)
+    instructions = list(writer.instructions())
+    document = {
+        "title": PurePath(run.trace.path).name,
+        "target": run.warp.target,
+        "engine": run.warp.engine,
+        "passed": run.passed,
+        "compared": sum(check.compared for check in run.checks),
+        "formats": format_documents(),
+        "layouts": writer.layouts,
+        "instructions": instructions,
+        "checks": [_check_document(number, check, instructions) for number, check in enumerate(run.checks)],
+        "hazards": [_hazard_document(hazard) for hazard in run.hazards],
+    }
+    return Report(document=document, pool=writer.pool)
+
+
+LayoutKey = tuple[Instruction, int, ScaleSelectors]
+
+
+class _Writer:
+    """Documents of the instructions of one run; layouts are written once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.pool = Pool()
+        self.layouts: list[Document] = []
+        self.expectations = expectations(run)
+        self._numbers: dict[LayoutKey, int] = {}
+
+    def instructions(self) -> Iterator[Document]:
+        """One for each execution: an ``mma`` in a warpgroup is one for each warp."""
+        for number, event in enumerate(self.run.events):
+            expected = [one for one in self.expectations if one.event == number]
+            for first, inputs, d in event.executions():
+                yield self._instruction(event, first, inputs, d, expected)
+
+    def _instruction(
+        self,
+        event: Event,
+        first: int,
+        inputs: Inputs,
+        d: npt.NDArray[Any],
+        expected: Sequence[Expectation],
+    ) -> Document:
+        form = event.instruction
+        gathered = from_registers(form, inputs)
+        alone = len(event.d) == form.family.lanes
+        return {
+            "layout": self._layout(form, inputs),
+            "line": event.statement.location().line,
+            "statement": str(event.statement),
+            "warp": None if alone else first // WARP,
+            "names": _names(event),
+            "words": {role: self.pool.add(words) for role, words in inputs.registers.items()}
+            | {"d": self.pool.add(d)},
+            "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
+            "columns": self._columns(gathered),
+            "memory": self._memory(form, inputs),
+            "notes": list(gathered.notes),
+            "absent": sorted(gathered.absent),
+            **self._expected(d, first, expected),
+        }
+
+    def _layout(self, form: Instruction, inputs: Inputs) -> int:
+        key = form, inputs.selector, inputs.scale_selectors
+        if key not in self._numbers:
+            self._numbers[key] = len(self.layouts)
+            self.layouts.append(layout_document(*key, self.pool))
+        return self._numbers[key]
+
+    def _columns(self, gathered: Gathered) -> Reference | None:
+        """The logical column of every stored element of A."""
+        columns = gathered.operands.columns
+        return None if columns is None else self.pool.add_narrow(columns)
+
+    def _expected(self, d: npt.NDArray[Any], first: int, expected: Iterable[Expectation]) -> Document:
+        """D as it was expected, the registers that were checked, and by which checks."""
+        wanted, registers, checks = d.copy(), set[int](), set[int]()
+        for one in expected:
+            wanted[:, one.register] = one.words[first : first + len(d)]
+            registers.add(one.register)
+            checks.add(one.check)
+        return {
+            "expected": self.pool.add(wanted) if registers else None,
+            "checked": sorted(registers),
+            "checks": sorted(checks),
+            "different": int((wanted != d).sum()),
+        }
+
+    def _memory(self, form: Instruction, inputs: Inputs) -> Document:
+        """Operands in shared memory: their descriptors, and the address of every element."""
+        found: Document = {}
+        for side, descriptor in (("a", inputs.a_descriptor), ("b", inputs.b_descriptor)):
+            if descriptor is not None:
+                word = int(np.unique(descriptor)[0])
+                found[side] = {
+                    "descriptor": f"{word:#018x}",
+                    "explained": list(Descriptor.decode(word).explain(_major(side, inputs))),
+                    "addresses": self.pool.add_narrow(_addresses(form, side, word, inputs)),
+                }
+        return found
+
+
+def _names(event: Event) -> dict[str, list[str]]:
+    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
+    found: dict[str, list[str]] = {}
+    for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
+        names = getattr(event.bound, role, None)
+        if names is not None:
+            listed = (names,) if isinstance(names, str) else names
+            found[role] = ["_" if name is None else str(name) for name in listed]
+    return {"c": found["d"]} | found
+
+
+def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Codes of A and B where they are not those in registers: from shared memory, or with flipped signs."""
+    for role, negated in zip("ab", inputs.negate, strict=True):
+        if negated or role in gathered.absent:
+            yield role, getattr(gathered.operands, role)
+
+
+def _major(side: str, inputs: Inputs) -> Major:
+    return "MN" if inputs.transposed["ab".index(side)] else "K"
+
+
+def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.NDArray[Any]:
+    """The byte address of every element, in the rows and columns of the matrix; 1-bit elements share them."""
+    rows, columns = form.matrix_shape(side)
+    mn, k = (rows, columns) if side == "a" else (columns, rows)
+    bits = form.format(side).bits
+    bytewise = max(bits, 8)
+    addresses = tile_addresses(
+        Descriptor.decode(word),
+        mn=mn,
+        k=k * bits // bytewise,
+        element_bits=bytewise,
+        major=_major(side, inputs),
+        literal=inputs.literal,
+    )
+    each = np.repeat(addresses, bytewise // bits, axis=1)
+    return each if side == "a" else each.T
+
+
+# --- checks and hazards ----------------------------------------------------------------------------
+
+
+def _check_document(number: int, check: Check, instructions: Sequence[Document]) -> Document:
+    """A check, the instruction whose D it is about (None: unknown), and its first difference in words."""
+    about = [at for at, one in enumerate(instructions) if number in one["checks"]]
+    worst = [at for at in about if instructions[at]["different"]]
+    first = check.first
+    return {
+        "line": check.location.line,
+        "registers": check.registers,
+        "compared": check.compared,
+        "different": check.different,
+        "first": None if first is None else str(first),
+        "lane": first.lane if isinstance(first, Difference) else None,
+        "instruction": next(iter([*worst, *about]), None),
+    }
+
+
+def _hazard_document(hazard: Hazard) -> Document:
+    return {
+        "severity": hazard.severity,
+        "line": hazard.second.line,
+        "message": hazard.message,
+        "fix": hazard.fix,
+    }

@@ -1,0 +1,130 @@
+"""Layouts as data for the page: where everything of one form lies, with its formulas, rule and formats.
+
+One document serves every instruction of a trace with the same form, selector and scale selectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..formats import FORMATS, Format
+from ..instruction import Instruction, ScaleSelectors
+from ..pipeline import rule_for
+from ..reference import Kind, Number, decode, special_code
+from ..views.formulas import section
+from ..views.information import evidence_document, rule_document
+from ..views.layout import notes
+from ..views.places import places, register_operands
+from .arrays import Pool
+
+Document = dict[str, Any]
+
+_NAN = Number(Kind.NAN, negative=False, significand=1, scale=0, exponent=0)
+PLACE_FIELDS = ("lane", "register", "index", "low_bit", "row", "column", "product")
+
+
+def layout_document(instruction: Instruction, selector: int, scales: ScaleSelectors, pool: Pool) -> Document:
+    """Everything about a form that does not depend on what its registers hold."""
+    rule = rule_for(instruction)
+    pattern = instruction.pattern
+    return {
+        "mnemonic": instruction.mnemonic,
+        "target": instruction.target,
+        "family": instruction.family.name,
+        "shape": asdict(instruction.shape),
+        "lanes": instruction.family.lanes,
+        "stored_k": instruction.stored_k,
+        "products": instruction.products,
+        "formats": {operand: instruction.format(operand).name for operand in "abcd"},
+        "register_bits": instruction.register_bits,
+        "bit_operation": instruction.bit_operation,
+        "rounding": instruction.rounding,
+        "satfinite": instruction.satfinite,
+        "pattern": pattern and _pattern_document(instruction),
+        "scale": instruction.scale and {"format": instruction.scale.name, "chunks": instruction.scale_chunks},
+        "selector": selector,
+        "rule": rule_document(rule),
+        "evidence": evidence_document(rule.evidence) | {"text": str(rule.evidence)},
+        "operands": {
+            operand: _operand_document(instruction, operand, selector, scales, pool)
+            for operand in register_operands(instruction)
+        },
+    }
+
+
+def _pattern_document(instruction: Instruction) -> Document:
+    pattern = instruction.pattern
+    assert pattern is not None
+    return {
+        "name": pattern.name,
+        "chunk": pattern.chunk,
+        "stored": pattern.stored,
+        "unit": pattern.unit,
+        "kept": pattern.kept,
+        "ordered": instruction.ordered,
+    }
+
+
+def _operand_document(
+    instruction: Instruction, operand: str, selector: int, scales: ScaleSelectors, pool: Pool
+) -> Document:
+    held = places(instruction, operand, selector, scales)
+    table = _place_table(instruction, operand, selector, scales)
+    return {
+        "registers": instruction.registers[operand],
+        "bits": held[0].bits,
+        "count": len(held),
+        "places": pool.add_narrow(table),
+        "section": section(instruction, operand),
+        "notes": notes(instruction, operand, selector),
+    }
+
+
+@lru_cache(maxsize=64)
+def _place_table(
+    instruction: Instruction, operand: str, selector: int, scales: ScaleSelectors
+) -> npt.NDArray[np.int64]:
+    """``(fields, places)``: PLACE_FIELDS of every place of an operand."""
+    held = places(instruction, operand, selector, scales)
+    return np.array([[getattr(place, name) for place in held] for name in PLACE_FIELDS], np.int64)
+
+
+# --- formats ---------------------------------------------------------------------------------------
+
+
+def format_documents() -> dict[str, Document]:
+    """Every element format by name, as the page's arithmetic reads it."""
+    return {name: _format_document(element) for name, element in FORMATS.items()}
+
+
+def _format_document(element: Format) -> Document:
+    """``specials`` says what an exponent field of ones means; ``nan`` is the NaN that a sum writes."""
+    return {
+        "name": element.name,
+        "bits": element.bits,
+        "is_float": element.is_float,
+        "signed": element.signed,
+        "exponent_bits": element.exponent_bits,
+        "fraction_bits": element.fraction_bits,
+        "ignored_bits": element.ignored_bits,
+        "bias": element.bias if element.is_float else 0,
+        "minimum_exponent": element.minimum_exponent if element.is_float else 0,
+        "specials": _specials(element),
+        "nan": f"{special_code([_NAN], element):#x}" if element.is_float else "0x0",
+    }
+
+
+def _specials(element: Format) -> str:
+    """Told by the numbers that codes stand for: ``infinities``, ``one NaN`` or ``none``."""
+    if not element.is_float:
+        return "none"
+    infinity = ((1 << element.exponent_bits) - 1) << element.fraction_bits + element.ignored_bits
+    if element.fraction_bits and decode(infinity, element).kind is Kind.INFINITE:
+        return "infinities"
+    full = element.mask & ~element.sign_bit
+    return "one NaN" if decode(full, element).kind is Kind.NAN else "none"

@@ -1,0 +1,107 @@
+"""The page around the data: template, style and scripts, all in one text of HTML.
+
+The scripts are plain modules in static/. In the page they stand in one script, each in a function of
+its own: ``import`` and ``export`` become assignments. Needs jinja2 (``pip install 'warpsim[report]'``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from .document import Report
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("warpsim.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _source(name: str) -> str:
+    """The text of a file beside this module."""
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def page(report: Report) -> str:
+    """The whole page: it loads nothing from anywhere."""
+    return (
+        _environment()
+        .get_template("templates/report.html")
+        .render(
+            version=__version__,
+            report=report.document,
+            document=_embedded(json.dumps(report.document, separators=(",", ":"))),
+            arrays=report.pool.text(),
+            style=_source("static/report.css"),
+            script=bundle("main.js"),
+        )
+    )
+
+
+def frame(html: str, title: str) -> str:
+    """The page within a frame of its own, for a notebook's cell."""
+    return (
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts" '
+        f'style="width:100%;height:860px;border:1px solid #8884;border-radius:8px" '
+        f'srcdoc="{escape(html)}"></iframe>'
+    )
+
+
+def _embedded(text: str) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return text.replace("<", "\\u003c")
+
+
+# --- scripts ---------------------------------------------------------------------------------------
+
+
+def bundle(*entries: str) -> str:
+    """Modules of static/ and all that they import as one script, imported ones first."""
+    return "\n".join(["const modules = {};", *(_wrapped(name) for name in _in_order(entries))])
+
+
+def _in_order(entries: Iterable[str]) -> list[str]:
+    """The modules that the entries need, every one behind those that it imports."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        for _, imported in _IMPORT.findall(_source(f"static/{name}")):
+            visit(imported)
+        if name not in order:
+            order.append(name)
+
+    for entry in entries:
+        visit(entry)
+    return order
+
+
+def _wrapped(name: str) -> str:
+    """One module as a function that returns what it exports."""
+    text = _source(f"static/{name}")
+    exported = ", ".join(_EXPORT.findall(text))
+    body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', text)
+    return (
+        f'modules["{name}"] = (() => {{\n{_EXPORT.sub("", body).strip()}\nreturn {{ {exported} }};\n}})();\n'
+    )

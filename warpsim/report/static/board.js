@@ -1,0 +1,97 @@
+// The board of one instruction: its panels, laid out like the product itself, with B above D and A beside it.
+
+import { make } from "./elements.js";
+import { matrixGrid, metadataGrid, registerGrid, scaleGrid } from "./grids.js";
+
+const WARP = 32;
+
+function sizeText(instruction, operand) {
+  const [rows, columns] = instruction.layout.extent(operand);
+  return `${rows} × ${columns} ${instruction.formatOf(operand === "l" ? "a" : operand).name}`;
+}
+
+function panel(operand, title, detail, ...content) {
+  const name = `panel-${operand}`;
+  return make(
+    "section", { class: `panel of-${operand}`, id: name, "aria-labelledby": `${name}-title` },
+    make("h3", { id: `${name}-title` }, make("span", { class: "name" }, title), " ", make("small", {}, detail)),
+    ...content,
+  );
+}
+
+function scrolling(content) {
+  return make("div", { class: "scroll" }, content);
+}
+
+function matrixPanel(instruction, operand, part, mode, title, detail) {
+  const grid = matrixGrid(instruction, operand, part, mode);
+  return panel(operand, title, detail, scrolling(grid), memoryNote(instruction, operand));
+}
+
+// Where an operand in shared memory lies: its descriptor, field by field.
+function memoryNote(instruction, operand) {
+  const memory = instruction.memory[operand];
+  if (!memory) return null;
+  return make(
+    "details", {}, make("summary", {}, `shared memory, descriptor ${memory.descriptor}`),
+    make("pre", {}, memory.explained.join("\n")),
+  );
+}
+
+function panelOf(instruction, operand, part, mode) {
+  const { layout } = instruction;
+  const size = layout.extent(operand) && operand !== "e" ? sizeText(instruction, operand) : "";
+  return {
+    a: () => matrixPanel(instruction, "a", part, mode, "A", layout.pattern ? `${size}, as stored` : size),
+    l: () => matrixPanel(instruction, "l", part, mode, "A logical", `${size}, hatched where metadata drops`),
+    b: () => matrixPanel(instruction, "b", part, mode, "B", size),
+    c: () => matrixPanel(instruction, "c", part, mode, "C", size + (instruction.absent.includes("c") ? ", not read" : "")),
+    d: () => matrixPanel(instruction, "d", part, mode, "D", differenceText(instruction, size)),
+    e: () => panel("e", "Metadata", metadataText(layout), scrolling(metadataGrid(instruction, part))),
+    scale_a: () => panel("scale_a", "Scales of A", size, scrolling(scaleGrid(instruction, "scale_a", mode))),
+    scale_b: () => panel("scale_b", "Scales of B", size, scrolling(scaleGrid(instruction, "scale_b", mode))),
+    registers: () =>
+      panel("registers", "Registers", "hexadecimal words, one line a lane", scrolling(registerGrid(instruction, part))),
+    notes: () => panel("notes", "Layouts", "formulas of PTX ISA 9.1", ...noteElements(layout)),
+  }[operand]();
+}
+
+function metadataText(layout) {
+  const read = layout.operands.e.count < 8 * layout.lanes ? "; other lanes are not read" : "";
+  return `${layout.pattern.name}, selector ${layout.selector}: bits, and the columns of A they keep${read}`;
+}
+
+function differenceText(instruction, size) {
+  const { different } = instruction;
+  return different ? `${size}, ${different} word${different === 1 ? "" : "s"} not as expected` : size;
+}
+
+function noteElements(layout) {
+  return Object.values(layout.operands).map(({ notes: [title, ...lines] }) =>
+    make("details", {}, make("summary", {}, title), make("pre", {}, lines.join("\n"))));
+}
+
+// Which panel stands where: rows of a left and a right side. Rows of A and D, and columns of B, D and C, stand
+// in line.
+function arrangement({ layout }) {
+  const scaleA = layout.scale ? ["scale_a"] : [];
+  const scaleB = layout.scale ? ["scale_b"] : [];
+  const above = [["registers"], [...scaleB, "b"]];
+  if (layout.pattern) return [above, [["a", "l"], ["d", "c"]], [["e"], scaleA], [["notes"], []]];
+  return [above, [["a", ...scaleA, "notes"], ["d", "c"]]];
+}
+
+export function boardOf(instruction, part, mode) {
+  return arrangement(instruction).flatMap((sides) =>
+    sides.map((names) =>
+      make("div", { class: "side" }, names.map((operand) => panelOf(instruction, operand, part, mode)))));
+}
+
+// The parts of an instruction that are shown one at a time: warps of a wgmma, products of m8n8k4 f16.
+export function partsOf({ layout }) {
+  const warps = layout.lanes / WARP;
+  if (warps > 1) {
+    return Array.from({ length: warps }, (_, warp) => `warp ${warp}: T${WARP * warp}..T${WARP * (warp + 1) - 1}`);
+  }
+  return layout.products > 1 ? Array.from({ length: layout.products }, (_, at) => `product ${at}`) : [];
+}

@@ -1,0 +1,171 @@
+// The instructions of a trace as the rest of the page sees them: places, words, codes and columns.
+//
+// Layouts travel as data: no formula of any fragment stands in these scripts.
+
+import { maskOf } from "./numbers.js";
+
+const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
+const PLACE_FIELDS = ["lane", "register", "index", "low_bit", "row", "column", "product"];
+
+// The arrays of a report: one block of bytes, and references { at, count, bytes } into it.
+class Arrays {
+  constructor(buffer) {
+    this.buffer = buffer;
+  }
+
+  read({ at, count, bytes }) {
+    return new ARRAYS[bytes](this.buffer, at, count);
+  }
+}
+
+// Where everything of one form lies. A place is { operand, lane, register, index, low_bit, bits, row,
+// column, product }; rows and columns are chunks where metadata and scales have those.
+class Layout {
+  constructor(document, arrays) {
+    Object.assign(this, document);
+    this.arrays = arrays;
+    this.read = new Map();
+  }
+
+  places(operand) {
+    return this.table(operand).places;
+  }
+
+  at(operand, row, column, product = 0) {
+    return this.table(operand).byElement.get(`${product}/${row}/${column}`);
+  }
+
+  inWord(operand, lane, register) {
+    return this.table(operand).byWord.get(`${lane}/${register}`) ?? [];
+  }
+
+  table(operand) {
+    if (!this.read.has(operand)) this.read.set(operand, this.tabulated(operand));
+    return this.read.get(operand);
+  }
+
+  tabulated(operand) {
+    const { places: reference, bits, count } = this.operands[operand];
+    const values = this.arrays.read(reference);
+    const [byElement, byWord, places] = [new Map(), new Map(), []];
+    for (let at = 0; at < count; at += 1) {
+      const place = { operand, bits };
+      PLACE_FIELDS.forEach((name, field) => { place[name] = values[field * count + at]; });
+      places.push(place);
+      byElement.set(`${place.product}/${place.row}/${place.column}`, place);
+      const word = `${place.lane}/${place.register}`;
+      if (!byWord.has(word)) byWord.set(word, []);
+      byWord.get(word).push(place);
+    }
+    return { places, byElement, byWord };
+  }
+
+  // Rows and columns of an operand's matrix; "l" is A over its logical columns.
+  extent(operand) {
+    const { m, n, k } = this.shape;
+    const chunks = this.pattern ? k / this.pattern.chunk : 0;
+    const scales = this.scale?.chunks;
+    return {
+      a: [m, this.stored_k], l: [m, k], b: [k, n], c: [m, n], d: [m, n], e: [m, chunks],
+      scale_a: [m, scales], scale_b: [scales, n],
+    }[operand];
+  }
+}
+
+// One executed instruction: a document, its layout, and the words that it read and wrote.
+class Instruction {
+  constructor(document, index, layouts, formats, arrays) {
+    Object.assign(this, document);
+    this.index = index;
+    this.layout = layouts[document.layout];
+    this.formats = formats;
+    const readAll = (references) =>
+      Object.fromEntries(Object.entries(references).map(([name, one]) => [name, arrays.read(one)]));
+    this.words = readAll(document.words);
+    this.codes = readAll(document.codes);
+    this.columns = document.columns && arrays.read(document.columns);
+    this.expected = document.expected && arrays.read(document.expected);
+    this.addresses = Object.fromEntries(
+      Object.entries(document.memory).map(([side, one]) => [side, arrays.read(one.addresses)]),
+    );
+  }
+
+  // What registers the instruction names, those of A only where it lies in them.
+  get operands() {
+    return Object.keys(this.layout.operands).filter((operand) => operand in this.words);
+  }
+
+  // The place in registers; null for what was not read from any.
+  place(operand, row, column, product = 0) {
+    if (!(operand in this.words)) return null;
+    return documented(this.layout.at(operand, row, column, product));
+  }
+
+  word(operand, lane, register, words = this.words[operand]) {
+    return BigInt(words[lane * this.layout.operands[operand].registers + register]);
+  }
+
+  // The bits of a place, of D also as they were expected.
+  bits(place, words) {
+    const word = this.word(place.operand, place.lane, place.register, words);
+    return (word >> BigInt(place.low_bit)) & ((1n << BigInt(place.bits)) - 1n);
+  }
+
+  code(operand, row, column, product = 0) {
+    if (operand in this.codes) {
+      return BigInt(this.codes[operand][row * this.layout.extent(operand)[1] + column]);
+    }
+    if (this.absent.includes(operand)) return 0n;
+    return this.bits(this.layout.at(operand, row, column, product)) & maskOf(this.formatOf(operand));
+  }
+
+  expectedCode(row, column, product = 0) {
+    return this.bits(this.layout.at("d", row, column, product), this.expected);
+  }
+
+  // Whether a check expected other bits of this element of D.
+  differs(row, column, product = 0) {
+    return this.expected !== null && this.expectedCode(row, column, product) !== this.code("d", row, column, product);
+  }
+
+  // Whether a check looked at this element of D.
+  isChecked(row, column, product = 0) {
+    return this.checked.includes(this.layout.at("d", row, column, product).register);
+  }
+
+  formatOf(operand) {
+    return this.formats[this.layout.formats[operand] ?? this.layout.scale?.format];
+  }
+
+  // The logical columns of the stored elements of a row of A.
+  columnsOf(row) {
+    const { stored_k: stored } = this.layout;
+    if (!this.columns) return Array.from({ length: stored }, (_, k) => k);
+    return Array.from(this.columns.subarray(row * stored, (row + 1) * stored));
+  }
+
+  scaleChunk(k) {
+    return Math.floor((k * this.layout.scale.chunks) / this.layout.shape.k);
+  }
+
+  // The name that the statement gives a register.
+  registerName(operand, register) {
+    return this.names[operand]?.[register] ?? `%${operand}${register}`;
+  }
+}
+
+// A place as `--json` shows it.
+function documented(place) {
+  const { operand, lane, register, low_bit, bits, row, column, product } = place;
+  const shown = { operand, lane, register, low_bit, bits, row, column };
+  return product ? { ...shown, product } : shown;
+}
+
+// Every instruction of a report's data, with layouts read once.
+export function readReport(document, buffer) {
+  const arrays = new Arrays(buffer);
+  const layouts = document.layouts.map((one) => new Layout(one, arrays));
+  return document.instructions.map(
+    (one, index) => new Instruction(one, index, layouts, document.formats, arrays),
+  );
+}
