@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 @click.command(context_settings=CONTEXT)
 @click.argument("mnemonic", required=False)
 @click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
+@click.option(
+    "--evidence",
+    "only_evidence",
+    is_flag=True,
+    help="Why results are believed: outputs of real chips compared, and how many differ.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def info(mnemonic: str | None, target: str | None, as_json: bool) -> int:
+def info(mnemonic: str | None, target: str | None, only_evidence: bool, as_json: bool) -> int:
     """List the instruction forms, or describe the one that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines
 
@@ -28,11 +34,22 @@ def info(mnemonic: str | None, target: str | None, as_json: bool) -> int:
 
             print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
         return forms.code()
-    if as_json:
+    if only_evidence:
+        _say_evidence(forms, as_json)
+    elif as_json:
         print_json({"forms": [form_document(form) for form in forms], "errors": []})
     else:
         say("\n".join(form_lines(forms[0]) if mnemonic else forms_lines(forms)))
     return EXPECTED
+
+
+def _say_evidence(forms: list[Instruction], as_json: bool) -> None:
+    from ..views.evidence import evidence_documents, evidence_lines
+
+    if as_json:
+        print_json({"evidence": evidence_documents(forms), "errors": []})
+    else:
+        say("\n".join(evidence_lines(forms)))
 
 
 def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instruction]:

@@ -1,0 +1,256 @@
+"""``warpsim verify``: vector sets and traces executed again, and every bit compared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .cluster import cluster, scheduler_option
+from .output import (
+    CONTEXT,
+    EXPECTED,
+    MISMATCH,
+    Failure,
+    attempt,
+    check_target,
+    colourful,
+    fail,
+    print_json,
+    say,
+    worst,
+)
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from ..pipeline import Engine, Undefined
+    from ..verification import Scheduler, Tally
+    from ..views.verification import Outcome
+
+Watch = Callable[[Path, "Tally"], object]
+
+_VERB = Path("warpsim verify")  # what a failure is of that no file is to blame for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How files are verified; ``client`` is of the cluster that executes the cases of sets, if one does."""
+
+    target: str | None
+    engine: Engine
+    undefined: Undefined
+    kept: int
+    jobs: int | None
+    client: Client | None = None
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option(
+    "--target",
+    metavar="SM",
+    callback=check_target,
+    help="Verify against the rules of this chip instead of the file's own, such as sm_80.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["kernel", "reference"]),
+    default="kernel",
+    show_default=True,
+    help="The compiled kernels, or plain Python integers.",
+)
+@click.option(
+    "--allow-undefined",
+    is_flag=True,
+    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
+)
+@click.option(
+    "--show", type=click.IntRange(0), default=3, show_default=True, help="Differences to explain of each set."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    show_default="one a core",
+    help="Threads that execute the cases of a set.",
+)
+@scheduler_option
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.xml",
+    help="Write a JUnit report, for CI.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def verify(
+    files: tuple[Path, ...],
+    target: str | None,
+    engine: Engine,
+    allow_undefined: bool,
+    show: int,
+    jobs: int | None,
+    scheduler: str | None,
+    junit: Path | None,
+    as_json: bool,
+) -> int:
+    """Execute vector sets and traces again and compare every bit of D.
+
+    FILE is a vector set (.npz, or any format of 'warpsim convert') or a trace (.ptx). Sets in .npz files may
+    have any size: they are read and executed in parts. What is shown as expected comes from the file, what
+    is shown as got from the model.
+    """
+    options = Options(
+        target=target,
+        engine=engine,
+        undefined="fallback" if allow_undefined else "error",
+        kept=show,
+        jobs=jobs,
+    )
+    verified = attempt(_all_verified, _VERB, files, options, scheduler)
+    if isinstance(verified, Failure):
+        return fail(verified, as_json)
+    outcomes, failures = verified
+    if junit and (unwritten := attempt(_write_junit, junit, outcomes)):
+        failures.append(unwritten)
+    _report(outcomes, as_json)
+    codes = [MISMATCH if not (one.passed or one.error) else EXPECTED for one in outcomes]
+    return worst([*codes, *(failure.code() for failure in failures)])
+
+
+def _all_verified(
+    _: Path, files: tuple[Path, ...], options: Options, scheduler: str | None
+) -> tuple[list[Outcome], list[Failure]]:
+    """What came of every file, and the failures that some ended in. Raises ClusterError."""
+    outcomes, failures = [], []
+    with cluster(scheduler) as client, _progress(files) as watch:
+        for path in files:
+            outcome, failure = _verified(path, replace(options, client=client), watch)
+            outcomes.append(outcome)
+            failures += [failure] if failure else []
+    return outcomes, failures
+
+
+def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Failure | None]:
+    """What came of a file; the failure that it ended in, if it did, is reported."""
+    from ..views.verification import Outcome
+
+    start = perf_counter()
+    action = _trace if path.suffix.lower() == ".ptx" else _vectors
+    outcome = attempt(action, path, options, lambda tally: watch(path, tally))
+    if isinstance(outcome, Failure):
+        seconds = perf_counter() - start
+        return Outcome(path=str(path), error=outcome.error, seconds=seconds), outcome
+    return outcome, None
+
+
+def _trace(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
+    from ..traces import read_trace, run_trace
+    from ..verification import run_items
+    from ..views.verification import Outcome
+
+    start = perf_counter()
+    run = run_trace(
+        read_trace(path), target=options.target, engine=options.engine, undefined=options.undefined
+    )
+    items = run_items(run)
+    for item in items:
+        watch(item.tally)
+    return Outcome(path=str(path), kind="trace", items=items, seconds=perf_counter() - start)
+
+
+def _vectors(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
+    from ..vector_formats import format_of
+    from ..verification import verify_parts
+    from ..views.verification import Outcome
+
+    start = perf_counter()
+    provenance: dict[str, Any] = {}
+
+    def parts() -> Iterator[Any]:
+        for part in format_of(path).parts(path):
+            provenance.update(part.provenance)
+            yield part
+
+    item = verify_parts(
+        parts(),
+        target=options.target,
+        engine=options.engine,
+        undefined=options.undefined,
+        kept=options.kept,
+        scheduler=_schedule(options),
+        watch=watch,
+    )
+    return Outcome(path=str(path), items=[item], provenance=provenance, seconds=perf_counter() - start)
+
+
+def _schedule(options: Options) -> Scheduler:
+    """Who executes the cases: threads here, or a cluster."""
+    if options.client:
+        from ..distribution import spread
+
+        return spread(options.client)
+    from ..threads import thread_count
+    from ..verification import threads
+
+    return threads(thread_count(options.jobs))
+
+
+# --- output ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _progress(files: tuple[Path, ...]) -> Iterator[Watch]:
+    """What is to be told of every part that is done: a line on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda path, tally: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[cases]:,} cases"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True, no_color=not colourful())
+    order = {path: index for index, path in enumerate(files)}
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("verifying", total=len(files), cases=0)
+        done = 0
+
+        def watch(path: Path, tally: Tally) -> None:
+            nonlocal done
+            done += tally.cases
+            progress.update(task, completed=order[path], cases=done)
+
+        yield watch
+
+
+def _report(outcomes: list[Outcome], as_json: bool) -> None:
+    from ..views.verification import outcome_lines, summary_lines, verdict_line, verification_document
+
+    if as_json:
+        print_json(verification_document(outcomes))
+        return
+    for outcome in outcomes:
+        if not outcome.error:
+            say("\n".join(outcome_lines(outcome)))
+    if any(outcome.items for outcome in outcomes):
+        say("\n" + "\n".join(summary_lines(outcomes)))
+    colour = "green" if all(outcome.passed for outcome in outcomes) else "red"
+    say(click.style(verdict_line(outcomes), fg=colour))
+
+
+def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
+    from ..archives import write_lines
+    from ..views.verification import junit_lines
+
+    write_lines(path, junit_lines(outcomes))
