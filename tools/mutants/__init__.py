@@ -1,0 +1,1 @@
+"""Deliberate faults in the numerics, and whether the corner vectors catch them."""

@@ -1,0 +1,235 @@
+"""``warpsim vectors``: make vector sets, and say what they cover."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .cluster import cluster, scheduler_option
+from .output import (
+    CONTEXT,
+    EXPECTED,
+    MISMATCH,
+    Failure,
+    attempt,
+    check_target,
+    colourful,
+    fail,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from ..generation.coverage import Coverage
+    from ..vectors import VectorSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What was asked for."""
+
+    source: str
+    target: str | None
+    kind: str
+    count: int | None
+    seed: int
+    a_in: Any
+    between: tuple[str, str] | None
+    out: Path | None
+    format: str | None
+    coverage: bool
+    scheduler: str | None
+    as_json: bool
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="MNEMONIC")
+@click.option("--target", metavar="SM", callback=check_target, help="The chip, such as sm_90a.")
+@click.option(
+    "--kind",
+    type=click.Choice(["corner", "random", "exhaustive", "separate"]),
+    default="corner",
+    show_default=True,
+    help="How the cases are chosen.",
+)
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Cases. [default: corner until every reachable bin is hit, random 1000, separate 8]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same set.")
+@click.option(
+    "--between",
+    nargs=2,
+    metavar="A B",
+    help="Of separate: two models, SM or SM:PARAMETER=NUMBER,... such as sm_80:length=16.",
+)
+@click.option(
+    "--a-in",
+    type=click.Choice(["shared", "registers"]),
+    default="shared",
+    show_default=True,
+    help="Where wgmma has A.",
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
+@click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
+@click.option("--coverage", is_flag=True, help="Print which bins the cases hit, miss and cannot reach.")
+@scheduler_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def vectors(source: str, **options: Any) -> int:
+    """Make a vector set: cases of one instruction, and the D that the chip computes.
+
+    \b
+    corner      directed at the arithmetic: alignment, ties, cancellation, carries,
+                subnormal numbers, overflow, infinities and NaNs, metadata, selectors
+    random      normal, narrow and wide distributions, without infinities and NaNs
+    exhaustive  all pairs of codes of formats of at most 8 bits, in every position
+    separate    the shortest inputs found on which two models differ; beside FILE
+                also a trace that asks a GPU (FILE.ptx and its data)
+
+    Instead of a mnemonic, the file of a vector set may be given with --coverage. FILE may have any format
+    of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
+    """
+    request = Request(source=source, **options)
+    _check(request)
+    done = attempt(_done, Path("vectors"), request)
+    return fail(done, request.as_json) if isinstance(done, Failure) else done
+
+
+def _check(request: Request) -> None:
+    if request.kind == "separate" and not request.between:
+        raise click.UsageError("--kind separate needs --between A B, the two models")
+    if request.between and request.kind != "separate":
+        raise click.UsageError("--between belongs to --kind separate")
+    if request.scheduler and request.kind == "separate":
+        raise click.UsageError("--scheduler is for the other kinds: separate has no work to share out")
+    if request.kind != "separate" and not (request.out or request.coverage):
+        raise click.UsageError("nothing to do: give -o FILE, --coverage, or both")
+
+
+def _done(_: Path, request: Request) -> int:
+    if request.kind == "separate":
+        return _separated(request)
+    covered: Coverage | None = None
+    if Path(request.source).is_file():
+        from ..vectors import read_vectors
+
+        made = read_vectors(request.source)
+    else:
+        made, covered = _made(request)
+    if request.coverage and covered is None:
+        from ..generation.generate import coverage
+
+        covered = coverage(made)
+    if request.out:
+        _write(request.out, made, request.format)
+    _report(request, made, covered)
+    return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
+
+
+def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
+    from ..generation.generate import corner_vectors, generate_vectors
+
+    arguments: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
+    with cluster(request.scheduler) as client, _progress(request.kind) as watch:
+        arguments["scheduler"] = client
+        if request.kind == "corner" and request.count is None:
+            return corner_vectors(request.source, watch=watch, **arguments)
+        made = generate_vectors(
+            request.source, kind=request.kind, count=request.count, watch=watch, **arguments
+        )
+    return made, None
+
+
+def _write(path: Path, made: VectorSet, name: str | None) -> None:
+    from ..vector_formats import format_of
+
+    format_of(path, name).write(path, made)
+
+
+def _report(request: Request, made: VectorSet, covered: Coverage | None) -> None:
+    from ..views.coverage import coverage_document, coverage_lines
+
+    form = made.instruction
+    if request.as_json:
+        document: dict[str, Any] = {
+            "mnemonic": form.mnemonic,
+            "target": form.target,
+            "kind": made.title,
+            "seed": made.seed,
+            "cases": len(made),
+            "file": str(request.out) if request.out else None,
+        }
+        print_json(document | ({"coverage": coverage_document(covered)} if covered else {}))
+        return
+    if request.out:
+        say(f"{request.out}: {len(made):,} {made.title} cases of {form.mnemonic} on {form.target}")
+    if covered and request.coverage:
+        say("\n".join(coverage_lines(covered)))
+    elif covered:
+        hit = len(covered.reachable) - len(covered.missed)
+        say(f"coverage: {hit} of {len(covered.reachable)} reachable bins hit (--coverage lists them)")
+
+
+# --- separate --------------------------------------------------------------------------------------
+
+
+def _separated(request: Request) -> int:
+    from ..generation.separation import separate
+    from ..interface import decode
+    from ..views.coverage import separation_document, separation_lines
+
+    assert request.between is not None
+    found = separate(decode(request.source), *request.between, count=request.count or 8, seed=request.seed)
+    if found is None:
+        if request.as_json:
+            print_json({"models": list(request.between), "cases": []})
+        else:
+            say(f"no corner case separates {request.between[0]} and {request.between[1]}")
+        return MISMATCH
+    files = _write_probe(request.out, found, request.format) if request.out else []
+    if request.as_json:
+        print_json(separation_document(found) | {"files": files})
+    else:
+        say("\n".join([*separation_lines(found), *(f"wrote {name}" for name in files)]))
+    return EXPECTED
+
+
+def _write_probe(out: Path, found: Any, name: str | None) -> list[str]:
+    """The set, and beside it a trace with its data; the files' names."""
+    from ..archives import write_arrays, write_lines
+    from ..generation.probes import probe
+    from ..views.coverage import separation_comments
+
+    trace, data = out.with_suffix(".ptx"), out.with_suffix(".ptx.npz")
+    text, arrays = probe(found.vectors, data.name, separation_comments(found))
+    _write(out, found.vectors, name)
+    write_arrays(data, arrays)
+    write_lines(trace, text.splitlines())
+    return [str(out), str(trace), str(data)]
+
+
+@contextmanager
+def _progress(kind: str) -> Iterator[Callable[..., object]]:
+    """What is to be told of every chunk: a line on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda cases, covered: None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, no_color=not colourful())
+    with console.status(kind) as status:
+
+        def watch(cases: int, covered: Coverage | None) -> None:
+            left = f", {len(covered.missed)} bins left" if covered else ""
+            status.update(f"{kind}: {cases:,} cases{left}")
+
+        yield watch

@@ -1,0 +1,234 @@
+"""Arrays of exact numbers: decoding, cutting and rounding, as the coverage trace needs them.
+
+A third derivation of the arithmetic, beside the kernels and reference.py: it shares nothing with them but
+the facts in formats and architectures, and keeps what they throw away (what was cut off, ties, carries).
+Knows bit fields and rounding; does not know which products a rule adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..formats import Format
+
+Array = Any  # npt.NDArray[Any], which NumPy's types lose at every comparison and reduction
+
+FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
+BELOW_HALF, HALF, ABOVE_HALF = 1, 2, 3  # what was cut off; 0 is nothing
+
+_IEEE = frozenset({"f64", "f32", "tf32", "f16", "bf16", "e5m2"})  # an exponent field of ones: Inf or NaN
+_ONE_NAN = frozenset({"e4m3", "ue4m3", "ue8m0"})  # every bit but the sign set: the only NaN
+_F64_NAN = 0x7FF8_0000_0000_0000
+_WIDEST = 62  # bits that an int64 magnitude may be shifted by
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """``significand * 2**scale``, the significand signed; arrays of one shape.
+
+    ``exponent`` is what tensor cores align by. ``special`` is FINITE, INFINITE or NOT_A_NUMBER; an Inf has
+    a significand of its sign. ``negative`` is the sign bit, which a zero has too.
+    """
+
+    significand: Array
+    scale: Array
+    exponent: Array
+    special: Array
+    negative: Array
+
+    def __getitem__(self, index: Any) -> Numbers:
+        return Numbers(**{name: getattr(self, name)[index] for name in _FIELDS})
+
+    @property
+    def nonzero(self) -> Array:
+        """Where the number is not zero."""
+        return self.significand != 0
+
+    def exact(self) -> Numbers:
+        """The same with Python integers, for sums of any width."""
+        wide = {name: getattr(self, name).astype(object) for name in ("significand", "scale", "exponent")}
+        return Numbers(**wide, special=self.special, negative=self.negative)
+
+
+_FIELDS = ("significand", "scale", "exponent", "special", "negative")
+
+
+def decode(codes: Array, element: Format, *, flush: bool = False) -> Numbers:
+    """The numbers of an array of codes; ``flush`` reads subnormal numbers as zero (no chip does)."""
+    bits = codes.astype(np.uint64)
+    negative = (bits & np.uint64(element.sign_bit)) != 0
+    if not element.is_float:
+        value = bits.astype(np.int64) & element.mask
+        value = value - ((value & element.sign_bit) << 1)
+        zero = np.zeros(value.shape, np.int64)
+        return Numbers(significand=value, scale=zero, exponent=zero, special=zero, negative=value < 0)
+    magnitude = bits & np.uint64(element.mask & ~element.sign_bit)
+    magnitude = (magnitude >> np.uint64(element.ignored_bits)).astype(np.int64)
+    fraction = magnitude & ((1 << element.fraction_bits) - 1)
+    field = magnitude >> element.fraction_bits
+    normal = (field > 0) | (element.fraction_bits == 0)  # ue8m0 has neither zero nor subnormal numbers
+    exponent = np.where(normal, field - element.bias, element.minimum_exponent)
+    significand = fraction + (normal.astype(np.int64) << element.fraction_bits)
+    if flush:
+        significand = np.where(normal, significand, 0)
+    return Numbers(
+        significand=np.where(negative, -significand, significand),
+        scale=exponent - element.fraction_bits,
+        exponent=exponent,
+        special=_special(field, fraction, element),
+        negative=negative,
+    )
+
+
+def _special(field: Array, fraction: Array, element: Format) -> Array:
+    full = field == (1 << element.exponent_bits) - 1
+    if element.name in _IEEE:
+        return np.where(full, np.where(fraction > 0, NOT_A_NUMBER, INFINITE), FINITE).astype(np.int8)
+    ones = full & (fraction == (1 << element.fraction_bits) - 1) & (element.name in _ONE_NAN)
+    return np.where(ones, NOT_A_NUMBER, FINITE).astype(np.int8)
+
+
+def product(x: Numbers, y: Numbers) -> Numbers:
+    """``x * y``, exact and not normalised; Inf * 0 is NaN."""
+    significand = x.significand * y.significand
+    special = np.maximum(x.special, y.special)
+    invalid = (special == INFINITE) & (significand == 0)
+    return Numbers(
+        significand=significand,
+        scale=x.scale + y.scale,
+        exponent=x.exponent + y.exponent,
+        special=np.where(invalid, NOT_A_NUMBER, special).astype(np.int8),
+        negative=x.negative ^ y.negative,
+    )
+
+
+def bit_length(magnitude: Array) -> Array:
+    """Bits of non-negative integers below 2**53, or of Python integers."""
+    if magnitude.dtype == object:
+        return np.frompyfunc(int.bit_length, 1, 1)(magnitude)
+    return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
+
+
+def normalised(x: Numbers) -> Numbers:
+    """The same values with the exponents of their leading ones, as no chip aligns them."""
+    leading = x.scale + bit_length(np.abs(x.significand)) - 1
+    return replace(x, exponent=np.where(x.nonzero, leading, x.exponent))
+
+
+def cut(magnitude: Array, count: Array) -> tuple[Array, Array, Array]:
+    """Magnitudes without their ``count`` lowest bits, what was cut off, and its class (0 to ABOVE_HALF).
+
+    A negative count shifts up.
+    """
+    down, up = np.maximum(count, 0), np.maximum(-count, 0)
+    if magnitude.dtype != object:
+        down, up = np.minimum(down, _WIDEST), np.minimum(up, _WIDEST)
+    raised = magnitude << up
+    kept = raised >> down
+    rest = raised - (kept << down)
+    unit = np.left_shift(magnitude * 0 + 1, down)
+    tail = np.where(_flags(2 * rest < unit), BELOW_HALF, np.where(_flags(2 * rest == unit), HALF, ABOVE_HALF))
+    return kept, rest, np.where(_flags(rest == 0), 0, tail).astype(np.int8)
+
+
+# --- rounding --------------------------------------------------------------------------------------
+
+# Does the kept magnitude grow by a unit: (negative, odd, class of what was cut off).
+_GROWS: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "cut": lambda negative, odd, tail: np.zeros(tail.shape, np.bool_),
+    "rz": lambda negative, odd, tail: np.zeros(tail.shape, np.bool_),
+    "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & odd),
+    "rm": lambda negative, odd, tail: negative & (tail > 0),
+    "rp": lambda negative, odd, tail: ~negative & (tail > 0),
+}
+# Does what is too large become Inf, and not the largest finite number.
+_OVERFLOWS: dict[str, Callable[[Array], Array]] = {
+    "cut": lambda negative: np.ones(negative.shape, np.bool_),
+    "rn": lambda negative: np.ones(negative.shape, np.bool_),
+    "rz": lambda negative: np.zeros(negative.shape, np.bool_),
+    "rm": lambda negative: negative,
+    "rp": lambda negative: ~negative,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounded:
+    """What rounding did: code, class of what was cut off, whether the last kept bit was odd, whether the
+    rounding carried into the next binade, whether the value was subnormal before it, and overflow."""
+
+    code: Array
+    negative: Array
+    tail: Array
+    odd: Array
+    carried: Array
+    subnormal: Array
+    overflow: Array
+    vanished: Array  # not zero, and rounded to zero
+
+
+def rounded(total: Array, unit: Array, element: Format, precision: int, mode: str) -> Rounded:
+    """Codes of ``total * 2**unit`` to ``precision`` significant bits; gradual underflow; zero is +0."""
+    negative, magnitude = _flags(total < 0), np.abs(total)
+    smallest = element.minimum_exponent - (precision - 1)
+    own = bit_length(magnitude) + unit - precision
+    place = np.where(_flags(magnitude == 0), smallest, np.maximum(own, smallest))
+    kept, _, tail = cut(magnitude, place - unit)
+    odd = _flags(kept % 2 == 1)
+    grown = kept + _GROWS[mode](negative, odd, tail)
+    code = ((place - smallest) << element.fraction_bits) + (grown << (element.fraction_bits + 1 - precision))
+    infinity = ((1 << element.exponent_bits) - 1) << element.fraction_bits
+    overflow = _flags(code >= infinity)
+    code = np.where(overflow, infinity - 1 + _OVERFLOWS[mode](negative), code)
+    return Rounded(
+        code=code + negative.astype(code.dtype) * element.sign_bit,
+        negative=negative,
+        tail=tail,
+        odd=odd,
+        carried=_flags(bit_length(grown) > bit_length(np.maximum(kept, 1))),
+        subnormal=_flags(own < smallest) & _flags(magnitude != 0),
+        overflow=overflow,
+        vanished=_flags(grown == 0) & _flags(magnitude != 0),
+    )
+
+
+def _flags(array: Array) -> Array:
+    """Comparisons of Python integers, which NumPy leaves as objects, as booleans."""
+    return array.astype(np.bool_)
+
+
+def infinity_of(element: Format) -> int:
+    """Code of +Inf of an IEEE format."""
+    return ((1 << element.exponent_bits) - 1) << element.fraction_bits
+
+
+def special_of(terms: Numbers) -> tuple[Array, Array]:
+    """FINITE, INFINITE or NOT_A_NUMBER of the sums over the last axis, and whether the Inf is negative."""
+    infinite = terms.special == INFINITE
+    plus = (infinite & (terms.significand > 0)).any(-1)
+    minus = (infinite & (terms.significand < 0)).any(-1)
+    invalid = (terms.special == NOT_A_NUMBER).any(-1) | (plus & minus)
+    return np.where(invalid, NOT_A_NUMBER, np.where(plus | minus, INFINITE, FINITE)), minus
+
+
+def with_specials(code: Array, special: Array, negative: Array, element: Format) -> Array:
+    """Codes with the canonical NaN and the infinities in place."""
+    nan = _F64_NAN if element.name == "f64" else element.canonical_nan
+    infinite = negative.astype(code.dtype) * code.dtype.type(element.sign_bit) + infinity_of(element)
+    return np.where(special == NOT_A_NUMBER, nan, np.where(special == INFINITE, infinite, code))
+
+
+def joined(parts: list[Numbers]) -> Numbers:
+    """Numbers side by side along a new last axis."""
+    return Numbers(**{name: np.stack([getattr(part, name) for part in parts], -1) for name in _FIELDS})
+
+
+def beside(x: Numbers, y: Numbers) -> Numbers:
+    """``x (..., n)`` with ``y (...)`` as one more element of the last axis."""
+    merged = {
+        name: np.concatenate([getattr(x, name), getattr(y, name)[..., None]], axis=-1) for name in _FIELDS
+    }
+    return Numbers(**merged)

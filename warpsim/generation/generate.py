@@ -1,0 +1,148 @@
+"""Making vector sets of each kind: so many cases, or as many as full coverage takes.
+
+The set depends on the instruction, its target, the kind, the seed and the number of cases alone: chunks are
+pure functions of their number (see corners.py), and however they are made or cut, the cases are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..distribution import in_order
+from ..errors import OperandError
+from ..instruction import Instruction
+from ..interface import decode
+from ..ptx.qualifiers import on_target
+from ..vectors import VectorSet
+from .assembly import joined_sets
+from .corners import theme_chunks
+from .coverage import Coverage, coverage_of, empty_coverage
+from .exhaustive import chunk_cases, exhaustive_chunk, plan_of
+from .placement import Place
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Form = Instruction | str
+Watch = Callable[[int, Coverage | None], object]  # cases so far, coverage so far
+
+KINDS = ("random", "corner", "exhaustive")
+DEFAULT_COUNT = 1000  # of random cases
+MOST_CHUNKS = 64  # without full coverage, before giving up
+
+
+def generate_vectors(
+    instruction: Form,
+    *,
+    kind: str = "corner",
+    count: int | None = None,
+    seed: int = 0,
+    target: str | None = None,
+    a_in: Place = "shared",
+    watch: Watch | None = None,
+    scheduler: str | Client | None = None,
+) -> VectorSet:
+    """A vector set of an instruction on its target, D as the model computes it.
+
+    ``kind`` is "corner" (directed at the arithmetic; without ``count`` as many cases as full coverage
+    takes), "random" (normal, narrow and wide distributions without infinities and NaNs, 1000 cases) or
+    "exhaustive" (all pairs of codes of formats of at most 8 bits, in every position). wgmma reads A from
+    ``a_in`` "shared" memory or "registers". With ``scheduler``, an address such as ``"tcp://host:8786"`` or a
+    ``dask.distributed.Client``, chunks are made on a Dask cluster. The same arguments give the same set,
+    wherever it is made. Raises OperandError, ClusterError, and IllegalInstruction without a target.
+    """
+    form = resolved(instruction, target)
+    _check(kind, count, a_in)
+    if kind == "exhaustive":
+        return _exhaustive(form, count, seed, a_in, watch, scheduler)
+    if kind == "corner" and count is None:
+        return corner_vectors(form, seed=seed, a_in=a_in, watch=watch, scheduler=scheduler)[0]
+    return _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT, watch)
+
+
+def corner_vectors(
+    instruction: Form,
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    target: str | None = None,
+    a_in: Place = "shared",
+    watch: Watch | None = None,
+    scheduler: str | Client | None = None,
+) -> tuple[VectorSet, Coverage]:
+    """Corner cases, and what they cover: ``count`` of them, or chunks until every reachable bin is hit.
+
+    After 64 chunks without full coverage they stop; Coverage.missed then says what is left.
+    """
+    form = resolved(instruction, target)
+    _check("corner", count, a_in)
+    if count is not None:
+        vectors = _first_cases(theme_chunks(form, "corner", seed, a_in, scheduler), count, watch)
+        return vectors, coverage_of(vectors)
+    covered, parts = empty_coverage(form, a_in), []
+    for part in islice(theme_chunks(form, "corner", seed, a_in, scheduler), MOST_CHUNKS):
+        parts.append(part)
+        covered.add(part)
+        if watch:
+            watch(covered.cases, covered)
+        if covered.complete:
+            break
+    return joined_sets(parts), covered
+
+
+def coverage(vectors: VectorSet) -> Coverage:
+    """What the cases of a vector set cover: bins hit, missed, and unreachable with the reason."""
+    return coverage_of(vectors)
+
+
+def resolved(instruction: Form, target: str | None) -> Instruction:
+    """The instruction on its target, which it needs."""
+    form = (
+        on_target(instruction, target)
+        if isinstance(instruction, Instruction)
+        else decode(instruction, target)
+    )
+    if form.target is None:
+        raise OperandError(f"{form} has no target: vectors hold the D of one chip; give target='sm_…'")
+    return form
+
+
+def _check(kind: str, count: int | None, a_in: Any) -> None:
+    if kind not in KINDS:
+        raise OperandError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    if count is not None and count < 1:
+        raise OperandError(f"count is {count}: a vector set has at least one case")
+    if a_in not in ("shared", "registers"):
+        raise OperandError(f"a_in {a_in!r}: A of wgmma lies in 'shared' memory or in 'registers'")
+
+
+def _first_cases(chunks: Iterator[VectorSet], count: int, watch: Watch | None) -> VectorSet:
+    parts, cases = [], 0
+    while cases < count:
+        parts.append(next(chunks).part(0, count - cases))
+        cases += len(parts[-1])
+        if watch:
+            watch(cases, None)
+    return joined_sets(parts)
+
+
+def _exhaustive(
+    form: Instruction,
+    count: int | None,
+    seed: int,
+    a_in: Place,
+    watch: Watch | None,
+    scheduler: str | Client | None,
+) -> VectorSet:
+    plan = plan_of(form)
+    if count not in (None, plan.cases):
+        raise OperandError(f"exhaustive vectors of {form} are {plan.cases} cases, not {count}: {plan}")
+    pieces = ((plan, seed, index, a_in) for index in range(-(-plan.cases // chunk_cases(form))))
+    parts = []
+    for part in in_order(exhaustive_chunk, pieces, scheduler):
+        parts.append(part)
+        if watch:
+            watch(min(len(parts) * chunk_cases(form), plan.cases), None)
+    return joined_sets(parts)

@@ -1,0 +1,243 @@
+"""What happened in a trace, bin by bin: masks over the outputs of a batch.
+
+The classifier. It sees operands and the steps of trace.py, and nothing of how the operands were made. The
+names are those of bins.py, which says what they mean and which of them an instruction can reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..architectures import EmulatedF8, ScaledGroups
+from ..formats import Format
+from ..instruction import Operands
+from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array, infinity_of
+from .changes import changes
+from .limits import Limits, largest, limits_of
+from .operand_classes import operand_masks
+from .trace import Step, Trace, trace
+
+Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
+
+TAILS = ((1, "below half a unit"), (2, "half a unit"), (3, "above half a unit"))
+SIGNS = ((False, "positive"), (True, "negative"))
+
+
+def observations(operands: Operands) -> Iterator[Mask]:
+    """Bins of the arithmetic that a batch hits, each with its outputs."""
+    limits = limits_of(operands.instruction)
+    done = trace(operands, limits.rule)
+    for index, step in enumerate(done.steps):
+        yield from _STEPS[step.kind](step, limits)
+        if step.special is not None:
+            yield from _specials(step)
+        if index + 1 < len(done.steps) and step.rounded is not None:
+            yield "chain: a sum before the last overflows", _finite(step) & step.rounded.overflow
+    yield from _results(done, limits)
+    yield from operand_masks(operands, done)
+    for name, rule, change in changes(limits):
+        yield f"shown: {name}", trace(operands, rule, change).code != done.code
+
+
+def _finite(step: Step) -> Array:
+    assert step.special is not None
+    return step.special == FINITE
+
+
+# --- aligned sums ----------------------------------------------------------------------------------
+
+
+def _aligned(step: Step, limits: Limits) -> Iterator[Mask]:
+    assert step.counted is not None
+    assert step.exponent is not None
+    assert step.total is not None
+    assert limits.step is not None
+    finite, fraction_bits = _finite(step), limits.fraction_bits
+    scaled = isinstance(limits.rule, ScaledGroups)
+    exponents = step.terms.exponent  # of a scaled group that of its scales: its own is 0
+    present = step.counted  # what is not zero; a scaled group that cancels counts too
+    sets = present & (exponents == step.exponent[..., None])
+    by_product, by_c = sets[..., :-1].any(-1), sets[..., -1]
+    yield "alignment: set by a product alone", finite & by_product & ~by_c
+    yield "alignment: set by C alone", finite & by_c & ~by_product
+    yield "alignment: set by C and a product", finite & by_c & by_product
+    yield "alignment: set by the exponent floor", finite & present.any(-1) & ~by_product & ~by_c
+    below = step.exponent[..., None] - exponents
+    for more in (-1, 0, 1, 2):
+        gap = present & (below == fraction_bits + more)
+        name = f"gap F{more:+d}" if more else "gap F"
+        yield f"{name}: product below product", finite & by_product & gap[..., :-1].any(-1)
+        yield f"{name}: product below C", finite & by_c & gap[..., :-1].any(-1)
+        yield f"{name}: C below product", finite & by_product & gap[..., -1]
+    yield from _cuts(step, finite)
+    if not scaled:
+        unseen = (~step.terms.nonzero[..., :-1]) & (exponents[..., :-1] > step.exponent[..., None])
+        yield "alignment: a zero product of larger exponent", finite & present.any(-1) & unseen.any(-1)
+    size = np.where(step.total == 0, -1, np.log2(np.maximum(np.abs(step.total), 1)).astype(np.int64))
+    for carry in range(1, limits.carries + 1):
+        yield f"carry: {carry} bits above the largest exponent", finite & (size == fraction_bits + carry)
+    cancels = finite & present.any(-1) & (present.sum(-1) > 1)
+    yield "cancellation: to zero", cancels & (step.total == 0)
+    yield "cancellation: to one unit of the alignment", cancels & (np.abs(step.total) == 1)
+    yield from _rounding(step, finite)
+
+
+def _cuts(step: Step, finite: Array) -> Iterator[Mask]:
+    assert step.tails is not None
+    assert step.lost is not None
+    cut = step.tails > 0
+    yield "cut: a product", finite & cut[..., :-1].any(-1)
+    yield "cut: C", finite & cut[..., -1]
+    yield "cut: a positive term", finite & (cut & (step.terms.significand > 0)).any(-1)
+    yield "cut: a negative term", finite & (cut & (step.terms.significand < 0)).any(-1)
+    signed = np.where(step.terms.significand < 0, -step.lost, step.lost).sum(-1)
+    yield "cut: parts that add up to a unit", finite & (np.abs(signed) >= 1)
+
+
+def _rounding(step: Step, finite: Array) -> Iterator[Mask]:
+    done = step.rounded
+    assert done is not None
+    assert step.total is not None
+    yield "rounding: exact", finite & (step.total != 0) & (done.tail == 0)
+    normal = finite & ~done.subnormal & ~done.overflow
+    for negative, sign in SIGNS:
+        for tail, name in TAILS:
+            yield f"rounding: {name}, {sign}", normal & (done.tail == tail) & (done.negative == negative)
+    tie = normal & (done.tail == HALF)
+    yield "rounding: half a unit above an even number", tie & ~done.odd
+    yield "rounding: half a unit above an odd number", tie & done.odd
+    yield "rounding: carries into the next binade", normal & done.carried
+    yield "subnormal result: exact", finite & done.subnormal & (done.tail == 0)
+    yield "subnormal result: inexact", finite & done.subnormal & (done.tail > 0)
+    for negative, sign in SIGNS:
+        yield f"rounds to zero: {sign}", finite & done.vanished & (done.negative == negative)
+        yield f"overflow: {sign}", finite & done.overflow & (done.negative == negative)
+
+
+# --- IEEE and integer steps ------------------------------------------------------------------------
+
+
+def _ieee(step: Step, limits: Limits) -> Iterator[Mask]:
+    assert step.total is not None
+    finite = _finite(step)
+    several = step.terms.nonzero.astype(np.bool_).sum(-1) > 1
+    yield "addition: cancels to zero", finite & several & (step.total == 0).astype(np.bool_)
+    yield "addition: of zeros of different signs", finite & _mixed_zeros(step)
+    if isinstance(limits.rule, EmulatedF8):
+        done = step.rounded
+        assert done is not None
+        normal = finite & ~done.overflow & (done.tail > 0)
+        for negative, sign in SIGNS:
+            for tail, name in TAILS:
+                yield (
+                    f"addition of C: {name}, {sign}",
+                    normal & (done.tail == tail) & (done.negative == negative),
+                )
+            yield f"overflow: {sign}", finite & done.overflow & (done.negative == negative)
+        yield "subnormal result: exact", finite & done.subnormal & (done.tail == 0)
+        return
+    yield from _rounding(step, finite)
+
+
+def _mixed_zeros(step: Step) -> Array:
+    zeros = ~step.terms.nonzero.astype(np.bool_)
+    return zeros.all(-1) & step.terms.negative.any(-1) & ~step.terms.negative.all(-1)
+
+
+def _integer(step: Step, limits: Limits) -> Iterator[Mask]:
+    assert step.total is not None
+    top = 1 << 31
+    total, terms = step.total, step.terms.significand
+    yield "integer: largest result", total == top - 1
+    yield "integer: smallest result", total == -top
+    yield "integer: one above the range", total == top
+    yield "integer: one below the range", total == -top - 1
+    yield "integer: above the range", total >= top
+    yield "integer: below the range", total < -top
+    ordered = np.concatenate([terms[..., -1:], terms[..., :-1]], axis=-1).cumsum(-1)
+    inside = (total >= -top) & (total < top)
+    yield "integer: leaves the range upwards and comes back", inside & (ordered >= top).any(-1)
+    yield "integer: leaves the range downwards and comes back", inside & (ordered < -top).any(-1)
+    products = terms[..., :-1]
+    yield "integer: all products zero", (products == 0).all(-1)
+    yield "integer: products cancel", (products != 0).any(-1) & (products.sum(-1) == 0)
+    yield "integer: largest product in every place", (products == _extremes(limits)[1]).all(-1)
+    yield "integer: smallest product in every place", (products == _extremes(limits)[0]).all(-1)
+    for place in range(products.shape[-1]):
+        alone = (products != 0).sum(-1) == 1
+        yield f"integer: product {place} alone", alone & (products[..., place] != 0)
+
+
+def _extremes(limits: Limits) -> tuple[int, int]:
+    """The smallest and the largest product."""
+    form = limits.instruction
+    ends = [(-x.sign_bit, x.mask ^ x.sign_bit) for x in (form.a, form.b)]
+    products = [x * y for x in ends[0] for y in ends[1]]
+    return min(products), max(products)
+
+
+_STEPS = {"fused": _aligned, "ieee": _ieee, "integer": _integer}
+
+
+# --- infinities, NaNs, results ---------------------------------------------------------------------
+
+
+def _specials(step: Step) -> Iterator[Mask]:
+    """Where infinities and NaNs meet: the accumulator is the last term."""
+    terms = step.terms
+    infinite, nan = terms.special == INFINITE, terms.special == NOT_A_NUMBER
+    plus, minus = infinite & (terms.significand > 0), infinite & (terms.significand < 0)
+    no_nan = ~nan.any(-1)
+    products = slice(None, -1)
+    if terms.special.shape[-1] > 2:
+        both = plus[..., products].any(-1) & minus[..., products].any(-1)
+        yield "special: +Inf and -Inf among products", no_nan & both
+    against = (plus[..., products].any(-1) & minus[..., -1]) | (minus[..., products].any(-1) & plus[..., -1])
+    yield "special: product Inf against C Inf", no_nan & against
+    same = (plus[..., products].any(-1) & plus[..., -1]) | (minus[..., products].any(-1) & minus[..., -1])
+    yield "special: product Inf and C Inf of one sign", no_nan & same & ~against
+    yield "special: Inf from C alone", no_nan & infinite[..., -1] & ~infinite[..., products].any(-1)
+    yield "special: Inf from a product alone", no_nan & infinite[..., products].any(-1) & ~infinite[..., -1]
+    yield "special: NaN beside Inf", nan.any(-1) & infinite.any(-1)
+
+
+def _results(done: Trace, limits: Limits) -> Iterator[Mask]:
+    d = limits.instruction.d
+    if not d.is_float:
+        return
+    magnitude = done.code & d.code_dtype.type(d.mask & ~d.sign_bit)
+    negative = done.code != magnitude
+    infinity = d.code_dtype.type(infinity_of(d))
+    named = (
+        ("zero", 0),
+        ("smallest subnormal", 1 << (d.fraction_bits + 1 - limits.output.precision)),
+        ("smallest normal number", 1 << d.fraction_bits),
+        ("largest finite number", largest(d) & ~((1 << (d.fraction_bits + 1 - limits.output.precision)) - 1)),
+        ("Inf", int(infinity)),
+    )
+    for sign, prefix in ((False, "+"), (True, "-")):
+        for name, code in named:
+            yield f"result: {prefix}{name}", (magnitude == d.code_dtype.type(code)) & (negative == sign)
+    yield "result: NaN", magnitude > infinity
+    if limits.step is not None and not limits.emulated:
+        yield "result: zero of nothing but negative zeros", _all_negative_zeros(done)
+    yield "overflow: a product beyond D's range, not the sum", _beyond(done, d) & (magnitude < infinity)
+
+
+def _all_negative_zeros(done: Trace) -> Array:
+    every = [~step.terms.nonzero & step.terms.negative for step in done.steps[:1]]
+    rest = [(~step.terms.nonzero & step.terms.negative)[..., :-1] for step in done.steps[1:]]
+    return np.concatenate([*every, *rest], axis=-1).all(-1)
+
+
+def _beyond(done: Trace, d: Format) -> Array:
+    """Outputs with a finite product of an aligned sum that D could not hold."""
+    found = np.zeros(done.code.shape, np.bool_)
+    for step in done.steps:
+        if step.kind == "fused":
+            products = step.terms[..., :-1]
+            large = products.nonzero & (products.exponent > d.bias) & (products.special == FINITE)
+            found |= large.any(-1)
+    return found

@@ -1,0 +1,61 @@
+"""What corner cases of floating-point forms are about: a theme a function, each directed at one corner.
+
+A theme drafts tiles (see drafts.py) for the arithmetic of an instruction on its target: it knows formats
+and the rule's numbers, and never how a result is computed. As in TestFloat few operands are random: most
+sit where rules with slightly different numbers part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..architectures import EmulatedF8, FusedSum, ScaledGroups
+from .codes import Rng
+from .drafts import Draft
+from .limits import Limits
+from .themes_alignment import (
+    chains,
+    counterweights,
+    floor_crowds,
+    gaps,
+    group_gaps,
+    leading_zeros,
+    zero_products,
+)
+from .themes_operands import (
+    crowds,
+    narrow,
+    raw,
+    scale_extremes,
+    signed_zeros,
+    singles,
+    specials,
+    subnormals,
+    wide,
+    zero_scales,
+)
+from .themes_rounding import cancellations, carries, edges, floors, overflows, ties
+
+Theme = Callable[[Limits, int, Rng], Draft]
+
+FLOATS: tuple[Theme, ...] = (
+    gaps, chains, carries, cancellations, ties, edges, floors, overflows, zero_products,
+    subnormals, signed_zeros, singles, crowds, specials, narrow, wide, raw,
+)  # fmt: skip
+
+
+def float_themes(limits: Limits) -> tuple[Theme, ...]:
+    """The themes of a floating-point form."""
+    scale = limits.instruction.scale
+    found = list(FLOATS)
+    if isinstance(limits.rule, ScaledGroups):
+        found.insert(1, group_gaps)
+    if isinstance(limits.rule, (FusedSum, EmulatedF8)):
+        found[1:1] = [counterweights, leading_zeros]
+    if scale is not None:
+        found.append(scale_extremes)
+        if isinstance(limits.rule, FusedSum):
+            found.append(floor_crowds)
+        if scale.fraction_bits:
+            found.append(zero_scales)
+    return tuple(found)
