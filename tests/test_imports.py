@@ -10,13 +10,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "warpsim"
 LAYERS = (  # a module imports its own layer and those before it
-    "errors kernels",
+    "errors kernels versions",
     "threads formats layout sparsity",
     "architectures registers memory encoding instruction",
     "fragments descriptor families reference numerics integers panels recipes batches arrangements",
     "pipeline ptx",
     "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
-    "interface matrix_products lint diagnosis archives checks traces views",
+    "interface product_requests accumulation connection distribution matrix_products linting diagnosis "
+    "register_text inspection archives checks traces views report vectors vector_formats verification "
+    "register_traces generation warming",
     "cli",
     "__init__ __main__",
 )
@@ -24,7 +26,7 @@ LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names.spl
 NEVER = {"pipeline": {"ptx"}, "reference": {"kernels", "encoding", "numerics"}, "kernels": {"errors"}}
 ONLY_IN = {"numba": "kernels", "click": "cli", "rich": "cli", "print": "cli"}
 FILES = {"open", ".open", ".read_text", ".read_bytes", ".write_text", ".write_bytes", ".fromfile", ".tofile"}
-FILES_IN = {"archives", "cli", "kernels"}  # kernels look at their own source, for the cache
+FILES_IN = {"archives", "cli", "kernels", "vector_formats", "versions"}  # kernels and versions read source
 MODULES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 

@@ -15,11 +15,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from warpsim.architectures import ARCHITECTURES, Architecture, rule_of
+import warpsim
+from warpsim.views.evidence import Row, evidence_rows
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-CHIPS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
+CHIPS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120a")
 
 _RUN = re.compile(r"(<!-- run: (.+?) -->\n+```text\n)(.*?)(\n?```)", re.DOTALL)
 _TABLE = re.compile(r"(<!-- evidence table -->\n).*?(<!-- end of evidence table -->)", re.DOTALL)
@@ -51,21 +52,20 @@ def with_outputs(text: str) -> str:
 # --- the evidence table ----------------------------------------------------------------------------
 
 
-def _cell(chip: Architecture, key: tuple[str, str, str]) -> str:
-    if key not in chip.table:
+def _cell(row: Row | None) -> str:
+    if row is None:
         return "-"
-    evidence = rule_of(chip.name, *key, sparse=False).evidence
-    if evidence.label == "validated":
-        return f"**{evidence.outputs:,}** {evidence.chips}"
-    return evidence.label
+    if row.evidence.outputs:
+        return f"**{row.evidence.outputs:,}** {row.evidence.chips}"
+    return row.evidence.label
 
 
 def evidence_table() -> str:
     """One line an operation and format of D, one column a chip, as Markdown."""
-    chips = [ARCHITECTURES[name] for name in CHIPS]
+    rows = {(*row.key, row.target): row for row in evidence_rows(warpsim.instructions())}
     lines = ["| family | operation | D | " + " | ".join(CHIPS) + " |", "|---" * (3 + len(CHIPS)) + "|"]
-    for key in sorted({key for chip in chips for key in chip.table}):
-        lines.append("| " + " | ".join([*key, *(_cell(chip, key) for chip in chips)]) + " |")
+    for key in sorted({row.key for row in rows.values()}):
+        lines.append("| " + " | ".join([*key, *(_cell(rows.get((*key, chip))) for chip in CHIPS)]) + " |")
     return "\n".join(lines)
 
 

@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .diagnosis import diagnose
     from .errors import (
+        ClusterError,
         IllegalInstruction,
         NotModelled,
         OperandError,
@@ -17,6 +19,19 @@ if TYPE_CHECKING:
         TraceError,
         UndefinedBehavior,
         WarpsimError,
+    )
+    from .generation.generate import corner_vectors, coverage, generate_vectors
+    from .generation.separation import separate
+    from .inspection import (
+        compare_registers,
+        compare_targets,
+        convert_metadata,
+        detect_metadata,
+        draw_layout,
+        explain,
+        find_element,
+        find_lane,
+        find_sources,
     )
     from .instruction import Instruction
     from .interface import (
@@ -35,47 +50,87 @@ if TYPE_CHECKING:
         unpack,
         unpack_metadata,
     )
+    from .linting import lint
     from .machine import Warp
     from .matrix_products import gemm, gemm_sparse
+    from .report import Report, view
+    from .warming import warmup
     from .warpgroup import Warpgroup
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClusterError",
     "IllegalInstruction",
     "Instruction",
     "NotModelled",
     "OperandError",
     "PtxError",
+    "Report",
     "TraceError",
     "UndefinedBehavior",
     "Warp",
     "Warpgroup",
     "WarpsimError",
+    "compare_registers",
+    "compare_targets",
     "compress",
+    "convert_metadata",
+    "corner_vectors",
+    "coverage",
     "decode",
     "decompress",
+    "detect_metadata",
+    "diagnose",
+    "draw_layout",
     "evidence",
     "execute",
+    "explain",
+    "find_element",
+    "find_lane",
+    "find_sources",
     "fragment",
     "gemm",
     "gemm_sparse",
+    "generate_vectors",
     "instructions",
+    "lint",
     "matmul",
     "metadata_map",
     "pack",
     "pack_metadata",
     "prune",
+    "separate",
     "unpack",
     "unpack_metadata",
+    "view",
+    "warmup",
 ]
 
 _HOMES = {
     "Instruction": "instruction",
+    "Report": "report",
     "Warp": "machine",
     "gemm": "matrix_products",
     "gemm_sparse": "matrix_products",
     "Warpgroup": "warpgroup",
+    "view": "report",
+    "warmup": "warming",
+    "compare_registers": "inspection",
+    "compare_targets": "inspection",
+    "convert_metadata": "inspection",
+    "detect_metadata": "inspection",
+    "draw_layout": "inspection",
+    "explain": "inspection",
+    "find_element": "inspection",
+    "find_lane": "inspection",
+    "find_sources": "inspection",
+    "corner_vectors": "generation.generate",
+    "coverage": "generation.generate",
+    "diagnose": "diagnosis",
+    "generate_vectors": "generation.generate",
+    "separate": "generation.separation",
+    "lint": "linting",
 }
 
 

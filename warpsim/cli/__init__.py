@@ -5,13 +5,44 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .convert import convert
 from .desc import desc
+from .diff import diff
+from .explain import explain
+from .gemm import gemm
 from .info import info
 from .layout import layout
+from .lint import lint
+from .metadata import metadata
 from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
+from .registers import compress, pack, unpack
+from .replay import replay
 from .run import run
+from .vectors import vectors
+from .verify import verify
+from .view import view
+from .warmup import warmup
 
-VERBS = (run, info, desc, layout)
+VERBS = (
+    run,
+    gemm,
+    vectors,
+    verify,
+    convert,
+    replay,
+    info,
+    desc,
+    layout,
+    view,
+    explain,
+    diff,
+    lint,
+    metadata,
+    unpack,
+    pack,
+    compress,
+    warmup,
+)
 
 
 @click.group(context_settings=CONTEXT)
@@ -19,8 +50,8 @@ VERBS = (run, info, desc, layout)
 def cli() -> None:
     """Run PTX tensor-core instructions bit for bit, without a GPU.
 
-    Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could
-    not check.
+    Exit codes: 0 as expected, 1 a bit differs or lint found an error, 2 usage, 3 input not readable or not
+    legal PTX, 4 could not check.
     """
 
 
