@@ -613,19 +613,24 @@ def test_colours_are_for_terminals_only() -> None:
 
 def test_progress_is_shown_where_results_go_elsewhere() -> None:
     names = ("pass.ptx", "broken.ptx", "fail.ptx")
-    shown, piped = on_terminal("run", *names, stdout=False, TERM="xterm-256color")
+    terminal = {"TERM": "xterm-256color", "WARPSIM_PROGRESS_AFTER": "0"}
+    shown, piped = on_terminal("run", *names, stdout=False, **terminal)
     assert "running" in shown
     assert "broken.ptx:2:12: error: expected ',' or ';'" in shown
     assert piped == started("run", *names).stdout
     assert piped.endswith("1 of 3 traces passed\n")
-    shown, piped = on_terminal("run", *names, "--json", stdout=False, TERM="xterm-256color")
+    shown, piped = on_terminal("run", *names, "--json", stdout=False, **terminal)
     assert "running" in shown
+    shown, _ = on_terminal("run", str(TRACES / "mma_m16n8k16_f16.ptx"), stdout=False, **terminal)
+    assert "running" in shown
+    shown, _ = on_terminal("run", *names, stdout=False, TERM="xterm-256color")
+    assert "running" not in shown  # over before it is worth it
     assert len(json.loads(piped)["runs"]) == 2
 
 
 @pytest.mark.parametrize("names", [["pass.ptx"], ["pass.ptx", "fail.ptx"]])
 def test_progress_does_not_stand_between_results(names: list[str]) -> None:
-    shown, _ = on_terminal("run", *names, stdout=True, TERM="xterm-256color")
+    shown, _ = on_terminal("run", *names, stdout=True, TERM="xterm-256color", WARPSIM_PROGRESS_AFTER="0")
     assert "running" not in shown
     assert "running" not in started("run", *names).stderr
 

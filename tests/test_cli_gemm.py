@@ -262,7 +262,10 @@ def test_progress_is_shown_on_a_terminal_only(folder: Path) -> None:
     command = [sys.executable, "-m", "warpsim", "gemm", F16, "A.npy", "B.npy", "-o", "D.npy"]
     command += ["--target", "sm_90a"]
     ours, theirs = pty.openpty()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, check=True, timeout=60)
+    environment = os.environ | {"WARPSIM_PROGRESS_AFTER": "0"}
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=theirs, check=True, timeout=60, env=environment
+    )
     os.close(theirs)
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)

@@ -22,7 +22,7 @@ copy had brought it. Knows these lines; does not know file formats or how compar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -280,11 +280,13 @@ def run_trace(
     engine: Engine = "kernel",
     undefined: Undefined = "error",
     hazards: Mode = "error",
+    progress: Callable[[int, int], None] | None = None,
 ) -> Run:
     """Execute a trace, on another ``target`` if one is given, and compare what it expects.
 
     ``hazards`` says what becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
-    (``Run.hazards``), or nothing. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
+    (``Run.hazards``), or nothing. ``progress`` is told after each matrix instruction where in the text it
+    stands, and how long the text is. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
     does not fit its registers or shared memory.
     """
     warp = trace.machine(target, engine, undefined, hazards)
@@ -295,6 +297,8 @@ def run_trace(
         for step in steps:
             if isinstance(step, Event):
                 run.events.append(step)
+                if progress:
+                    progress(step.statement.start, len(step.statement.source.text))
             elif step.start in trace.loads:
                 _apply(run, trace.loads[step.start])
     warp.finish(trace.end)

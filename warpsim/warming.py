@@ -27,17 +27,17 @@ from .sparsity import stored_columns
 Job = tuple[str, Callable[[], object]]  # what it is for, and the call that compiles
 
 
-def warmup(target: str | None = None, progress: Callable[[int, int, str], None] | None = None) -> int:
+def warmup(target: str | None = None, progress: Callable[[int, int], None] | None = None) -> int:
     """Compile the kernels of a target, or of all; how many there are.
 
     They stay in Numba's cache (NUMBA_CACHE_DIR, or beside the package), so that no later process waits for
-    them. ``progress`` is called before each with its number, the number of all, and an instruction that
-    needs it. Raises IllegalInstruction for an unknown target.
+    them. ``progress`` is called before each with its number and the number of all. Raises
+    IllegalInstruction for an unknown target.
     """
     jobs = [] if interpreted() else list(_jobs(target))
-    for number, (name, job) in enumerate(jobs):
+    for number, (_, job) in enumerate(jobs):
         if progress is not None:
-            progress(number, len(jobs), name)
+            progress(number, len(jobs))
         job()
     return len(jobs)
 

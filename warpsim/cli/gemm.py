@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .cluster import cluster, scheduler_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, colourful, fail, print_json, say
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
+from .progress import watching
 
 if TYPE_CHECKING:
     from ..formats import Format
@@ -220,23 +219,8 @@ def _product(
         if not form.sparse:
             raise OperandError(f"{form} is dense; it takes no indices")
         arguments["A"] = arguments["A"], indices
-    with cluster(scheduler) as client, _progress() as watch:
+    with cluster(scheduler) as client, watching("multiplying") as watch:
         return gemm(form, **arguments, **asdict(options), scheduler=client, progress=watch)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], object] | None]:
-    """What is to be told how much of D is done: a bar on stderr; None where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True, no_color=not colourful())
-    with Progress(console=console, transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task("multiplying", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 # --- output ------------------------------------------------------------------------------------------

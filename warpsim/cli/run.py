@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +21,7 @@ from .output import (
     say,
     worst,
 )
+from .progress import watching
 
 if TYPE_CHECKING:
     from ..hazards import Mode
@@ -86,9 +88,10 @@ def run(
         raise click.UsageError("--out takes the registers of one trace, but several traces are given")
     runs: list[Run] = []
     failures: list[Failure] = []
+    undefined: Undefined = "fallback" if allow_undefined else "error"
+    modes = {"target": target, "engine": engine, "undefined": undefined, "hazards": hazards}
     for path in _tracked(traces, as_json):
-        undefined = "fallback" if allow_undefined else "error"
-        done = attempt(_executed, path, target, engine, undefined, hazards)
+        done = attempt(_executed, path, modes, len(traces) == 1)
         if isinstance(done, Failure):
             failures.append(done)
             continue
@@ -111,18 +114,19 @@ def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
     if len(traces) < 2 or not quiet or not sys.stderr.isatty():
         yield from traces
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    with watching("running") as watch:
+        for number, path in enumerate(traces):
+            if watch:
+                watch(number, len(traces))
+            yield path
 
-    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
-        yield from progress.track(traces, description="running")
 
-
-def _executed(path: Path, target: str | None, engine: Engine, undefined: Undefined, hazards: Mode) -> Run:
+def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
     from ..traces import read_trace, run_trace
 
     trace = read_trace(path)
-    return run_trace(trace, target=target, engine=engine, undefined=undefined, hazards=hazards)
+    with watching("running") if alone and not sys.stdout.isatty() else nullcontext() as watch:
+        return run_trace(trace, progress=watch, **modes)
 
 
 def _write_registers(out: Path, done: Run) -> None:

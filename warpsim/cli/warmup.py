@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import click
 
 from .output import CONTEXT, EXPECTED, check_target, print_json, say
+from .progress import watching
 
 
 @click.command(context_settings=CONTEXT)
@@ -21,28 +18,10 @@ def warmup(target: str | None, as_json: bool) -> int:
     """
     from ..warming import warmup as compile_all
 
-    with _progress() as progress:
+    with watching("compiling") as progress:
         count = compile_all(target, progress)
     if as_json:
         print_json({"target": target, "kernels": count})
     else:
         say(f"{count} kernels are compiled" if count else "there is no JIT: nothing to compile")
     return EXPECTED
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar on stderr, on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task("compiling", total=None)
-
-        def show(number: int, total: int, name: str) -> None:
-            progress.update(task, completed=number, total=total, description=f"compiling for {name[:60]}")
-
-        yield show

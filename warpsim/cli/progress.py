@@ -1,0 +1,43 @@
+"""A progress bar on stderr for what takes longer than a second; on a terminal only.
+
+WARPSIM_PROGRESS_AFTER is another number of seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from .output import colourful
+
+Watch = Callable[[int, int], None]  # is told how much is done, and of how much
+_PATIENCE = "1"  # seconds without a bar
+
+
+@contextmanager
+def watching(description: str) -> Iterator[Watch | None]:
+    """What is to be told of progress; None where stderr is no terminal. The bar goes away at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True, no_color=not colourful())
+    progress = Progress(console=console, transient=True, redirect_stdout=False)
+    task = progress.add_task(description, total=None)
+    start = time.monotonic() + float(os.environ.get("WARPSIM_PROGRESS_AFTER", _PATIENCE))
+
+    def watch(done: int, total: int) -> None:
+        if not progress.live.is_started and time.monotonic() >= start:
+            progress.start()
+        progress.update(task, completed=done, total=total)
+
+    try:
+        yield watch
+    finally:
+        if progress.live.is_started:
+            progress.stop()
