@@ -274,7 +274,23 @@ def digest() -> str:
     for form in (*FORMS[:7], FORMS[13]):
         a, b, c = _operands(form, 19, 21, 70 if form.shape.k <= 32 else 130, seed=10)
         found.update(_bits(gemm(form, a, b, c)).tobytes())
+        found.update(_executed(form).tobytes())
     return found.hexdigest()
+
+
+def _executed(form: Instruction) -> Matrix:
+    """D registers of one instruction, from words of any bits."""
+    rng = np.random.default_rng(11)
+    words = {
+        name: rng.integers(0, 1 << 32, (3, form.family.lanes, count), np.uint32)
+        for name, count in form.registers.items()
+        if name in "abc"
+    }
+    if form.sparse:
+        words["e"] = np.full((form.family.lanes, 1), 0x44444444, np.uint32)
+    if form.scale:
+        words |= dict.fromkeys(("scale_a", "scale_b"), np.full((32, 1), 0x7F7F7F7F, np.uint32))
+    return warpsim.execute(form, **words)
 
 
 @pytest.mark.parametrize("setting", ["NUMBA_CPU_NAME=generic", "NUMBA_DISABLE_JIT=1"])
