@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim import panels
+from warpsim import accumulation, panels
 from warpsim.instruction import Instruction
 from warpsim.matrix_products import gemm, gemm_sparse
 
@@ -374,3 +374,17 @@ def test_integer_and_ml_dtypes_matrices() -> None:
     a = np.array([[-8, 7] * 16], ml_dtypes.int4)
     b = np.array([[15], [1]] * 16, ml_dtypes.uint4)
     assert gemm(form, a, b)[0, 0] == 16 * (-120 + 7)
+
+
+def test_rules_without_panels_go_by_tiles_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = _form(_BLOCK.format(64, "mxf4nvf4", "scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"), "sm_120a")
+    a, b, c = _operands(form, 21, 19, 128, seed=12)
+    rng = np.random.default_rng(13)
+    scales = {
+        "scale_a": rng.integers(0, 127, (21, 8), np.uint8),
+        "scale_b": rng.integers(0, 127, (8, 19), np.uint8),
+    }
+    expected = _bits(gemm(form, a, b, c, threads=1, **scales))
+    monkeypatch.setattr(accumulation, "_SIDE", 8)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(_bits(gemm(form, a, b, c, threads=threads, **scales)), expected)

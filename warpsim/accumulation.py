@@ -6,6 +6,7 @@ One chain, runs that are added afterwards (``split_k``), or chains that are prom
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +95,7 @@ def _chained(request: Request, promote_every: int | None, threads: int) -> Codes
         return integer_product(
             IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices)
         )
-    return _one_by_one(request)
+    return _one_by_one(request, threads)
 
 
 def _repeats(request: Request) -> bool:
@@ -155,8 +156,29 @@ def _contiguous(codes: Codes | None) -> Codes | None:
 # --- other rules -------------------------------------------------------------------------------------
 
 
-def _one_by_one(request: Request) -> Codes:
-    """The chain of instructions, each over all of D."""
+_SIDE = 256  # rows and columns of D that are worked on together, which bounds what their planes take
+
+
+def _one_by_one(request: Request, threads: int) -> Codes:
+    """The chain of instructions, each over a tile of D."""
+    rows, columns = request.shape
+    d = np.zeros(request.shape, request.instruction.d.code_dtype)
+    tiles = [
+        (slice(i, i + _SIDE), slice(j, j + _SIDE))
+        for i in range(0, rows, _SIDE)
+        for j in range(0, columns, _SIDE)
+    ]
+
+    def run(tile: tuple[slice, slice]) -> None:
+        d[tile] = _chain_of(request.tile(*tile))
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in map(run, tiles) if threads == 1 else pool.map(run, tiles):
+            pass
+    return d
+
+
+def _chain_of(request: Request) -> Codes:
     form = request.instruction
     c = np.zeros(request.shape, form.c.code_dtype) if request.c is None else request.c
     for i in range(request.instructions):
