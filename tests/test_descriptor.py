@@ -19,12 +19,12 @@ from warpsim.descriptor import (
     canonical_bytes,
     canonical_descriptor,
     canonical_image,
-    diagnose,
     load_tile,
     store_tile,
     tile_addresses,
     touched_bytes,
 )
+from warpsim.descriptor_mistakes import diagnose
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.memory import SHARED_BYTES, SharedMemory
 

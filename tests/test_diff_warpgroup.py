@@ -12,7 +12,8 @@ import pytest
 import warpsim
 from tools.mistakes import random_setting, sampled_forms, trial
 from warpsim import OperandError
-from warpsim.descriptor import Descriptor, canonical_descriptor, misreadings, store_tile, tile_addresses
+from warpsim.descriptor import Descriptor, canonical_descriptor, store_tile, tile_addresses
+from warpsim.descriptor_mistakes import misreadings
 from warpsim.diagnosis import Diagnosis, diagnose
 from warpsim.diagnosis.library import mistakes
 from warpsim.diagnosis.tiles import TILE_ROWS

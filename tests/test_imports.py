@@ -13,7 +13,7 @@ LAYERS = (  # a module imports its own layer and those before it
     "errors kernels versions",
     "threads formats layout sparsity",
     "architectures registers memory encoding instruction",
-    "fragments descriptor families reference numerics integers panels recipes batches arrangements",
+    "fragments descriptor descriptor_mistakes families reference numerics integers panels recipes batches arrangements",
     "pipeline ptx",
     "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
     "interface product_requests accumulation connection distribution matrix_products linting diagnosis "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..descriptor import Misreading
+from ..descriptor_mistakes import Misreading
 from ..formats import Format
 from .arithmetic import Arithmetic, alternatives
 from .grids import Rearrangement, Setting, grid_of

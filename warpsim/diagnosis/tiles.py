@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..descriptor import Descriptor, Major, Misreading, misreadings, tile_addresses
+from ..descriptor import Descriptor, Major, tile_addresses
+from ..descriptor_mistakes import Misreading, misreadings
 from ..formats import Format
 from ..memory import Bytes, element_view
 from .grids import Grid, Index, Setting

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..descriptor import Descriptor, Major, diagnose, load_tile, touched_bytes
+from ..descriptor import Descriptor, Major, load_tile, touched_bytes
+from ..descriptor_mistakes import diagnose
 from ..errors import OperandError, WarpsimError
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
