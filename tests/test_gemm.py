@@ -376,6 +376,28 @@ def test_integer_and_ml_dtypes_matrices() -> None:
     assert gemm(form, a, b)[0, 0] == 16 * (-120 + 7)
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form.sparse], ids=str)
+@pytest.mark.parametrize("arrangement", ["cutlass", "torch", "fields", "words"])
+def test_metadata_may_be_as_libraries_store_it(form: Instruction, arrangement: str) -> None:
+    k = 4 * form.shape.k
+    a, b, c = _operands(form, 64, 12, k, seed=14)
+    values, indices = warpsim.compress(a, form)
+    stored = warpsim.convert_metadata(indices, 64, k, form, source="indices", target=arrangement)
+    d = gemm_sparse(form, values, stored, b, c, arrangement=arrangement, threads=1)
+    np.testing.assert_array_equal(_bits(d), _bits(gemm(form, a, b, c)))
+
+
+def test_unknown_arrangements_are_refused() -> None:
+    with pytest.raises(warpsim.OperandError, match="arrangement 'ours': it is one of fields, indices, words"):
+        gemm_sparse(
+            FORMS[13],
+            np.zeros((16, 16), np.float16),
+            np.zeros(4),
+            np.zeros((32, 8), np.float16),
+            arrangement="ours",
+        )
+
+
 def test_rules_without_panels_go_by_tiles_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     form = _form(_BLOCK.format(64, "mxf4nvf4", "scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"), "sm_120a")
     a, b, c = _operands(form, 21, 19, 128, seed=12)

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .accumulation import Chain, accumulated
+from .arrangements import convert
 from .encoding import matrix_of
 from .errors import OperandError
+from .fragments import require_sparse
 from .instruction import Codes
 from .interface import Form, resolved
 from .pipeline import Undefined
@@ -95,13 +97,26 @@ def gemm(
 def gemm_sparse(
     instruction: Form,
     values: npt.ArrayLike,
-    indices: npt.ArrayLike,
+    metadata: npt.ArrayLike,
     B: npt.ArrayLike,
     C: npt.ArrayLike | None = None,
+    *,
+    arrangement: str = "indices",
+    target: str | None = None,
     **options: Any,
 ) -> Matrix:
-    """gemm with A as compress returns it: ``values (m, stored k)`` and ``indices (m, units)``."""
-    return gemm(instruction, (values, indices), B, C, **options)
+    """gemm with a compressed A: ``values (m, stored k)`` and the metadata of all of A.
+
+    ``metadata`` is ``(m, units)`` as compress returns it, or in another ``arrangement``: "cutlass" (E as
+    CUTLASS 2.x reorders it) or "torch" (``meta_reordered`` of torch.sparse, whose packed tensor also has the
+    values), "words", "fields" or "lanes ..." (see convert_metadata). ``options`` are those of gemm.
+    """
+    form = resolved(instruction, target)
+    if arrangement != "indices":
+        rows, stored = np.shape(values)
+        k = stored // require_sparse(form).stored * require_sparse(form).chunk
+        metadata = convert(metadata, rows, k, form, source=arrangement, target="indices")
+    return gemm(form, (values, metadata), B, C, **options)
 
 
 # --- here --------------------------------------------------------------------------------------------
