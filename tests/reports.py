@@ -38,6 +38,13 @@ function unequal(index) {
             !== instruction.code("d", row, column, part)) found.push([part, row, column]);
   return JSON.stringify(found);
 }
+function words(index, operand) {
+  return JSON.stringify(Array.from(shown[index].words[operand], String));
+}
+function expected(index) {
+  const { expected, expectedWords } = shown[index];
+  return JSON.stringify(expected && Array.from(expectedWords.d, String));
+}
 function explained(index, row, column, part) {
   return JSON.stringify(modules["explain.js"].explain(shown[index], row, column, part));
 }

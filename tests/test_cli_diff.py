@@ -16,7 +16,7 @@ import warpsim
 from tools import example_dump
 from warpsim.cli import cli
 from warpsim.register_text import word_lines
-from warpsim.vectors import make_set, write_vectors
+from warpsim.vectors import make_vectors, write_vectors
 
 TRACES = Path(__file__).parent.parent / "traces"
 TRACE = TRACES / "mma_sp_m16n8k32_f16.ptx"
@@ -180,7 +180,7 @@ def test_a_trace_that_gets_what_it_expects():
 def test_cases_of_a_vector_set(tmp_path):
     stacked = {name: np.stack([words, words + 0, words]) for name, words in REGISTERS.items()}
     stacked["c"][1] = warpsim.pack(FORM, "c", -C)
-    vectors = make_set(FORM, **stacked, selector=0)
+    vectors = make_vectors(FORM, **stacked, selector=0)
     write_vectors(tmp_path / "good.npz", vectors)
     assert run(tmp_path / "good.npz").return_value == 0
     swapped = dict(stacked, a=stacked["a"][:, :, [0, 2, 1, 3]])
@@ -245,7 +245,7 @@ def test_the_d_of_vector_sets(tmp_path):
     arrays = {
         name: np.zeros((2, 32, count), np.uint32) for name, count in form.registers.items() if name != "d"
     }
-    vectors = make_set(form, **arrays)
+    vectors = make_vectors(form, **arrays)
     write_vectors(tmp_path / "x.npz", vectors)
     other = vectors.d.copy()
     other[1, 4, 1] = 0x80000000

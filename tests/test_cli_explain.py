@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import warpsim
 from warpsim.cli import cli
 from warpsim.traces import read_trace, run_trace
-from warpsim.vectors import make_set, write_vectors
+from warpsim.vectors import make_vectors, write_vectors
 
 TRACES = Path(__file__).parent.parent / "traces"
 TRACE = TRACES / "mma_sp_m16n8k32_f16.ptx"
@@ -104,7 +104,7 @@ def test_cases_of_a_vector_set(tmp_path):
     selector = np.array([0, 1, 1])
     e = [warpsim.pack_metadata(form, index, int(s)) for index, s in zip(indices, selector, strict=True)]
     B = RNG.standard_normal((3, 32, 8)).astype(np.float16)
-    vectors = make_set(
+    vectors = make_vectors(
         form,
         a=warpsim.pack(form, "a", values),
         b=warpsim.pack(form, "b", B),
@@ -213,12 +213,12 @@ def test_python_prints_the_same(folder):
         (["mma.nonsense", "--element", "0,0"], "error: "),
         (
             [DENSE, "a=-1", "b=0", "c=0", "--element", "0,0"],
-            "OPERANDS: error: line 1: '-0x1' is no hexadecimal word",
+            "OPERANDS: error: a=-1: line 1: '-0x1' is no hexadecimal word",
         ),
         ([DENSE, "--element", "0,0"], "needs registers a, b, c; a is missing"),
         ([DENSE, "ab.npz", "c=c.npy", "--element", "0,0"], "has no target, and the result depends on it"),
         ([DENSE, "A=ab.npz", "--element", "0,0"], "ab.npz: no array 'A'; the arrays are a, b"),
-        ([DENSE, "A.txt", "--element", "0,0"], "OPERANDS: error: No such file or directory"),
+        ([DENSE, "A.txt", "--element", "0,0"], "OPERANDS: error: A.txt: No such file or directory"),
         ([TRACE, "--target", "sm_70", "--element", "0,0"], "is not on sm_70"),
     ],
     ids=str,
@@ -247,6 +247,8 @@ def test_refusals(folder, arguments, message):
         ),
         ([TRACE, "--element", "3"], "--element '3': expected ROW,COLUMN such as 3,17"),
         ([TRACE, "--element", "3,1", "--target", "sm_80,sm_1"], "'sm_1' is none of"),
+        ([TRACE, "--element", "3,1", "--case", "1"], "--event and --warp choose from a trace, --case from"),
+        (["none.npz", "--element", "3,1", "--event", "1"], "--event and --warp choose from a trace, --case"),
     ],
     ids=str,
 )

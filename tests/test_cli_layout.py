@@ -52,6 +52,15 @@ def test_python_refuses_other_formats():
         warpsim.draw_layout(SPARSE, format="png")
 
 
+def test_a_lane_of_all_operands():
+    every = run(SPARSE, "--lane", 5).output
+    parts = [run(SPARSE, "--lane", 5, "--operand", operand).output for operand in "abcde"]
+    assert every == "".join(parts)
+    places = json.loads(run(SPARSE, "--lane", 5, "--json").output)["places"]
+    assert {place["operand"] for place in places} == set("abcde")
+    assert len(places) == len(every.splitlines())
+
+
 def test_json_of_every_question():
     assert json.loads(run(SPARSE, "--json").output) == json.loads(json.dumps(layout_document(FORM)))
     element = json.loads(run(SPARSE, "--operand", "d", "--element", "3,5", "--json").output)
@@ -114,8 +123,9 @@ def test_colours_on_a_terminal_only(arguments):
     ("arguments", "message"),
     [
         (["--element", "1,1", "--lane", "0"], "--element and --lane are two questions: ask one at a time"),
-        (["--lane", "0"], "--element and --lane need --operand"),
-        (["--register", "0"], "--register needs --lane"),
+        (["--element", "0,0"], "--element needs --operand"),
+        (["--register", "0"], "--register needs --lane and --operand"),
+        (["--register", "0", "--lane", "0"], "--register needs --lane and --operand"),
         (["--operand", "a", "--element", "x"], "--element 'x': expected ROW,COLUMN such as 3,17"),
         (["-o", "x.png"], "--out writes all figures, to FILE.svg or FILE.html"),
         (["-o", "x.svg", "--notation", "cute"], "--out writes all figures, to FILE.svg or FILE.html"),

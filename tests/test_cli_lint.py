@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import warpsim
 from warpsim.cli import cli
-from warpsim.vectors import make_set, write_vectors
+from warpsim.vectors import make_vectors, write_vectors
 
 TRACES = Path(__file__).parent.parent / "traces"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -104,7 +104,7 @@ def test_cases_of_a_vector_set_are_tiles(tmp_path):
     form = warpsim.decode(SPARSE, target="sm_90a")
     e = np.stack([E0, np.where(E0[5] == E0, np.uint32(0x44444454), E0)])
     zero = np.zeros((2, 32, 4), np.uint32)
-    vectors = make_set(form, a=zero, b=zero, c=zero, e=e, selector=0, undefined="fallback")
+    vectors = make_vectors(form, a=zero, b=zero, c=zero, e=e, selector=0, undefined="fallback")
     write_vectors(tmp_path / "set.npz", vectors)
     document = json.loads(run("lint", tmp_path / "set.npz", "--json").output)
     errors = [one for one in document["subjects"][0]["findings"] if one["severity"] == "error"]

@@ -565,3 +565,13 @@ def test_dumps_must_be_alike() -> None:
         compare(np.zeros(3, np.uint32), np.zeros(3, np.uint32), "f17")
     with pytest.raises(OperandError, match="do not fill words of 32 bits"):
         compare(np.zeros(3, np.uint32), np.zeros(3, np.uint32), "f64")
+
+
+def test_probes_saturate():
+    """C added twice before clamping is not C added to the clamped sum: they must not be called the same."""
+    form = warpsim.decode("mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32", target="sm_80")
+    setting = Setting(instruction=form)
+    known = {mistake.name: mistake for mistake in mistakes(setting)}
+    twice, again = known["accumulator added twice"], known["accumulator added again to the result"]
+    registers = probe(setting, 1, seed=0)
+    assert (outcome(setting, registers, [twice]) != outcome(setting, registers, [again])).any()

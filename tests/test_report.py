@@ -80,17 +80,17 @@ def read(report, reference) -> np.ndarray:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_words_and_places_are_those_of_the_run(path):
+def test_words_and_places_are_those_of_the_run(scripts, path):
     run, report = example(path.stem), data(path.stem)
-    shown, seen = iter(report.document["instructions"]), set()
+    scripts.load(report)
+    shown, seen = iter(enumerate(report.document["instructions"])), set()
     for event in run.events:
         for _, inputs, d in event.executions():
-            document = next(shown)
+            index, document = next(shown)
             layout = report.document["layouts"][document["layout"]]
             assert layout["mnemonic"] == event.instruction.mnemonic
-            assert read(report, document["words"]["d"]).tolist() == d.ravel().tolist()
-            for role, words in inputs.registers.items():
-                assert read(report, document["words"][role]).tolist() == words.ravel().tolist()
+            for role, words in {**inputs.registers, "d": d}.items():
+                assert scripts("words", index, role) == [str(word) for word in words.ravel().tolist()]
             if document["layout"] in seen:
                 continue
             seen.add(document["layout"])

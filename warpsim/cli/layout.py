@@ -33,8 +33,8 @@ _FIGURES = (".svg", ".html")
 @click.option(
     "--element", metavar="ROW,COLUMN", help="Where one element of --operand lies; of d also what feeds it."
 )
-@click.option("--lane", type=int, help="What one lane holds of --operand.")
-@click.option("--register", type=int, help="With --lane: only this register.")
+@click.option("--lane", type=int, help="What one lane holds, of --operand or of all.")
+@click.option("--register", type=int, help="With --lane and --operand: only this register.")
 @click.option(
     "--swizzle",
     type=click.Choice(["none", "32B", "64B", "128B"]),
@@ -78,10 +78,10 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
     """Raise UsageError for options that do not go together."""
     if choices["element"] is not None and choices["lane"] is not None:
         raise click.UsageError("--element and --lane are two questions: ask one at a time")
-    if _is_question(choices) and choices["operand"] is None:
-        raise click.UsageError("--element and --lane need --operand")
-    if choices["register"] is not None and choices["lane"] is None:
-        raise click.UsageError("--register needs --lane")
+    if choices["element"] is not None and choices["operand"] is None:
+        raise click.UsageError("--element needs --operand")
+    if choices["register"] is not None and (choices["lane"] is None or choices["operand"] is None):
+        raise click.UsageError("--register needs --lane and --operand")
     if choices["swizzle"] and (choices["operand"] not in ("a", "b") or choices["lane"] is not None):
         raise click.UsageError("--swizzle goes with --operand a or b: a tile in shared memory, without lanes")
     if out and (
@@ -175,20 +175,19 @@ def _element(form: Instruction, operand: str, selector: int, place: tuple[int, i
 
 
 def _lane(
-    form: Instruction, operand: str, selector: int, lane: int, register: int | None, as_json: bool
+    form: Instruction, operand: str | None, selector: int, lane: int, register: int | None, as_json: bool
 ) -> Any:
+    """What a lane holds of an operand, or of all of them."""
     from ..views.figures import place_document
     from ..views.lookups import lane_lines
-    from ..views.places import lane_places
+    from ..views.places import lane_places, register_operands
 
+    names = (operand,) if operand else register_operands(form)
     if as_json:
-        held = lane_places(form, operand, lane, register, selector=selector)
-        return {
-            "mnemonic": form.mnemonic,
-            "operand": operand,
-            "places": [place_document(one) for one in held],
-        }
-    return lane_lines(form, operand, lane, register, selector=selector)
+        held = [lane_places(form, name, lane, register, selector=selector) for name in names]
+        places = [place_document(one) for part in held for one in part]
+        return {"mnemonic": form.mnemonic, "operand": operand, "places": places}
+    return [line for name in names for line in lane_lines(form, name, lane, register, selector=selector)]
 
 
 def place_of(text: str) -> tuple[int, int]:

@@ -7,7 +7,8 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +33,36 @@ OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]..."
 def operands_from(form: Instruction, given: Sequence[str]) -> dict[str, Any]:
     """Arrays and integers by name; a matrix comes as it is, everything else as warpsim.execute takes it.
 
-    Raises UsageError, TraceError, OSError.
+    Raises UsageError, TraceError.
     """
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals:
-            found |= _archive(text) if text.endswith(".npz") else _dump(form, text)
-        elif name not in NAMES:
-            raise click.UsageError(f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}")
-        else:
-            found[name] = _value(form, name, value)
+        with _named(text, value if equals else text):
+            if not equals:
+                found |= _archive(text) if text.endswith(".npz") else _dump(form, text)
+            elif name not in NAMES:
+                raise click.UsageError(
+                    f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}"
+                )
+            else:
+                found[name] = _value(form, name, value)
     return found
+
+
+@contextmanager
+def _named(text: str, source: str) -> Iterator[None]:
+    """What goes wrong with one of several operands says with which."""
+    from ..errors import TraceError
+
+    try:
+        yield
+    except OSError as error:
+        raise TraceError(f"{text}: {error.strerror}") from None
+    except TraceError as error:
+        if error.location or error.message.startswith(source.partition(".npz:")[0]):
+            raise
+        raise TraceError(f"{text}: {error.message}") from None
 
 
 def _value(form: Instruction, name: str, value: str) -> Any:

@@ -54,7 +54,10 @@ def is_vectors(source: str) -> bool:
 def subject_of(
     source: str, *, event: int | None, warp: int | None, case: int, literal: bool = False
 ) -> Subject:
-    """One execution of the trace or vector set in a file."""
+    """One execution of the trace or vector set in a file; raises UsageError for a choice of the other."""
+    unused = (event, warp) != (None, None) if is_vectors(source) else case != 0
+    if unused:
+        raise click.UsageError("--event and --warp choose from a trace, --case from a vector set")
     if is_vectors(source):
         return _case(read_set(source), source, case, literal)
     return _event(executed(source, literal=literal), event, warp)

@@ -14,6 +14,7 @@ from .cases import with_tiles
 from .grids import Registers, Setting
 
 _SPREAD = 4  # exponents of random floats lie within 2**-4 and 2**4: sums are inexact, never infinite
+_NEAR = 1 << 12  # what the products of one sum come to, about
 
 
 def probe(setting: Setting, tiles: int, seed: int) -> Registers:
@@ -46,9 +47,15 @@ def _memory(
 
 
 def random_codes(element: Format, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Codes of moderate finite floats, or of any integers; ignored low bits are random too."""
+    """Codes of moderate finite floats, or of integers; ignored low bits are random too.
+
+    Half of the accumulators of integers are so near to an end that a sum may saturate or wrap.
+    """
     if not element.is_float:
         wide = rng.integers(0, 1 << min(element.bits, 32), shape, np.uint64)
+        if element.bits == 32:
+            near = np.uint64(1 << 31) + rng.integers(-_NEAR, _NEAR, shape).astype(np.uint64)
+            wide = np.where(rng.integers(0, 2, shape, bool), wide, near & np.uint64(element.mask))
         return wide.astype(element.code_dtype)
     low, high = max(0, element.bias - _SPREAD), min((1 << element.exponent_bits) - 2, element.bias + _SPREAD)
     exponent = rng.integers(low, max(high, 2), shape, np.uint64, endpoint=True)

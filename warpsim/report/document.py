@@ -22,6 +22,7 @@ from ..traces import Run
 from ..views.operands import Gathered, from_registers
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
+from .forecast import differences, is_forecast
 from .layouts import format_documents, layout_document
 
 Document = dict[str, Any]
@@ -58,7 +59,7 @@ LayoutKey = tuple[Instruction, int, ScaleSelectors]
 
 
 class _Writer:
-    """Documents of the instructions of one run; layouts are written once."""
+    """Documents of the instructions of one run; what several of them share is written once."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -66,13 +67,16 @@ class _Writer:
         self.layouts: list[Document] = []
         self.expectations = expectations(run)
         self._numbers: dict[LayoutKey, int] = {}
+        self._results: dict[bytes, int] = {}  # words of D that are differences, and the instruction of each
 
     def instructions(self) -> Iterator[Document]:
         """One for each execution: an ``mma`` in a warpgroup is one for each warp."""
+        count = 0
         for number, event in enumerate(self.run.events):
             expected = [one for one in self.expectations if one.event == number]
             for first, inputs, d in event.executions():
-                yield self._instruction(event, first, inputs, d, expected)
+                yield self._instruction(event, first, inputs, d, expected, count)
+                count += 1
 
     def _instruction(
         self,
@@ -81,18 +85,19 @@ class _Writer:
         inputs: Inputs,
         d: npt.NDArray[Any],
         expected: Sequence[Expectation],
+        number: int,
     ) -> Document:
         form = event.instruction
         gathered = from_registers(form, inputs)
         alone = len(event.d) == form.family.lanes
+        words = {role: self._words(words) for role, words in inputs.registers.items()}
         return {
             "layout": self._layout(form, inputs),
             "line": event.statement.location().line,
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
             "names": _names(event),
-            "words": {role: self.pool.add(words) for role, words in inputs.registers.items()}
-            | {"d": self.pool.add(d)},
+            "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
             "columns": self._columns(gathered),
             "memory": self._memory(form, inputs),
@@ -108,6 +113,18 @@ class _Writer:
             self.layouts.append(layout_document(*key, self.pool))
         return self._numbers[key]
 
+    def _words(self, words: npt.NDArray[Any]) -> Document:
+        """Where words lie: in the pool, or as the D of an instruction."""
+        known = self._results.get(words.tobytes())
+        return self.pool.add(words) if known is None else {"result": known}
+
+    def _result(self, number: int, gathered: Gathered, d: npt.NDArray[Any]) -> Document:
+        """Where the D of this instruction lies; from here on it can be referred to."""
+        if not is_forecast(gathered.operands.instruction) or d.tobytes() in self._results:
+            return self._words(d)
+        self._results[d.tobytes()] = number
+        return {"differences": self.pool.add(differences(gathered.operands, d))}
+
     def _columns(self, gathered: Gathered) -> Reference | None:
         """The logical column of every stored element of A."""
         columns = gathered.operands.columns
@@ -121,7 +138,7 @@ class _Writer:
             registers.add(one.register)
             checks.add(one.check)
         return {
-            "expected": self.pool.add(wanted) if registers else None,
+            "expected": self._words(wanted) if registers else None,
             "checked": sorted(registers),
             "checks": sorted(checks),
             "different": int((wanted != d).sum()),

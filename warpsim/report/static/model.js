@@ -2,6 +2,7 @@
 //
 // Layouts travel as data: no formula of any fragment stands in these scripts.
 
+import { wordsOfD } from "./forecast.js";
 import { maskOf } from "./numbers.js";
 
 const ARRAYS = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: BigUint64Array };
@@ -72,22 +73,54 @@ class Layout {
   }
 }
 
-// One executed instruction: a document, its layout, and the words that it read and wrote.
+// Computes each value when it is first asked for.
+function lazy(names, compute) {
+  const values = {};
+  for (const name of names) {
+    Object.defineProperty(values, name, {
+      enumerable: true,
+      configurable: true,
+      get() {
+        Object.defineProperty(values, name, { enumerable: true, value: compute(name) });
+        return values[name];
+      },
+    });
+  }
+  return values;
+}
+
+// One executed instruction: a document, its layout, and the words that it read and wrote. Words are an
+// array, or { result }: those of an earlier instruction's D, or { differences } from a forecast of D.
 class Instruction {
-  constructor(document, index, layouts, formats, arrays) {
+  constructor(document, index, layouts, formats, arrays, all) {
     Object.assign(this, document);
     this.index = index;
     this.layout = layouts[document.layout];
     this.formats = formats;
-    const readAll = (references) =>
-      Object.fromEntries(Object.entries(references).map(([name, one]) => [name, arrays.read(one)]));
-    this.words = readAll(document.words);
-    this.codes = readAll(document.codes);
+    this.arrays = arrays;
+    this.all = all;
+    this.references = document.words;
+    this.words = lazy(Object.keys(document.words), (name) => this.wordsAt(document.words[name]));
+    this.expectedWords = lazy(["d"], () => this.wordsAt(document.expected));
+    this.codes = lazy(Object.keys(document.codes), (name) => arrays.read(document.codes[name]));
     this.columns = document.columns && arrays.read(document.columns);
-    this.expected = document.expected && arrays.read(document.expected);
     this.addresses = Object.fromEntries(
       Object.entries(document.memory).map(([side, one]) => [side, arrays.read(one.addresses)]),
     );
+  }
+
+  wordsAt(reference) {
+    if ("at" in reference) return this.arrays.read(reference);
+    if ("differences" in reference) return wordsOfD(this, this.arrays.read(reference.differences));
+    return this.all[reference.result].ownD();
+  }
+
+  // The words of D after those of every D that they need, the first one first: chains may be long.
+  ownD() {
+    const needed = [];
+    for (let one = this; one; one = one.all[one.references.c?.result]) needed.push(one);
+    while (needed.length) needed.pop().words.d;
+    return this.words.d;
   }
 
   // What registers the instruction names, those of A only where it lies in them.
@@ -120,7 +153,7 @@ class Instruction {
   }
 
   expectedCode(row, column, product = 0) {
-    return this.bits(this.layout.at("d", row, column, product), this.expected);
+    return this.bits(this.layout.at("d", row, column, product), this.expectedWords.d);
   }
 
   // Whether a check expected other bits of this element of D.
@@ -165,7 +198,9 @@ function documented(place) {
 export function readReport(document, buffer) {
   const arrays = new Arrays(buffer);
   const layouts = document.layouts.map((one) => new Layout(one, arrays));
-  return document.instructions.map(
-    (one, index) => new Instruction(one, index, layouts, document.formats, arrays),
-  );
+  const instructions = [];
+  document.instructions.forEach((one, index) => {
+    instructions.push(new Instruction(one, index, layouts, document.formats, arrays, instructions));
+  });
+  return instructions;
 }
