@@ -10,7 +10,7 @@ import numpy as np
 import warpsim
 from warpsim.descriptor import canonical_descriptor
 from warpsim.instruction import Instruction
-from warpsim.vectors import DESCRIPTORS, IMMEDIATES, VectorSet, make_set
+from warpsim.vectors import DESCRIPTORS, IMMEDIATES, VectorSet, make_vectors
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TARGETS = ("sm_70", "sm_80", "sm_89", "sm_90a", "sm_120a")
@@ -34,7 +34,7 @@ def kinds_of_form() -> Iterator[Instruction]:
 
 def example(form: Instruction, cases: int = 2, seed: int = 0, **options: Any) -> VectorSet:
     """A set of random words and legal metadata, as the model executes it."""
-    return make_set(form, seed=seed, **(arguments(form, cases, seed) | options))
+    return make_vectors(form, seed=seed, **(arguments(form, cases, seed) | options))
 
 
 def unexecuted(form: Instruction, cases: int = 2, seed: int = 0, **options: Any) -> VectorSet:

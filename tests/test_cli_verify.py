@@ -23,7 +23,7 @@ from tests.example_sets import arguments, example, sparse_form
 from tools.bench import verify as bench
 from warpsim.cli import main
 from warpsim.vector_formats import FORMATS
-from warpsim.vectors import make_set, read_vectors, write_vectors
+from warpsim.vectors import make_vectors, read_vectors, write_vectors
 
 FORM = sparse_form()
 TRACE = Path(__file__).parent.parent / "traces" / "mma_sp_m16n8k32_f16.ptx"
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bench = {"kind": "hardware", "chip": "NVIDIA H100"}
     write_vectors("bad.npz", replace(good, d=d, provenance=bench))
     given = arguments(FORM, 2, 0) | {"e": np.zeros((2, 32, 1), np.uint32)}
-    write_vectors("undefined.npz", make_set(FORM, undefined="fallback", **given))
+    write_vectors("undefined.npz", make_vectors(FORM, undefined="fallback", **given))
     (tmp_path / "fail.ptx").write_text(FAILING)
     return tmp_path
 

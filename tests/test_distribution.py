@@ -479,7 +479,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         name: rng.integers(0, 1 << 32, (4000, 32, F16.registers[name]), np.uint64).astype(np.uint32)
         for name in "abc"
     }
-    good = vectors.make_set(F16, **registers)
+    good = vectors.make_vectors(F16, **registers)
     bad = replace(good, d=good.d.copy())
     bad.d[3210, 7, 1] ^= 1
     paths = [tmp_path_factory.mktemp("sets") / name for name in ("good.npz", "bad.npz")]

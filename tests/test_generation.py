@@ -203,16 +203,33 @@ def test_metadata_not_known_to_work_is_not_generated():
 
 def test_coverage_is_measured_on_the_registers():
     """A set of zeros hits next to nothing, whatever its labels say."""
-    from warpsim.vectors import make_set
+    from warpsim.vectors import make_vectors
 
     form = warpsim.decode(F16, target="sm_80")
     words = {
         name: np.zeros((1, 32, count), np.uint32) for name, count in form.registers.items() if name != "d"
     }
-    found = warpsim.coverage(make_set(form, title="corner", labels=("gaps",), **words))
+    found = warpsim.coverage(make_vectors(form, title="corner", labels=("gaps",), **words))
     assert sorted(found.hits) == ["a: +0", "b: +0", "c: +0", "result: +zero"]
     assert not found.complete
     assert len(found.missed) == len(found.reachable) - 4
+
+
+def test_a_case_that_hits_a_bin_in_two_steps_is_one_case():
+    """m16n8k16 is two steps on sm_80. C alone, 1, sets the alignment of both, in all 128 outputs."""
+    form = warpsim.decode(F16, target="sm_80")
+    words = {
+        name: np.zeros((1, 32, count), np.uint32) for name, count in form.registers.items() if name != "d"
+    }
+    words["c"][:] = 0x3F800000
+    hits = warpsim.coverage(warpsim.make_vectors(form, **words)).hits["alignment: set by C alone"]
+    assert (hits.cases, hits.outputs) == (1, 128)
+
+
+def test_no_bin_is_hit_by_more_cases_than_there_are():
+    vectors, found = warpsim.corner_vectors(F16, target="sm_80")
+    assert max(hits.cases for hits in found.hits.values()) <= len(vectors)
+    assert max(hits.outputs for hits in found.hits.values()) <= len(vectors) * 128
 
 
 def test_reasons_for_what_is_unreachable():
@@ -267,6 +284,32 @@ def test_few_cases_miss_bins_and_say_so(capsys):
         ([F16, "--coverage"], 3, "has no target: vectors hold the D of one chip"),
         ([F16, "--target", "sm_80", "--kind", "exhaustive", "--coverage"], 3, "f16 has 2**16 codes"),
         (["mma.what", "--target", "sm_80", "--coverage"], 3, "error"),
+        (
+            [F16, "--target", "sm_80", "--kind", "random", "-n", "1" + 20 * "0", "-o", "x.npz"],
+            3,
+            "100000000000000000000 cases of 1,792 bytes: a set has at most 2,396,745; "
+            "make several, each with a seed of its own",
+        ),
+        (
+            [F16, "--target", "sm_80", "-n", "1", "-o", "no/such/x.npz"],
+            3,
+            "no/such/x.npz: error: No such file or directory",
+        ),
+        (
+            [F16, "--target", "sm_90", "--kind", "separate", "--between", "sm_80", "sm_90"],
+            2,
+            "--target sm_90: a set of separate is for the chip of the first model",
+        ),
+        (
+            [F16, "--kind", "separate", "--between", "sm_80", "sm_90", "--coverage"],
+            2,
+            "--coverage is for the other kinds, or for the file that separate writes",
+        ),
+        (
+            [__file__, "--target", "sm_90", "--coverage"],
+            2,
+            "is a file: it takes -o, --format, --coverage and --json alone",
+        ),
     ],
 )
 def test_mistakes_have_exit_codes(arguments, code, message, capsys):

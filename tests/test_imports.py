@@ -13,12 +13,13 @@ LAYERS = (  # a module imports its own layer and those before it
     "errors kernels versions",
     "threads formats layout sparsity",
     "architectures registers memory encoding instruction",
-    "fragments descriptor descriptor_mistakes families reference numerics integers panels recipes batches arrangements",
+    "fragments descriptor descriptor_mistakes families reference numerics integers panels recipes batches "
+    "arrangements",
     "pipeline ptx",
     "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
     "interface product_requests accumulation connection distribution matrix_products linting diagnosis "
     "register_text inspection archives checks traces views report vectors vector_formats verification "
-    "register_traces generation warming",
+    "outcomes register_traces generation warming",
     "cli",
     "__init__ __main__",
 )

@@ -168,9 +168,9 @@ def test_metadata_that_descends_is_taken_as_plain_sp(tmp_path):
     plain = warpsim.decode(str(SPARSE).replace("::ordered_metadata", ""), target="sm_90a")
     vectors = example(plain, 2)
     swapped = {**vectors.registers, "e": np.full((2, 32, 1), 0x11111111, np.uint32)}
-    from warpsim.vectors import make_set
+    from warpsim.vectors import make_vectors
 
-    vectors = make_set(plain, **swapped, selector=vectors.immediates["selector"])
+    vectors = make_vectors(plain, **swapped, selector=vectors.immediates["selector"])
     (found,) = read_register_trace(written(tmp_path, text_log(vectors, reads=True)), "sm_90a").sets
     assert_same(found, vectors)
 
@@ -265,7 +265,6 @@ def test_malformed_logs_are_refused_with_the_line(tmp_path):
         path = written(tmp_path, f"{good[0]}\n{bad}\n")
         with pytest.raises(TraceError, match=rf"^{re.escape(str(path))}:2:1: error: "):
             read_register_trace(path, "sm_90a")
-    assert read_register_trace(written(tmp_path, ""), "sm_90a").instructions == 0
 
 
 # --- the command line ------------------------------------------------------------------------------
@@ -307,3 +306,14 @@ def test_replay_says_how_to_record_what_is_missing(tmp_path, capsys):
     )
     assert replayed(capsys, tmp_path / "none", "--target", "sm_90a")[0] == 3
     assert replayed(capsys, log)[0] == 2
+
+
+def test_what_is_no_log_is_refused(tmp_path, capsys):
+    for text in ("", "case,lane,a0\n0,0,deadbeef\n", '{"type": "else"}\n'):
+        log = written(tmp_path, text)
+        code, out, err = replayed(capsys, log, "--target", "sm_90a")
+        assert (code, out) == (3, "")
+        reason = "this is no log of NVBit's record_reg_vals, nor of CUTracer: it has no record"
+        assert err.startswith(f"{log}:1:1: error: {reason}")
+    with pytest.raises(warpsim.IllegalInstruction, match="unknown target 'sm_1'; known are sm_70"):
+        warpsim.read_register_trace(str(log), "sm_1")

@@ -137,7 +137,7 @@ def test_a_chain_gives_each_clock_its_half() -> None:
 
 
 def test_a_vector_set_becomes_its_dot_products(tmp_path: Path) -> None:
-    from warpsim.vectors import make_set, write_vectors
+    from warpsim.vectors import make_vectors, write_vectors
 
     form = warpsim.decode(HALF, target="sm_80")
     generator = np.random.default_rng(3)
@@ -148,7 +148,7 @@ def test_a_vector_set_becomes_its_dot_products(tmp_path: Path) -> None:
     }
     indices = np.tile(np.array([3, 1], np.uint8), (2, 16, 8))
     e = warpsim.pack_metadata(form, indices, selector=1)
-    write_vectors(tmp_path / "set.npz", make_set(form, **words, e=e, selector=1, title="two"))
+    write_vectors(tmp_path / "set.npz", make_vectors(form, **words, e=e, selector=1, title="two"))
     instruction, dots = from_vectors(tmp_path / "set.npz")
     assert (instruction, len(dots)) == (form, 2 * 16 * 8)
     assert dots[9].label == "case 0, D[1,1]"
@@ -234,7 +234,7 @@ def test_every_fault_is_caught(tmp_path: Path) -> None:
 def test_a_wrong_word_in_a_vector_set_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dataclasses import replace
 
-    from warpsim.vectors import make_set, write_vectors
+    from warpsim.vectors import make_vectors, write_vectors
 
     form = warpsim.decode("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", target="sm_80")
     generator = np.random.default_rng(5)
@@ -243,7 +243,7 @@ def test_a_wrong_word_in_a_vector_set_is_found(tmp_path: Path, capsys: pytest.Ca
         for name, count in form.registers.items()
         if name != "d"
     }
-    good = make_set(form, **words)
+    good = make_vectors(form, **words)
     flipped = good.d.copy()
     flipped[0, 5, 0] ^= 1
     write_vectors(tmp_path / "good.npz", good)

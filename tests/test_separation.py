@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import warpsim
+from tests import ptxas
+from warpsim import numerics, reference
 from warpsim.cli import main
+from warpsim.generation.coverage import gathered
 from warpsim.generation.probes import probe
+from warpsim.generation.separation import model_of
 from warpsim.traces import read_trace, run_trace
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+MXF8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e5m2.e4m3.f32.ue8m0"
+ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 CASES = (  # instruction, models, terms that are not zero of the shortest case: C and products
     (F16, "sm_80", "sm_90", 2),
     ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sm_80", "sm_80:length=16", 3),
@@ -72,12 +81,54 @@ def test_the_first_model_decides_d_even_with_changed_numbers():
             "model 'sm_80:length=x': 'length=x' is no PARAMETER=NUMBER; "
             "parameters are length, fraction_bits, exponent_floor",
         ),
+        ("sm_80:length=0", "model 'sm_80:length=0': length is 1 to 64, not 0"),
+        ("sm_80:length=-3", "model 'sm_80:length=-3': length is 1 to 64, not -3"),
+        ("sm_80:fraction_bits=49", "model 'sm_80:fraction_bits=49': fraction_bits is 0 to 48, not 49"),
+        (
+            "sm_80:exponent_floor=" + 30 * "9",
+            f"model 'sm_80:exponent_floor={30 * '9'}': exponent_floor is -1000 to 1000, not {20 * '9'}",
+        ),
     ],
 )
 def test_a_model_that_is_none_is_named(model, message):
     with pytest.raises(warpsim.OperandError) as caught:
         warpsim.separate(warpsim.decode(F16), model, "sm_80")
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("change", ["length=1", "length=64", "fraction_bits=48", "fraction_bits=0"])
+@pytest.mark.parametrize("mnemonic", [F16, MXF8])
+def test_numbers_that_are_taken_are_computed_exactly(mnemonic, change):
+    """At the ends of what is legal the kernel still gives what plain integers give."""
+    model = model_of(warpsim.decode(mnemonic), f"sm_120a:{change}")
+    vectors = warpsim.generate_vectors(model.instruction, count=60)
+    for part in vectors.inputs():
+        operands = gathered(model.instruction, part)
+        one = replace(
+            operands, **{x: getattr(operands, x)[:4] for x in ARRAYS if getattr(operands, x) is not None}
+        )
+        assert np.array_equal(numerics.compute(one, model.rule), reference.compute(one, model.rule))
+
+
+def test_a_is_in_registers_where_that_is_asked_for():
+    mnemonic, models = CASES[-1][0], CASES[-1][1:3]
+    found = warpsim.separate(mnemonic, *models, count=1, a_in="registers")
+    assert found is not None
+    assert {"a", "c"} == found.vectors.registers.keys()
+    assert warpsim.verify(found.vectors).passed
+    with pytest.raises(warpsim.OperandError, match="count is 0: a vector set has at least one case"):
+        warpsim.separate(mnemonic, *models, count=0)
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing())
+@pytest.mark.parametrize(("mnemonic", "first", "second"), [case[:3] for case in CASES if case[1] != "sm_70"])
+def test_ptxas_assembles_probes(mnemonic, first, second, tmp_path):
+    found = warpsim.separate(mnemonic, first, second, count=2)
+    text, _ = probe(found.vectors, "data.npz")
+    kernel = f".version 9.0\n.target {first}\n.address_size 64\n.visible .entry probe() {{\n{text}ret;\n}}\n"
+    (tmp_path / "probe.ptx").write_text(kernel)
+    command = ["ptxas", f"-arch={first}", str(tmp_path / "probe.ptx"), "-o", str(tmp_path / "probe.cubin")]
+    assert subprocess.run(command, capture_output=True, text=True).stderr == ""
 
 
 def test_the_command_writes_a_set_and_a_trace(tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 import warpsim
 from tests.example_sets import arguments, example, kinds_of_form, sparse_form, unexecuted
 from warpsim import vectors as module
-from warpsim.vectors import VectorSet, expected, immediates_of, make_set
+from warpsim.vectors import VectorSet, expected, immediates_of, make_vectors
 
 FORM = sparse_form()
 DENSE = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
@@ -51,8 +51,8 @@ def test_the_model_says_that_it_made_a_set():
 def test_metadata_without_a_meaning_is_an_error_unless_asked_for():
     given = arguments(FORM, 2, 0) | {"e": np.zeros((2, 32, 1), np.uint32)}
     with pytest.raises(warpsim.UndefinedBehavior, match="indices 0, 0 are equal"):
-        make_set(FORM, **given)
-    assert len(make_set(FORM, undefined="fallback", **given)) == 2
+        make_vectors(FORM, **given)
+    assert len(make_vectors(FORM, undefined="fallback", **given)) == 2
 
 
 # --- parts -----------------------------------------------------------------------------------------

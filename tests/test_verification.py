@@ -15,7 +15,7 @@ import warpsim
 from tests.example_sets import arguments, example, sparse_form
 from warpsim.errors import NotModelled, TraceError, UndefinedBehavior
 from warpsim.traces import read_trace, run_trace
-from warpsim.vectors import VectorSet, make_set
+from warpsim.vectors import VectorSet, make_vectors
 from warpsim.verification import (
     Chunk,
     Tally,
@@ -127,7 +127,7 @@ def test_another_target_has_other_bits():
     form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     rng = np.random.default_rng(0)
     words = {name: rng.integers(0, 1 << 32, (50, 32, form.registers[name]), np.uint32) for name in "abc"}
-    vectors = make_set(form, **words)
+    vectors = make_vectors(form, **words)
     item = verify_parts([vectors], target="sm_90")
     assert (item.target, item.instruction.target) == ("sm_90", "sm_90")
     right = warpsim.execute(form, target="sm_90", **words)
@@ -139,7 +139,7 @@ def test_another_target_has_other_bits():
 def test_the_first_case_that_cannot_be_executed_is_named():
     given = arguments(FORM, 9, 0)
     given["e"][5:8] = 0
-    vectors = make_set(FORM, undefined="fallback", labels=LABELS, **given)
+    vectors = make_vectors(FORM, undefined="fallback", labels=LABELS, **given)
     for scheduler in (serial, threads(2)):
         with pytest.raises(UndefinedBehavior) as caught:
             verify_parts(parts_of(vectors, 4), scheduler=scheduler)
@@ -152,7 +152,7 @@ def test_the_first_case_that_cannot_be_executed_is_named():
 def test_what_is_not_modelled_is_an_error_of_its_own():
     form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", target="sm_100")
     given = arguments(form, 2, 0) | {"e": np.full((2, 32, 1), 0x11111111, np.uint32)}
-    vectors = make_set(form, undefined="fallback", **given)
+    vectors = make_vectors(form, undefined="fallback", **given)
     with pytest.raises(NotModelled, match=r"^case 0: metadata field 0b0001 in lane"):
         verify_parts([vectors])
 

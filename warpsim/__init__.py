@@ -53,7 +53,10 @@ if TYPE_CHECKING:
     from .linting import lint
     from .machine import Warp
     from .matrix_products import gemm, gemm_sparse
+    from .outcomes import Outcome, verify
+    from .register_traces import RegisterTrace, read_register_trace
     from .report import Report, view
+    from .vectors import VectorSet, make_vectors, read_vectors, write_vectors
     from .warming import warmup
     from .warpgroup import Warpgroup
 
@@ -65,10 +68,13 @@ __all__ = [
     "Instruction",
     "NotModelled",
     "OperandError",
+    "Outcome",
     "PtxError",
+    "RegisterTrace",
     "Report",
     "TraceError",
     "UndefinedBehavior",
+    "VectorSet",
     "Warp",
     "Warpgroup",
     "WarpsimError",
@@ -95,16 +101,21 @@ __all__ = [
     "generate_vectors",
     "instructions",
     "lint",
+    "make_vectors",
     "matmul",
     "metadata_map",
     "pack",
     "pack_metadata",
     "prune",
+    "read_register_trace",
+    "read_vectors",
     "separate",
     "unpack",
     "unpack_metadata",
+    "verify",
     "view",
     "warmup",
+    "write_vectors",
 ]
 
 _HOMES = {
@@ -131,6 +142,14 @@ _HOMES = {
     "generate_vectors": "generation.generate",
     "separate": "generation.separation",
     "lint": "linting",
+    "Outcome": "outcomes",
+    "verify": "outcomes",
+    "RegisterTrace": "register_traces",
+    "read_register_trace": "register_traces",
+    "VectorSet": "vectors",
+    "make_vectors": "vectors",
+    "read_vectors": "vectors",
+    "write_vectors": "vectors",
 }
 
 

@@ -154,7 +154,7 @@ def case_bytes(vectors: VectorSet) -> int:
 # --- making and executing --------------------------------------------------------------------------
 
 
-def make_set(
+def make_vectors(
     instruction: Instruction,
     *,
     title: str = "",

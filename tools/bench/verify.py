@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 import warpsim
 from warpsim.vector_formats.manifest import manifest_of
-from warpsim.vectors import make_set
+from warpsim.vectors import make_vectors
 
 MNEMONIC = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TARGET = "sm_90a"
@@ -66,7 +66,7 @@ def blocks(name: str, cases: int) -> Iterator[npt.NDArray[np.uint32]]:
 def write_set(path: Path, cases: int) -> None:
     """The whole set, stored as it is, never more than a block of it in memory."""
     form = warpsim.decode(MNEMONIC, target=TARGET)
-    one = make_set(form, title="benchmark", selector=0, **{name: words(name, 0, 1) for name in "abce"})
+    one = make_vectors(form, title="benchmark", selector=0, **{name: words(name, 0, 1) for name in "abce"})
     manifest = manifest_of(one) | {"cases": cases, "arrays": {}}
     with zipfile.ZipFile(path, "w") as archive:
         for name in "abced":

@@ -34,7 +34,7 @@ from .sources import Item, Size, experiment_items, file_items, form_items
 DONE, DIFFERENT, USAGE, UNREADABLE, NO_DEVICE = range(5)
 
 _EPILOG = """\
-With a GPU, all of it, ten minutes at a time (repeat until it says that nothing is left):
+With a GPU, all of it, nine minutes at a time (repeat until it says that nothing is left):
   python -m tools.capture --everything --verify --tar captured.tgz
 Without one, the same on a simulated device:
   python -m tools.capture --simulate sm_90a --experiment all

@@ -22,7 +22,7 @@ from warpsim.fragments import metadata_map, registers_of, write_fields
 from warpsim.instruction import Instruction
 from warpsim.memory import Swizzle
 from warpsim.pipeline import Engine
-from warpsim.vectors import VectorSet, make_set
+from warpsim.vectors import VectorSet, make_vectors
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -70,7 +70,7 @@ def vector_set(
     if form.sparse:
         written = write_fields(form, fields, immediates.get("selector", 0)) if e is None else e  # type: ignore[arg-type]
         arguments["e"] = written
-    return make_set(
+    return make_vectors(
         form,
         title=title,
         seed=seed,

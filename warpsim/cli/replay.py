@@ -23,8 +23,8 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    from ..outcomes import Outcome
     from ..register_traces import RegisterTrace
-    from ..views.verification import Outcome
 
 
 @click.command(context_settings=CONTEXT)
@@ -83,8 +83,8 @@ def _read(path: Path, target: str, after: Path | None, chip: str) -> RegisterTra
 
 
 def _verified(path: Path, trace: RegisterTrace, show: int) -> Outcome:
+    from ..outcomes import Outcome
     from ..verification import verify_parts
-    from ..views.verification import Outcome
 
     items = [verify_parts(vectors.parts(), kept=show) for vectors in trace.sets]
     provenance: dict[str, Any] = dict(trace.sets[0].provenance) if trace.sets else {}

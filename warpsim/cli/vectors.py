@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from .cluster import cluster, scheduler_option
 from .output import (
@@ -46,6 +47,12 @@ class Request:
     coverage: bool
     scheduler: str | None
     as_json: bool
+    given: set[str]  # which of these were not left to their defaults
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the cases are there already."""
+        return Path(self.source).is_file()
 
 
 @click.command(context_settings=CONTEXT)
@@ -98,28 +105,45 @@ def vectors(source: str, **options: Any) -> int:
     Instead of a mnemonic, the file of a vector set may be given with --coverage. FILE may have any format
     of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
-    request = Request(source=source, **options)
+    context = click.get_current_context()
+    given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    request = Request(source=source, given=given, **options)
     _check(request)
     done = attempt(_done, Path("vectors"), request)
     return fail(done, request.as_json) if isinstance(done, Failure) else done
 
 
 def _check(request: Request) -> None:
-    if request.kind == "separate" and not request.between:
-        raise click.UsageError("--kind separate needs --between A B, the two models")
     if request.between and request.kind != "separate":
         raise click.UsageError("--between belongs to --kind separate")
-    if request.scheduler and request.kind == "separate":
-        raise click.UsageError("--scheduler is for the other kinds: separate has no work to share out")
-    if request.kind != "separate" and not (request.out or request.coverage):
+    if request.kind == "separate":
+        _check_separate(request)
+    elif not (request.out or request.coverage):
         raise click.UsageError("nothing to do: give -o FILE, --coverage, or both")
+    if request.is_file and (request.given - {"source", "out", "format", "coverage", "as_json"}):
+        raise click.UsageError(
+            f"{request.source} is a file: it takes -o, --format, --coverage and --json alone"
+        )
+
+
+def _check_separate(request: Request) -> None:
+    if not request.between:
+        raise click.UsageError("--kind separate needs --between A B, the two models")
+    if request.scheduler:
+        raise click.UsageError("--scheduler is for the other kinds: separate has no work to share out")
+    if request.coverage:
+        raise click.UsageError("--coverage is for the other kinds, or for the file that separate writes")
+    if request.target not in (None, request.between[0].partition(":")[0]):
+        raise click.UsageError(
+            f"--target {request.target}: a set of separate is for the chip of the first model"
+        )
 
 
 def _done(_: Path, request: Request) -> int:
     if request.kind == "separate":
         return _separated(request)
     covered: Coverage | None = None
-    if Path(request.source).is_file():
+    if request.is_file:
         from ..vectors import read_vectors
 
         made = read_vectors(request.source)
@@ -130,7 +154,9 @@ def _done(_: Path, request: Request) -> int:
 
         covered = coverage(made)
     if request.out:
-        _write(request.out, made, request.format)
+        failure = attempt(_write, request.out, made, request.format)
+        if failure:
+            return fail(failure, request.as_json)
     _report(request, made, covered)
     return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
 
@@ -184,18 +210,20 @@ def _report(request: Request, made: VectorSet, covered: Coverage | None) -> None
 
 def _separated(request: Request) -> int:
     from ..generation.separation import separate
-    from ..interface import decode
     from ..views.coverage import separation_document, separation_lines
 
     assert request.between is not None
-    found = separate(decode(request.source), *request.between, count=request.count or 8, seed=request.seed)
+    given: dict[str, Any] = {"count": request.count or 8, "seed": request.seed, "a_in": request.a_in}
+    found = separate(request.source, *request.between, **given)
     if found is None:
         if request.as_json:
             print_json({"models": list(request.between), "cases": []})
         else:
             say(f"no corner case separates {request.between[0]} and {request.between[1]}")
         return MISMATCH
-    files = _write_probe(request.out, found, request.format) if request.out else []
+    files = attempt(_write_probe, request.out, found, request.format) if request.out else []
+    if isinstance(files, Failure):
+        return fail(files, request.as_json)
     if request.as_json:
         print_json(separation_document(found) | {"files": files})
     else:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,9 +30,9 @@ from .output import (
 if TYPE_CHECKING:
     from distributed import Client
 
+    from ..outcomes import Outcome
     from ..pipeline import Engine, Undefined
-    from ..verification import Scheduler, Tally
-    from ..views.verification import Outcome
+    from ..verification import Tally
 
 Watch = Callable[[Path, "Tally"], object]
 
@@ -138,67 +138,29 @@ def _all_verified(
 
 def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Failure | None]:
     """What came of a file; the failure that it ended in, if it did, is reported."""
-    from ..views.verification import Outcome
+    from ..outcomes import Outcome
 
     start = perf_counter()
-    action = _trace if path.suffix.lower() == ".ptx" else _vectors
-    outcome = attempt(action, path, options, lambda tally: watch(path, tally))
+    outcome = attempt(_outcome, path, options, lambda tally: watch(path, tally))
     if isinstance(outcome, Failure):
         seconds = perf_counter() - start
         return Outcome(path=str(path), error=outcome.error, seconds=seconds), outcome
     return outcome, None
 
 
-def _trace(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
-    from ..traces import read_trace, run_trace
-    from ..verification import run_items
-    from ..views.verification import Outcome
+def _outcome(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
+    from ..outcomes import outcome_of
 
-    start = perf_counter()
-    run = run_trace(
-        read_trace(path), target=options.target, engine=options.engine, undefined=options.undefined
-    )
-    items = run_items(run)
-    for item in items:
-        watch(item.tally)
-    return Outcome(path=str(path), kind="trace", items=items, seconds=perf_counter() - start)
-
-
-def _vectors(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
-    from ..vector_formats import format_of
-    from ..verification import verify_parts
-    from ..views.verification import Outcome
-
-    start = perf_counter()
-    provenance: dict[str, Any] = {}
-
-    def parts() -> Iterator[Any]:
-        for part in format_of(path).parts(path):
-            provenance.update(part.provenance)
-            yield part
-
-    item = verify_parts(
-        parts(),
+    return outcome_of(
+        path,
         target=options.target,
         engine=options.engine,
         undefined=options.undefined,
         kept=options.kept,
-        scheduler=_schedule(options),
+        jobs=options.jobs,
+        scheduler=options.client,
         watch=watch,
     )
-    return Outcome(path=str(path), items=[item], provenance=provenance, seconds=perf_counter() - start)
-
-
-def _schedule(options: Options) -> Scheduler:
-    """Who executes the cases: threads here, or a cluster."""
-    if options.client:
-        from ..distribution import spread
-
-        return spread(options.client)
-    from ..threads import thread_count
-    from ..verification import threads
-
-    return threads(thread_count(options.jobs))
 
 
 # --- output ----------------------------------------------------------------------------------------

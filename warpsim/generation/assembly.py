@@ -15,7 +15,7 @@ from .arithmetic import Array
 
 
 def joined_arguments(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-    """Arguments of make_set, those of all parts in turn."""
+    """Arguments of make_vectors, those of all parts in turn."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..distribution import in_order
 from ..instruction import Instruction
-from ..vectors import VectorSet, make_set
+from ..vectors import VectorSet, make_vectors
 from .assembly import joined_arguments
 from .drafts import Draft
 from .integer_themes import integer_themes
@@ -60,7 +60,7 @@ def theme_chunk(
     order = np.arange(rounds * len(themes)).reshape(len(themes), rounds).T.ravel()
     labels = tuple(theme.__name__.replace("_", " ") for theme in themes) * rounds
     arguments: dict[str, Any] = {name: array[order] for name, array in joined_arguments(parts).items()}
-    return make_set(instruction, title=kind, seed=seed, labels=labels, **arguments)
+    return make_vectors(instruction, title=kind, seed=seed, labels=labels, **arguments)
 
 
 def theme_chunks(

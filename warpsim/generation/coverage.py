@@ -6,7 +6,7 @@ made is not asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..pipeline import checked_inputs, inputs_from
 from ..vectors import Part, VectorSet, immediates_of
 from .arithmetic import Array
 from .bins import arithmetic_bins
-from .observations import observations
+from .observations import Mask, observations
 from .placement import legal_fields, swizzles_of
 
 _TERMS = 1 << 20  # that a trace holds at a time
@@ -84,7 +84,7 @@ class Coverage:
         step = max(1, _TERMS // terms)
         for start in range(0, len(cases), step):
             cut = slice(start * per_case, (start + step) * per_case)
-            for name, outputs in observations(_slice(operands, cut)):
+            for name, outputs in _merged(observations(_slice(operands, cut))).items():
                 per = outputs.reshape(len(cases[start : start + step]), -1)
                 self._count(name, cases[start : start + step], per.any(1), per.sum(1))
 
@@ -99,6 +99,14 @@ class Coverage:
             outputs=known.outputs + (0 if outputs is None else int(outputs.sum())),
             first=min(known.first, int(cases[mask].min())),
         )
+
+
+def _merged(masks: Iterable[Mask]) -> dict[str, Array]:
+    """Every bin with the outputs that hit it in any step: one that does so in two steps is one output."""
+    merged: dict[str, Array] = {}
+    for name, outputs in masks:
+        merged[name] = merged[name] | outputs if name in merged else outputs
+    return merged
 
 
 def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import OperandError
 from ..formats import Format
 from ..instruction import Instruction
-from ..vectors import VectorSet, make_set
+from ..vectors import VectorSet, make_vectors
 from .arithmetic import Array
 from .drafts import Draft
 from .limits import limits_of
@@ -91,7 +91,7 @@ def exhaustive_chunk(plan: Plan, seed: int, index: int, a_in: Place = "shared") 
         _set_scales(plan, draft, case - pairs)
     labels = tuple("pairs of codes" if number < pairs else "pairs of scales" for number in case)
     arguments = arguments_of(form, draft, rng, a_in)
-    return make_set(form, title="exhaustive", seed=seed, labels=labels, **arguments)
+    return make_vectors(form, title="exhaustive", seed=seed, labels=labels, **arguments)
 
 
 def _set_products(plan: Plan, draft: Draft, case: Array) -> None:

@@ -15,7 +15,7 @@ from ..errors import OperandError
 from ..instruction import Instruction
 from ..interface import decode
 from ..ptx.qualifiers import on_target
-from ..vectors import VectorSet
+from ..vectors import VectorSet, case_bytes
 from .assembly import joined_sets
 from .corners import theme_chunks
 from .coverage import Coverage, coverage_of, empty_coverage
@@ -31,6 +31,7 @@ Watch = Callable[[int, Coverage | None], object]  # cases so far, coverage so fa
 KINDS = ("random", "corner", "exhaustive")
 DEFAULT_COUNT = 1000  # of random cases
 MOST_CHUNKS = 64  # without full coverage, before giving up
+LARGEST = 1 << 32  # bytes of a set that is made; it is whole in memory
 
 
 def generate_vectors(
@@ -119,13 +120,24 @@ def _check(kind: str, count: int | None, a_in: Any) -> None:
 
 
 def _first_cases(chunks: Iterator[VectorSet], count: int, watch: Watch | None) -> VectorSet:
-    parts, cases = [], 0
+    parts: list[VectorSet] = []
+    cases = 0
     while cases < count:
         parts.append(next(chunks).part(0, count - cases))
+        _check_size(parts[0], count)
         cases += len(parts[-1])
         if watch:
             watch(cases, None)
     return joined_sets(parts)
+
+
+def _check_size(part: VectorSet, count: int) -> None:
+    most = LARGEST // case_bytes(part)
+    if count > most:
+        raise OperandError(
+            f"{count} cases of {case_bytes(part):,} bytes: a set has at most {most:,}; "
+            f"make several, each with a seed of its own"
+        )
 
 
 def _exhaustive(

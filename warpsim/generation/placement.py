@@ -25,14 +25,14 @@ from .codes import Rng, random_codes, signs
 from .drafts import Draft
 
 Place = Literal["shared", "registers"]  # of A of wgmma
-Arguments = dict[str, Any]  # of make_set: arrays with the cases in front, and immediates
+Arguments = dict[str, Any]  # of make_vectors: arrays with the cases in front, and immediates
 
 SWIZZLES: tuple[Swizzle, ...] = ("none", "32B", "64B", "128B")
 _TILE_START = 1024  # every swizzle pattern begins at a multiple of this
 
 
 def arguments_of(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place = "shared") -> Arguments:
-    """The drafted tiles as cases of vectors.make_set.
+    """The drafted tiles as cases of vectors.make_vectors.
 
     A ``plain`` draft has the first of everything instead: metadata, selector, bytes, lanes, layouts; and
     zeros where nothing is read.

@@ -20,15 +20,16 @@ from ..fragments import registers_of
 from ..instruction import Instruction, Operands
 from ..numerics import compute
 from ..pipeline import rule_for
+from ..ptx.decode import decode as parsed
 from ..ptx.qualifiers import on_target
-from ..vectors import VectorSet, make_set
+from ..vectors import VectorSet, make_vectors
 from .arithmetic import Array, decode
 from .assembly import joined_arguments
 from .corners import themes_of
 from .coverage import gathered
 from .drafts import Draft
 from .limits import Limits
-from .placement import arguments_of
+from .placement import Place, arguments_of
 from .trace import paired
 
 _ROUNDS = 24  # of all themes of both models, at most
@@ -54,6 +55,14 @@ def model_of(instruction: Instruction, name: str) -> Model:
     return Model(name=name, instruction=form, rule=_changed(rule_for(form), changes, name))
 
 
+_RANGES = {  # of a rule's numbers, within which its kernel computes exactly
+    "length": range(1, 65),
+    "fraction_bits": range(49),
+    "exponent_floor": range(-1000, 1001),
+    "group": range(1, 65),
+}
+
+
 def _changed(rule: Rule, changes: str, name: str) -> Rule:
     if not changes:
         return rule
@@ -65,9 +74,16 @@ def _changed(rule: Rule, changes: str, name: str) -> Rule:
         if key not in legal or not value.removeprefix("-").isdecimal():
             known = ", ".join(legal) or "none"
             raise OperandError(f"model {name!r}: {change!r} is no PARAMETER=NUMBER; parameters are {known}")
-        values[key] = int(value)
+        values[key] = _number(name, key, value)
     changed = replace(step, **values)
     return replace(rule, step=changed) if isinstance(rule, EmulatedF8) else changed
+
+
+def _number(name: str, key: str, value: str) -> int:
+    legal = _RANGES[key]
+    if len(value) > 6 or int(value) not in legal:
+        raise OperandError(f"model {name!r}: {key} is {legal.start} to {legal.stop - 1}, not {value[:20]}")
+    return int(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,20 +102,31 @@ class Separation:
 
 
 def separate(
-    instruction: Instruction, first: str, second: str, *, count: int = 8, seed: int = 0
+    instruction: Instruction | str,
+    first: str,
+    second: str,
+    *,
+    count: int = 8,
+    seed: int = 0,
+    a_in: Place = "shared",
 ) -> Separation | None:
     """The shortest inputs found on which two models of an instruction differ; None where nothing differs.
 
     Models are targets, or targets with other numbers: ``"sm_80"``, ``"sm_90:fraction_bits=24,length=8"``.
+    ``count`` is how many cases at most, and wgmma reads A from ``a_in`` "shared" memory or "registers".
+    Raises OperandError, IllegalInstruction where a target has no such form, PtxError.
     """
-    models = model_of(instruction, first), model_of(instruction, second)
+    if count < 1:
+        raise OperandError(f"count is {count}: a vector set has at least one case")
+    form = parsed(instruction) if isinstance(instruction, str) else instruction
+    models = model_of(form, first), model_of(form, second)
     dots = _differing(models, seed)
     if dots is None:
         return None
     dots = _reduced(models, dots)
     order = np.argsort(_weight(dots), kind="stable")
     dots = _distinct(_take(dots, order), count)
-    return _separation(models, dots, seed)
+    return _separation(models, dots, seed, a_in)
 
 
 # --- dots that differ ------------------------------------------------------------------------------
@@ -281,7 +308,7 @@ def _products_of(dots: Operands, index: int) -> Array:
 # --- the result ------------------------------------------------------------------------------------
 
 
-def _separation(models: tuple[Model, Model], dots: Operands, seed: int) -> Separation:
+def _separation(models: tuple[Model, Model], dots: Operands, seed: int, a_in: Place) -> Separation:
     instruction, count = models[0].instruction, len(dots.c)
     rng = np.random.default_rng(seed)
     parts = []
@@ -293,10 +320,10 @@ def _separation(models: tuple[Model, Model], dots: Operands, seed: int) -> Separ
         for name in _ARRAYS:
             if getattr(dots, name) is not None:
                 _put(draft, name, getattr(dots, name)[index])
-        parts.append(arguments_of(instruction, draft, rng))
+        parts.append(arguments_of(instruction, draft, rng, a_in))
     first, second = _results(models, dots)
     title = f"separate {models[0].name} {models[1].name}"
-    vectors = make_set(instruction, title=title, seed=seed, **joined_arguments(parts))
+    vectors = make_vectors(instruction, title=title, seed=seed, **joined_arguments(parts))
     if models[0].rule != rule_for(instruction):
         vectors = _with_results(vectors, models[0])
     return Separation(models=models, vectors=vectors, first=first, second=second, terms=tuple(_terms(dots)))

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from .. import fragments
 from ..instruction import Instruction
+from ..ptx.qualifiers import check_target
 from ..vectors import VectorSet
 from .logs import Record, read_records
 from .sass import ZERO, Sass, forms_by_name, is_matrix, parse
@@ -72,12 +73,15 @@ class RegisterTrace:
 
 
 def read_register_trace(
-    path: Path, target: str, *, after: Path | None = None, chip: str = "a GPU"
+    path: str | Path, target: str, *, after: str | Path | None = None, chip: str = "a GPU"
 ) -> RegisterTrace:
     """The matrix instructions of a log as vector sets, one for each form.
 
-    ``after`` is a log of the same run taken after each instruction. Raises TraceError, OSError.
+    ``after`` is a log of the same run taken after each instruction. Raises TraceError, also for what is no
+    log, IllegalInstruction for an unknown target, OSError.
     """
+    path, after = Path(path), Path(after) if after else None
+    check_target(target)
     missing: Counter[str] = Counter()
     executions = list(_executions(read_records(path), target, missing, follow=after is None))
     if after:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..archives import read_lines
-from ..errors import TraceError
+from ..errors import Location, TraceError
 from ..vector_formats.text import Lines
 
 LANES = 32
@@ -47,8 +47,14 @@ def read_records(path: Path) -> Iterator[Record]:
     """The records of a log, in order; raises TraceError with the line, OSError."""
     lines = Lines(path, read_lines(path))
     first = next((line for line in lines if line.strip()), "")
-    rest = chain([first], lines)
-    return _json_records(lines, rest) if first.startswith("{") else _text_records(lines, rest)
+    read = _json_records if first.startswith("{") else _text_records
+    found = False
+    for record in read(lines, chain([first], lines)):
+        found = True
+        yield record
+    if not found:
+        reason = "this is no log of NVBit's record_reg_vals, nor of CUTracer: it has no record"
+        raise TraceError(reason, Location(str(path), 1))
 
 
 # --- NVBit -----------------------------------------------------------------------------------------

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from xml.etree import ElementTree
 
-from ..errors import WarpsimError
+from ..outcomes import Outcome
 from ..verification import Item, Mismatch, Tally
 from .information import Document, evidence_document, rule_on
 from .report import difference_document, error_document
@@ -17,40 +16,12 @@ from .text import words
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came of one file: the items found in it, or the error that it ended in.
-
-    ``provenance`` is what computed the expected results of a set; ``seconds`` how long it took.
-    """
-
-    path: str
-    kind: str = "vectors"
-    items: Sequence[Item] = ()
-    provenance: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    error: WarpsimError | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether every bit was as expected."""
-        return self.error is None and all(item.tally.passed for item in self.items)
-
-
-def total_of(items: Iterable[Item]) -> Tally:
-    """The tallies of items together."""
-    total = Tally()
-    for item in items:
-        total += item.tally
-    return total
-
-
 # --- text ------------------------------------------------------------------------------------------
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """A line a file, and for every instruction that differs its first differences."""
-    total = total_of(outcome.items)
+    total = outcome.tally
     yield f"{outcome.path}: {_counted(total)}{_origin(outcome.provenance)}"
     for item in outcome.items:
         if item.tally.passed:
@@ -111,7 +82,7 @@ def _summary(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], tuple[int, Ta
 
 def verdict_line(outcomes: Sequence[Outcome]) -> str:
     """Whether all is as expected, and how much was compared."""
-    total = total_of(item for outcome in outcomes for item in outcome.items)
+    total = sum((outcome.tally for outcome in outcomes), Tally())
     good = sum(outcome.passed for outcome in outcomes)
     verdict = "passed" if good == len(outcomes) else "FAILED"
     return f"{verdict}: {good} of {len(outcomes)} files, {total.words:,} words compared bit by bit"
