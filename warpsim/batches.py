@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import numerics
 from .architectures import Rule
 from .instruction import Codes, Inputs, Instruction, Operands
 from .kernels.batches import COLUMNS, matrix_kernel
@@ -79,15 +78,23 @@ def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | Non
     d = np.empty(given[2].shape, _WORD)
     # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
     flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
-    words = flat[3] if len(flat) > 3 else _NO_WORDS
-    count = flat[2].size // recipe.sizes[2]
+    if len(flat) == 3:
+        flat.append(_NO_WORDS)
+    if d.ndim > 2:
+        wrong = _many(recipe, flat, d.ravel(), threads)
+    else:
+        wrong = recipe.kernel(*flat, d.ravel(), 1, recipe.table)
+    return d if wrong < 0 else None
+
+
+def _many(recipe: Recipe, flat: list[Words], d: Words, threads: int | None) -> int:
+    """The kernel over a batch, in threads if there is enough to do; -1, or not where a case is in error."""
+    count = d.size // recipe.sizes[2]
     share = max(1, _SHARE // recipe.sizes[2])
     workers = 1 if count < 2 * share else thread_count(threads)
     if workers == 1:
-        wrong = recipe.kernel(flat[0], flat[1], flat[2], words, d.ravel(), count, recipe.table)
-    else:
-        wrong = _shared_out(recipe, [*flat[:3], words], d.ravel(), (count, share), workers)
-    return d if wrong < 0 else None
+        return recipe.kernel(*flat, d, count, recipe.table)
+    return _shared_out(recipe, flat, d, (count, share), workers)
 
 
 def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None:
@@ -132,7 +139,7 @@ def _broadcast(recipe: Recipe, given: list[Words]) -> list[Words] | None:
 def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, int], threads: int) -> int:
     """The kernel over ``batch = (cases, cases of a share)`` in threads; -1, or not where one is in error."""
     count, share = batch
-    sizes = (*recipe.sizes[:3], recipe.sizes[3] if len(recipe.sizes) > 3 else 0, recipe.sizes[2])
+    sizes = (*recipe.sizes, *(0 for _ in flat[len(recipe.sizes) :]), recipe.sizes[2])
 
     def run(first: int) -> int:
         stop = min(first + share, count)
@@ -171,6 +178,8 @@ def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
 
 def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
     """Which of numerics.compute and compute is for these operands."""
+    from . import numerics  # late: a trace of warp instructions does not need its kernels
+
     form, n = operands.instruction, operands.b.shape[2]
     fits = n % COLUMNS == 0 and form.products == 1 and _is_large(operands)
     return compute if fits and applies(form, rule) else numerics.compute

@@ -6,7 +6,7 @@ Knows where a bit of a D register lies in the matrix; does not know files.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,9 @@ from .instruction import Instruction
 from .machine import WARP, Machine
 from .memory import bytes_of
 from .register_file import converted, dtype_bits, register_names, split
-from .warpgroup import Warpgroup
+
+if TYPE_CHECKING:
+    from .warpgroup import Warpgroup
 
 
 @dataclass(frozen=True, kw_only=True)

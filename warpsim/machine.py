@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,10 @@ from .ptx.statements import (
 from .ptx.warpgroup import WarpgroupBound
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits, register_names, type_bits
 
-WARP = 32  # lanes of a warp
+if TYPE_CHECKING:
+    from .hazards import Hazard
+
+WARP, WARPGROUP = 32, 128  # lanes
 
 Execute = Callable[[InstructionStatement, Mask], "Iterable[Event]"]
 Place = Callable[[], Location]
@@ -134,6 +137,11 @@ class Machine:
         """Assign, but do not declare: OperandError where others are declared and this register is not."""
         self._access(register_names(name), "write", lambda: place or host_place(f'load("{name}", …)'))
         self._file.assign(name, value, create=False)
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """Broken ordering rules that were collected; a warp has none."""
+        return ()
 
     def registers(self) -> dict[str, Lanes]:
         """Every register that has been written in all lanes, by name; copies, whatever is in flight."""

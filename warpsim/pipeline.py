@@ -111,7 +111,7 @@ def inputs_from(
         and (scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b) == _NOT_WGMMA
         and not (byte_id_a or thread_id_a or byte_id_b or thread_id_b)
     ):
-        return Inputs(registers=registers, selector=selector, literal=literal)
+        return Inputs.plain(registers, selector, literal)
     scales = {"imm_scale_a": imm_scale_a, "imm_scale_b": imm_scale_b}
     transposes = {"imm_trans_a": imm_trans_a, "imm_trans_b": imm_trans_b}
     return Inputs(

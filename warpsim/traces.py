@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,7 @@ import numpy.typing as npt
 from .archives import Arrays, read_arrays, read_text
 from .checks import Check, compare, compare_shared
 from .errors import Location, OperandError, TraceError, located
-from .hazards import Hazard, Mode
-from .machine import WARP, Event, Machine, Warp
+from .machine import WARP, WARPGROUP, Event, Machine, Warp
 from .memory import SHARED_BYTES
 from .pipeline import Engine, Undefined
 from .ptx.decode import parse_version
@@ -43,7 +42,10 @@ from .ptx.parser import parse
 from .ptx.qualifiers import check_target
 from .ptx.statements import Binding, Block, Program, Statement
 from .register_file import split
-from .warpgroup import Warpgroup
+
+if TYPE_CHECKING:
+    from .hazards import Hazard, Mode
+    from .warpgroup import Warpgroup
 
 _SETTING = re.compile(r"(target|version|data)\s+(.+)|(warpgroup)(?:\s+(.+))?", re.DOTALL)
 _SHARED = re.compile(r"(expect\s+)?shared\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
@@ -84,6 +86,8 @@ class Trace:
         target = target or self.target
         if self.shared_bytes is None:
             return Warp(target, engine=engine, undefined=undefined)
+        from .warpgroup import Warpgroup  # late: much that a warp does not need
+
         return Warpgroup(target, self.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
 
 
@@ -107,7 +111,7 @@ class Run:
     @property
     def hazards(self) -> tuple[Hazard, ...]:
         """Broken ordering rules that were collected rather than raised, and warnings."""
-        return self.warp.hazards if isinstance(self.warp, Warpgroup) else ()
+        return self.warp.hazards
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -194,7 +198,7 @@ class _Reader:
     @property
     def lanes(self) -> int:
         """Lanes of the machine that the lines so far ask for."""
-        return WARP if self.shared_bytes is None else Warpgroup.lanes
+        return WARP if self.shared_bytes is None else WARPGROUP
 
     def set(self, name: str, value: str, location: Location, begun: bool) -> None:
         with located(lambda: location):
@@ -307,8 +311,8 @@ def run_trace(
 
 def _apply(run: Run, load: Load) -> None:
     with located(lambda: load.location), _as_trace_error():
-        if isinstance(run.warp, Warpgroup) and load.shared:
-            _apply_shared(run, run.warp, load)
+        if load.shared:
+            _apply_shared(run, cast("Warpgroup", run.warp), load)
         elif load.expected:
             run.checks.append(compare(run.warp, load.registers, load.words, load.location))
         else:

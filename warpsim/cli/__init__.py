@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from .. import __version__
-from .convert import convert
-from .desc import desc
-from .diff import diff
-from .explain import explain
-from .gemm import gemm
-from .info import info
-from .layout import layout
-from .lint import lint
-from .metadata import metadata
 from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
-from .registers import compress, pack, unpack
-from .replay import replay
-from .run import run
-from .vectors import vectors
-from .verify import verify
-from .view import view
-from .warmup import warmup
 
-VERBS = (
-    run,
-    gemm,
-    vectors,
-    verify,
-    convert,
-    replay,
-    info,
-    desc,
-    layout,
-    view,
-    explain,
-    diff,
-    lint,
-    metadata,
-    unpack,
-    pack,
-    compress,
-    warmup,
-)
+_MODULES = {  # of each verb, in the order of --help; imported when the verb is used
+    "run": "run",
+    "gemm": "gemm",
+    "vectors": "vectors",
+    "verify": "verify",
+    "convert": "convert",
+    "replay": "replay",
+    "info": "info",
+    "desc": "desc",
+    "layout": "layout",
+    "view": "view",
+    "explain": "explain",
+    "diff": "diff",
+    "lint": "lint",
+    "metadata": "metadata",
+    "unpack": "registers",
+    "pack": "registers",
+    "compress": "registers",
+    "warmup": "warmup",
+}
 
 
-@click.group(context_settings=CONTEXT)
+class _Verbs(click.Group):
+    """Verbs that are imported when they are asked for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_MODULES)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _MODULES:
+            return None
+        command: click.Command = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        return command
+
+
+@click.group(cls=_Verbs, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="warpsim")
 def cli() -> None:
     """Run PTX tensor-core instructions bit for bit, without a GPU.
@@ -53,10 +52,6 @@ def cli() -> None:
     Exit codes: 0 as expected, 1 a bit differs or lint found an error, 2 usage, 3 input not readable or not
     legal PTX, 4 could not check.
     """
-
-
-for verb in VERBS:
-    cli.add_command(verb)
 
 
 def main(arguments: list[str] | None = None) -> None:
