@@ -544,7 +544,7 @@ def test_matmul_refuses(form: Instruction, arguments: dict[str, Any], message: s
 
 def test_a_form_without_a_target_has_no_result() -> None:
     form = next(form for form in warpsim.instructions() if form.mnemonic == F16.mnemonic)
-    message = f"{form} has no target, and the result depends on it: decode it with target='sm_…'"
+    message = f"{form} has no target, and the result depends on it: give target='sm_…' (--target sm_…)"
     for call in (
         lambda: warpsim.matmul(form, **MATRICES),
         lambda: warpsim.execute(form, **words_of(F16)),

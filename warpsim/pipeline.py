@@ -37,7 +37,7 @@ def rule_for(instruction: Instruction) -> Rule:
     """The rule of an instruction on its target; raises IllegalInstruction without a target."""
     if instruction.target is None:
         raise IllegalInstruction(
-            f"{instruction} has no target, and the result depends on it: decode it with target='sm_…'"
+            f"{instruction} has no target, and the result depends on it: give target='sm_…' (--target sm_…)"
         )
     return rule_of(
         instruction.target,

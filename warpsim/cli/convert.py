@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 
 
@@ -17,7 +18,7 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 @click.option(
     "--to", "destination_format", metavar="FORMAT", help="Format of OUT, if not that of its suffix."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def convert(
     source: Path, destination: Path, source_format: str | None, destination_format: str | None, as_json: bool
 ) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, print_json, say
 
 
@@ -58,7 +59,7 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
     metavar="FILE.npy",
     help="The tile (MN, K) that --shared should hold; says what is wrong if it does not.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def desc(
     word: int | None,
     major: Any,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from .operands import OPERANDS, read_dump
+from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .sources import decoded, executed, is_file, is_vectors, read_set
 
@@ -25,7 +26,7 @@ Diagnosed = list[tuple[str, Any]]
 @click.option(
     "--format", "element", default="f32", show_default=True, help="Of two dumps: what their elements are."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def diff(
     source: str, operands: tuple[str, ...], target: str | None, singles: bool, element: str, as_json: bool
 ) -> int:

@@ -9,6 +9,7 @@ import click
 
 from .layout import place_of
 from .operands import OPERANDS
+from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
 from .sources import WHICH, decoded, is_file, subject_of
 
@@ -37,7 +38,7 @@ def _targets(context: click.Context, parameter: click.Parameter, text: str | Non
 @WHICH[2]
 @click.option("--product", type=int, default=0, help="Of m8n8k4 f16: which of the four products.")
 @click.option("--allow-undefined", is_flag=True, help="Read metadata that PTX leaves undefined literally.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .cluster import cluster, scheduler_option
+from .options import json_option, undefined_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
@@ -78,18 +79,14 @@ class Options:
     metavar="N",
     help="Add the accumulator to a main one in f32 after every N instructions, as fp8 kernels do.",
 )
-@click.option(
-    "--allow-undefined",
-    is_flag=True,
-    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
-)
+@undefined_option
 @click.option(
     "--threads",
     type=click.IntRange(1),
     help="Threads here, one a core if left out; with --scheduler those of one task, one if left out.",
 )
 @scheduler_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def gemm(
     mnemonic: str,
     target: str,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, print_json, say
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Why results are believed: outputs of real chips compared, and how many differ.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 def info(mnemonic: str | None, target: str | None, only_evidence: bool, as_json: bool) -> int:
     """List the instruction forms, or describe the one that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines

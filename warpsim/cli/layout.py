@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_json, say
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _FIGURES = (".svg", ".html")
 @click.option(
     "--major", type=click.Choice(["K", "MN"]), default="K", show_default=True, help="With --swizzle."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 @click.option(
     "-o",
     "--out",

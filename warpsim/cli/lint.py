@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .operands import OPERANDS
+from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .sources import decoded, executed, is_file, is_vectors, read_set
 
@@ -20,7 +21,7 @@ _TAKEN = {"a", "b", "e", "A", "selector"}
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def lint(source: str, operands: tuple[str, ...], target: str | None, as_json: bool) -> int:
     """Look for mistakes in sparse operands without executing anything.
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from .operands import read_array_file, write_output
+from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 
 
@@ -27,7 +28,7 @@ from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, fail, print_j
     metavar="FILE",
     help="Write FILE.npy, FILE.npz or text instead of printing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def metadata(element: str, file: str | None, as_json: bool, out: Path | None, **choices: Any) -> int:
     """Convert metadata between PTX lane words, index pairs, CUTLASS's reordered E and PyTorch's, or detect.
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .operands import read_matrix, read_numbers, read_words, write_output
+from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
     from ..instruction import Instruction
 
 _SELECTOR = click.option("--selector", type=int, default=0, show_default=True, help="Sparsity selector.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 _OUT = click.option(
     "-o",
     "--out",
@@ -63,7 +63,7 @@ def _deliver(action: Callable[..., _Result], path: Path, as_json: bool, out: Pat
 @_SELECTOR
 @click.option("--codes", is_flag=True, help="Print codes instead of values.")
 @_OUT
-@_JSON
+@json_option
 def unpack(
     mnemonic: str,
     operand: str,
@@ -182,7 +182,7 @@ def _hexadecimal(words: Any, bits: int) -> Any:
 @click.argument("file")
 @_SELECTOR
 @_OUT
-@_JSON
+@json_option
 def pack(mnemonic: str, operand: str, file: str, as_json: bool, out: Path | None, selector: int) -> int:
     """Turn a matrix into the registers that hold it; metadata indices into metadata registers.
 
@@ -233,7 +233,7 @@ def _register_result(form: Instruction, registers: dict[str, Any]) -> _Result:
 @click.option("--prune", is_flag=True, help="First set all but the largest magnitudes to zero.")
 @click.option("--stored", is_flag=True, help="Give the stored values and their indices instead of registers.")
 @_OUT
-@_JSON
+@json_option
 def compress(
     mnemonic: str, file: str, selector: int, prune: bool, stored: bool, as_json: bool, out: Path | None
 ) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import json_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="Write a vector set for every form found, to be verified or sent.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def replay(
     log: Path, target: str, after: Path | None, chip: str, show: int, out: Path | None, as_json: bool
 ) -> int:

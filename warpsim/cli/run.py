@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import engine_option, json_option, undefined_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -37,18 +38,8 @@ if TYPE_CHECKING:
     callback=check_target,
     help="Run on this chip instead of the trace's own, such as sm_80.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["kernel", "reference"]),
-    default="kernel",
-    show_default=True,
-    help="The compiled kernels, or plain Python integers.",
-)
-@click.option(
-    "--allow-undefined",
-    is_flag=True,
-    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
-)
+@engine_option
+@undefined_option
 @click.option(
     "--hazards",
     type=click.Choice(["error", "warn", "off"]),
@@ -63,7 +54,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which D matrices to print.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

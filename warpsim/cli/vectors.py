@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from .cluster import cluster, scheduler_option
+from .options import json_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -90,7 +91,7 @@ class Request:
 @click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
 @click.option("--coverage", is_flag=True, help="Print which bins the cases hit, miss and cannot reach.")
 @scheduler_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def vectors(source: str, **options: Any) -> int:
     """Make a vector set: cases of one instruction, and the D that the chip computes.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .cluster import cluster, scheduler_option
+from .options import engine_option, json_option, undefined_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -59,18 +60,8 @@ class Options:
     callback=check_target,
     help="Verify against the rules of this chip instead of the file's own, such as sm_80.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["kernel", "reference"]),
-    default="kernel",
-    show_default=True,
-    help="The compiled kernels, or plain Python integers.",
-)
-@click.option(
-    "--allow-undefined",
-    is_flag=True,
-    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
-)
+@engine_option
+@undefined_option
 @click.option(
     "--show", type=click.IntRange(0), default=3, show_default=True, help="Differences to explain of each set."
 )
@@ -87,7 +78,7 @@ class Options:
     metavar="FILE.xml",
     help="Write a JUnit report, for CI.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@json_option
 def verify(
     files: tuple[Path, ...],
     target: str | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import json_option, undefined_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say
 
 if TYPE_CHECKING:
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the trace's own."
 )
-@click.option(
-    "--allow-undefined",
-    is_flag=True,
-    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@undefined_option
+@json_option
 def view(trace: Path, out: Path | None, target: str | None, allow_undefined: bool, as_json: bool) -> int:
     """Run a trace and write an interactive report: one HTML file that loads nothing.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from .options import json_option
 from .output import CONTEXT, EXPECTED, check_target, print_json, say
 from .progress import watching
 
 
 @click.command(context_settings=CONTEXT)
 @click.option("--target", metavar="SM", callback=check_target, help="Only what this chip needs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 def warmup(target: str | None, as_json: bool) -> int:
     """Compile every kernel and leave it in the cache, so that nothing later waits for it.
 

@@ -1,0 +1,19 @@
+"""Options that several verbs have in common."""
+
+from __future__ import annotations
+
+import click
+
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["kernel", "reference"]),
+    default="kernel",
+    show_default=True,
+    help="The compiled kernels, or plain Python integers.",
+)
+undefined_option = click.option(
+    "--allow-undefined",
+    is_flag=True,
+    help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
