@@ -185,15 +185,6 @@ LENIENCES = (
         "{r0, r1, r2, r3}, quad, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Lenience(
-        name="elements of vector registers",
-        reason="registers declared .v2 or .v4 are not modelled",
-        pattern=r"\bquad\.[xy]",
-        replacement="r1",
-        target="sm_80",
-        example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {quad.x, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
-    ),
-    Lenience(
         name="register plus offset",
         reason="a sum is an address; ptxas overlooks it where it expects one register",
         pattern=r"\br0\+4",
@@ -263,14 +254,6 @@ STRICTNESSES = (
         target="sm_90",
         example="mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
         "{f0, _, f2, f3}, {r16, r17, r18, r19}, {r20, r21}, {f24, f25, f26, f27};",
-    ),
-    Strictness(
-        name="vector register as an element",
-        reason="registers declared .v2 or .v4 are not modelled; warpsim takes them for scalars",
-        error="Illegal expression 'quad'",
-        target="sm_80",
-        example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-        "{r0, r1, r2, r3}, {quad, r17, r18, r19}, {r20, r21}, {r24, r25, r26, r27};",
     ),
     Strictness(
         name="C of m8n8k16",

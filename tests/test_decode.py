@@ -355,3 +355,19 @@ def repairs(mnemonic: str, error: WarpsimError) -> list[str]:
         return [".".join((*words[:i], advice["added"][1:], *words[i:])) for i in range(1, len(words) + 1)]
     changed = mnemonic[:start] + (advice["value"] or "") + mnemonic[end:]
     return [changed, changed.replace(".popc", "", 1)]  # a bit operation is two modifiers
+
+
+VECTORS = ".reg .v4 .b32 quad; .reg .v2 .b32 two; .reg .b32 r<9>;"
+
+
+def test_vector_registers_are_taken_by_their_elements():
+    form = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {r0,r1,r2,r3}, "
+    legal = form + "{quad.x, quad.w, r2, r3}, {two.x, two.g}, {r1,r2,r3,r4};"
+    assert warpsim.decode(legal, target="sm_80", declarations=VECTORS).mnemonic == form.split()[0]
+    for operands, message in (
+        ("{quad, r1, r2, r3}, {r1,r2}, {r1,r2,r3,r4};", r"quad \(\.v4\.b32\) and r1 \(\.b32\) cannot stand"),
+        ("{quad, quad, quad, quad}, {r1,r2}, {r1,r2,r3,r4};", r"quad \(\.v4\.b32\) and quad"),
+        ("{quad.x, r1, r2, r3}, {two.x, two.z}, {r1,r2,r3,r4};", "register two.z is not declared"),
+    ):
+        with pytest.raises(warpsim.IllegalInstruction, match=message):
+            warpsim.decode(form + operands, target="sm_80", declarations=VECTORS)

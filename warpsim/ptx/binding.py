@@ -82,8 +82,8 @@ def _types_of(form: Instruction, role: str) -> frozenset[str]:
 
 @cache
 def _kin(first: str, second: str) -> bool:
-    """Whether elements of two types may stand in one vector."""
-    if len({_width(first), _width(second)} - {0}) > 1:
+    """Whether elements of two types may stand in one vector; vector registers never do."""
+    if "." in first + second or len({_width(first), _width(second)} - {0}) > 1:
         return False
     untyped = first.startswith("b") or second.startswith("b")
     return first == second or untyped or any({first, second} <= group for group in _KIN)

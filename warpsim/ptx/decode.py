@@ -66,11 +66,20 @@ def bind_statement(
 
 
 def declared_types(declarations: str) -> dict[str, str]:
-    """Register name to type, of PTX text made of ``.reg`` declarations."""
+    """Register name to type, of PTX text made of ``.reg`` declarations.
+
+    A vector register has a type of its own, such as ``v2.b32``, and elements, such as ``%r.x``.
+    """
     types: dict[str, str] = {}
     for statement in parse(declarations).statements:
-        if isinstance(statement, RegisterDeclaration):
+        if not isinstance(statement, RegisterDeclaration):
+            continue
+        if statement.vector == 1:
             types.update(dict.fromkeys(statement.names, statement.type))
+            continue
+        types.update(dict.fromkeys(statement.names, f"v{statement.vector}.{statement.type}"))
+        elements = (letter for letters in ("xyzw", "rgba") for letter in letters[: statement.vector])
+        types.update({f"{name}.{one}": statement.type for one in elements for name in statement.names})
     return types
 
 
