@@ -103,6 +103,7 @@ def _subnormal(mnemonic: str, target: str) -> Make:
 
 
 _F16 = "mma.sync.aligned.m16n8k{}.row.col.{}.f16.f16.{}"
+_VOLTA = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
 _SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 _E4M3 = "mma.sync.aligned.m16n8k32.row.col.{0}.e4m3.e4m3.{0}"
 _BF16 = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
@@ -118,6 +119,7 @@ def product_cases(size: int) -> Iterator[Product]:
     rows: tuple[tuple[str, float, Make], ...] = (
         ("f16 to f32, 16 fused (sm_90a)", 0.20, _dense(f32, "sm_90a", np.float16)),
         ("f16 to f32, 8 fused (sm_80)", 0.16, _dense(f32, "sm_80", np.float16)),
+        ("f16 to f32, 4 fused (sm_70)", 0.14, _dense(_VOLTA, "sm_70", np.float16)),
         ("bf16, 16 fused (sm_90a)", 0.17, _dense(_BF16, "sm_90a", ml_dtypes.bfloat16)),
         ("bf16, 8 fused (sm_80)", 0.13, _dense(_BF16, "sm_80", ml_dtypes.bfloat16)),
         ("tf32, 8 fused (sm_90a)", 0.12, _dense(_TF32, "sm_90a", np.float32)),
