@@ -587,3 +587,31 @@ def test_the_top_bit_of_a_ue4m3_scale_is_ignored() -> None:
     typed = {side: codes.view(form.scale.dtype) for side, codes in marked.items()}
     for scales in (marked, typed):
         assert same(warpsim.matmul(form, **(matrices | scales)), warpsim.matmul(form, **matrices))
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"b_desc": 5, "scale_d": 0}, "takes no descriptors, shared memory, scale_d"),
+        ({"a_desc": 5}, "takes no descriptors"),
+        ({"scale_d": 0}, "takes no descriptors"),
+        ({"imm_scale_a": -1}, "takes no descriptors"),
+        ({"imm_trans_b": 1}, "takes no descriptors"),
+        ({"shared": np.zeros(64, np.uint8)}, "takes no descriptors"),
+        ({"selector": 1}, "is dense: it takes no selector"),
+    ],
+)
+def test_settings_of_other_instructions_are_refused(settings, message, engine):
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    words = {name: np.zeros((32, count), np.uint32) for name, count in form.registers.items() if name != "d"}
+    with pytest.raises(OperandError, match=message):
+        warpsim.execute(form, engine=engine, **words, **settings)
+
+
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_ids_without_block_scales_are_refused(engine):
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    words = {name: np.zeros((32, count), np.uint32) for name, count in form.registers.items() if name != "d"}
+    with pytest.raises(OperandError, match="has no block scales: it takes no byte or thread ids"):
+        warpsim.execute(form, **words, byte_id_a=2, engine=engine)

@@ -22,7 +22,7 @@ from .kernels.panels import interpreted
 from .kernels.variants import Variant
 from .panels import Plan, coding_of, read_only
 from .panels import applies as has_panels
-from .recipes import Recipe, Tiles, narrow_plan, recipe_of, tiles_of
+from .recipes import Recipe, narrow_plan, recipe_of, tiles_of
 from .registers import Words
 from .threads import thread_count
 
@@ -39,6 +39,7 @@ def applies(instruction: Instruction, rule: Rule) -> bool:
 
 _NO_WORDS = np.zeros(0, np.uint32)
 _WORD = np.dtype(np.uint32)
+_NO_IDS = Inputs.scale_selectors  # the default
 
 
 def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:
@@ -49,21 +50,25 @@ def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -
     inputs.
     """
     tiles, registers = None, inputs.registers
-    if inputs.b_descriptor is not None:
+    ids = inputs.scale_selectors
+    if ids is not _NO_IDS and ids != _NO_IDS:  # of block scales, which have no recipes
+        return None
+    if not inputs.warp_level:
         tiles = tiles_of(instruction, inputs)
-        registers = _with_memory(instruction, inputs, tiles)
+        if tiles is None:
+            return None
+        registers = _with_memory(instruction, inputs)
     recipe = recipe_of(instruction, inputs.selector, inputs.literal, tiles)
     given = None if recipe is None else _matching(recipe, registers)
     return None if given is None or recipe is None else _run(recipe, given, threads)
 
 
-def _with_memory(instruction: Instruction, inputs: Inputs, tiles: Tiles | None) -> dict[str, Words]:
+def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
     """The registers of wgmma, the words of its shared memory, and zeros for C where scale-d is false."""
-    registers = dict(inputs.registers)
-    if tiles is not None and inputs.shared is not None:
-        memory = np.ascontiguousarray(inputs.shared)
-        memory = memory if memory.ctypes.data % 4 == 0 else memory.copy()
-        registers["shared"] = memory.view(_WORD)[..., None, :]
+    assert inputs.shared is not None
+    memory = np.ascontiguousarray(inputs.shared)
+    memory = memory if memory.ctypes.data % 4 == 0 else memory.copy()
+    registers = inputs.registers | {"shared": memory.view(_WORD)[..., None, :]}
     if not inputs.scale_d:
         lead = next(
             (array.shape[:-2] for name, array in registers.items() if name not in ("c", "shared")), ()

@@ -239,6 +239,15 @@ class Inputs:
         inputs.__dict__.update(_PLAIN, registers=registers, selector=selector, literal=literal)
         return inputs
 
+    @property
+    def warp_level(self) -> bool:
+        """Whether there is nothing in it that only wgmma has."""
+        return (
+            self.a_descriptor is self.b_descriptor is self.shared is None
+            and self.scale_d
+            and self.negate == self.transposed == (False, False)
+        )
+
 
 _PLAIN = dict(vars(Inputs(registers={})))
 

@@ -176,6 +176,7 @@ def execute_operands(operands: Operands, engine: Engine = "kernel", threads: int
 
 def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
     """The inputs with every register array checked; raises OperandError for missing or foreign ones."""
+    _check_settings(instruction, inputs)
     wanted = [name for name in instruction.registers if name != "d"]
     given = inputs.registers
     optional = {"a"} if inputs.a_descriptor is not None else set()
@@ -188,6 +189,18 @@ def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
             raise OperandError(f"{instruction} has no operand {name}; it takes {', '.join(wanted)}")
     words = {name: checked_registers(given[name], instruction, name) for name in given}
     return replace(inputs, registers=words)
+
+
+def _check_settings(instruction: Instruction, inputs: Inputs) -> None:
+    """Raise OperandError for what the instruction has not: it would be passed over in silence."""
+    if instruction.family.rules != "wgmma" and not inputs.warp_level:
+        raise OperandError(
+            f"{instruction} takes no descriptors, shared memory, scale_d, imm_scale or imm_trans: wgmma does"
+        )
+    if inputs.selector and not instruction.sparse:
+        raise OperandError(f"{instruction} is dense: it takes no selector")
+    if inputs.scale_selectors != ScaleSelectors() and instruction.scale is None:
+        raise OperandError(f"{instruction} has no block scales: it takes no byte or thread ids")
 
 
 def _batch_of(operands: Operands, products: int = 1) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
 @lru_cache(maxsize=1024)
 def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Tiles | None) -> Recipe | None:
     """None where the kernel does not handle the instruction, or something is not legal."""
-    if instruction.target is None or selector not in (instruction.selectors or (selector,)):
+    if instruction.target is None or selector not in (instruction.selectors or (0,)):
         return None
     family, result = instruction.family.rules, instruction.d.name
     rule = rule_of(instruction.target, family, instruction.operation, result, sparse=instruction.sparse)
@@ -228,6 +228,8 @@ def _metadata_tables(plan: Plan, selector: int) -> list[Table]:
 def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
     """What an instruction reads from shared memory, if the kernel can: K-major, alike in all cases."""
     memory, words = inputs.shared, (inputs.a_descriptor, inputs.b_descriptor)
+    if instruction.family.rules != "wgmma" or inputs.b_descriptor is None:
+        return None
     if memory is None or any(inputs.negate) or any(inputs.transposed):
         return None
     if memory.dtype != np.uint8 or memory.ndim < 1 or memory.shape[-1] % 4:
