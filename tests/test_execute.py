@@ -600,6 +600,7 @@ def test_the_top_bit_of_a_ue4m3_scale_is_ignored() -> None:
         ({"imm_trans_b": 1}, "takes no descriptors"),
         ({"shared": np.zeros(64, np.uint8)}, "takes no descriptors"),
         ({"selector": 1}, "is dense: it takes no selector"),
+        ({"threads": 0}, "threads=0: at least 1, or None for all cores"),
     ],
 )
 def test_settings_of_other_instructions_are_refused(settings, message, engine):

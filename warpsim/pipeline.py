@@ -25,6 +25,7 @@ from .fragments import checked_registers, columns_of, fields_of, registers_of, s
 from .instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from .registers import Words
 from .sparsity import compress, stored_columns
+from .threads import thread_count
 
 Engine = Literal["kernel", "reference"]
 Undefined = Literal["error", "fallback"]
@@ -155,6 +156,8 @@ def execute_inputs(
     instruction: Instruction, inputs: Inputs, engine: Engine = "kernel", threads: int | None = None
 ) -> Words:
     """D registers ``(..., lanes, registers)`` of what an instruction reads."""
+    if threads is not None:
+        thread_count(threads)  # refused for a single case too
     if engine == "kernel":
         d: Words | None = _batches().execute(instruction, inputs, threads)
         if d is not None:
