@@ -1,4 +1,4 @@
-"""Which module may import which: the layers of the package, and who may touch what outside it."""
+"""Which package may import which: one strict order, what the right wing must not know, who may do what."""
 
 from __future__ import annotations
 
@@ -9,37 +9,56 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "warpsim"
-LAYERS = (  # a module imports its own layer and those before it
-    "errors kernels versions",
-    "threads formats layout sparsity",
-    "architectures registers memory encoding instruction",
-    "fragments descriptor descriptor_mistakes families reference numerics integers panels recipes batches "
-    "arrangements",
-    "pipeline ptx",
-    "register_file moves machine hazards variables synchronization shared_statements warpgroup races "
-    "interface product_requests accumulation connection distribution matrix_products linting diagnosis "
-    "register_text inspection archives checks traces views report vectors vector_formats verification "
-    "outcomes register_traces generation warming",
-    "cli",
-    "__init__ __main__",
+ORDER = (  # a package imports itself and those before it
+    *("errors", "isa", "files", "ptx", "arithmetic", "execution", "cluster", "products", "machine", "traces"),
+    *("vectors", "generation", "diagnosis", "linting", "views", "explanation", "report", "cli"),
+    *("__init__", "__main__"),
 )
-LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names.split()}
-NEVER = {"pipeline": {"ptx"}, "reference": {"kernels", "encoding", "numerics"}, "kernels": {"errors"}}
-ONLY_IN = {"numba": "kernels", "click": "cli", "rich": "cli", "print": "cli"}
+NEVER = {  # part of the package -> parts and packages that it must not import, though they come before it
+    "isa": {"files"},
+    "ptx": {"files"},
+    "arithmetic": {
+        "files",
+        "ptx",
+        "registers",
+        "layout",
+        "fragments",
+        "descriptor",
+        "arrangements",
+        "memory",
+    },
+    "arithmetic.kernels": {"isa", "errors", "ml_dtypes"},
+    "arithmetic.reference": {"kernels", "planes", "codes", "numerics", "ml_dtypes", "numba"},
+    **{f"execution.{name}": {"ptx"} for name in ("pipeline", "recipes", "batches")},
+}
+ONLY_IN = {"numba": "arithmetic.kernels", "click": "cli", "rich": "cli", "print": "cli"}
 FILES = {"open", ".open", ".read_text", ".read_bytes", ".write_text", ".write_bytes", ".fromfile", ".tofile"}
-FILES_IN = {"archives", "cli", "kernels", "vector_formats", "versions"}  # kernels and versions read source
+FILES_IN = ("files", "cli", "vectors.formats", "cluster.versions", "arithmetic.kernels")  # both read source
 MODULES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
+def dotted(path: Path) -> str:
+    """The module of a file, as "isa.formats"; a package goes by its own name."""
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
 def imports(path: Path) -> Iterator[str]:
-    """Parts of this package, and other packages, that a module imports anywhere in it."""
+    """Modules of this package ("isa.formats") and other packages that a module imports anywhere in it."""
     for node in ast.walk(MODULES[path]):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
             folder = ".".join(path.parts[: -node.level]) if node.level else ""
             origin = ".".join(filter(None, (folder, node.module)))
-            names = [origin] if origin else names
-        yield from (name.partition(".")[0] for name in names)
+            for alias in node.names:
+                name = ".".join(filter(None, (origin, alias.name)))
+                yield name if is_module(name) else origin
+
+
+def is_module(name: str) -> bool:
+    """Whether there is a module or package of that name here."""
+    place = ROOT / Path(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
 
 
 def calls(path: Path) -> set[str]:
@@ -49,21 +68,38 @@ def calls(path: Path) -> set[str]:
     return names | {f".{one.attr}" for one in functions if isinstance(one, ast.Attribute)}
 
 
+def within(module: str, part: str) -> bool:
+    """Whether a module is that part of the package or lies in it."""
+    return module == part or module.startswith(f"{part}.")
+
+
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_who_imports_and_calls_what(path: Path) -> None:
-    part = path.parts[0].removesuffix(".py")
-    assert part in LAYER, f"{part} has no layer yet: give it one in this test"
+    module = dotted(path)
+    package = module.partition(".")[0]
+    assert package in ORDER, f"{package} has no place in the order yet: give it one in this test"
     for name in imports(path):
-        assert LAYER.get(name, 0) <= LAYER[part], f"{path} imports {name}, which is of a later layer"
-        assert name not in NEVER.get(part, ()), f"{path} imports {name}"
+        first = name.partition(".")[0]
+        late = first in ORDER and ORDER.index(first) > ORDER.index(package)
+        assert not late, f"{module} imports {name}, which comes after it"
+        for part, forbidden in NEVER.items():
+            assert not (within(module, part) and forbidden & set(name.split("."))), f"{module} imports {name}"
     for name in {*imports(path), *calls(path)}:
-        assert ONLY_IN.get(name, part) == part, f"{path} uses {name}"
-    assert part in FILES_IN or not calls(path) & FILES, f"{path} opens files"
+        assert within(module, ONLY_IN.get(name, module)), f"{module} uses {name}"
+    reads = calls(path) & FILES
+    assert not reads or any(within(module, part) for part in FILES_IN), f"{module} opens files"
+
+
+def test_the_top_is_small() -> None:
+    rooms = [path for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    assert sorted(path.stem for path in rooms) == sorted(ORDER)
+    assert len(rooms) <= 20
 
 
 def test_the_rules_see_what_modules_do() -> None:
     """Imports of every sort are found: with one dot and two, late ones, and those of other packages."""
-    assert {"click", "traces", "views", "archives"} <= set(imports(Path("cli/run.py")))
-    assert {"errors", "checks", "views"} <= set(imports(Path("views/report.py")))
-    assert "numba" in set(imports(Path("kernels/_jit.py")))
+    assert {"click", "traces.running", "views.report", "files.archives"} <= set(imports(Path("cli/run.py")))
+    assert {"errors", "traces.checks", "views.text"} <= set(imports(Path("views/report.py")))
+    assert {"isa.fragments", "isa.sparsity"} <= set(imports(Path("execution/interface.py")))
+    assert "numba" in set(imports(Path("arithmetic/kernels/_jit.py")))
     assert {"echo", ".echo", "open"} <= calls(Path("cli/output.py"))

@@ -27,11 +27,11 @@ from rich.console import Console
 from rich.progress import track
 
 import warpsim
-from warpsim.archives import write_arrays
-from warpsim.descriptor import canonical_bytes, canonical_descriptor, store_tile
-from warpsim.encoding import codes_of
-from warpsim.formats import Format
-from warpsim.instruction import Instruction
+from warpsim.files.archives import write_arrays
+from warpsim.isa.codes import codes_of
+from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor, store_tile
+from warpsim.isa.formats import Format
+from warpsim.isa.instruction import Instruction
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

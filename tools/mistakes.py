@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.descriptor import canonical_bytes, canonical_descriptor
 from warpsim.diagnosis import Mistake, diagnose_inputs
 from warpsim.diagnosis.grids import Setting, SharedTiles
 from warpsim.diagnosis.library import mistakes
 from warpsim.diagnosis.probes import probe
 from warpsim.diagnosis.search import outcome
-from warpsim.instruction import Inputs, Instruction, ScaleSelectors
+from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor
+from warpsim.isa.instruction import Inputs, Instruction, ScaleSelectors
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")
 SWIZZLES = ("none", "32B", "64B", "128B")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .files.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from .diagnosis import diagnose
     from .errors import (
@@ -20,21 +22,7 @@ if TYPE_CHECKING:
         UndefinedBehavior,
         WarpsimError,
     )
-    from .generation.generate import corner_vectors, coverage, generate_vectors
-    from .generation.separation import separate
-    from .inspection import (
-        compare_registers,
-        compare_targets,
-        convert_metadata,
-        detect_metadata,
-        draw_layout,
-        explain,
-        find_element,
-        find_lane,
-        find_sources,
-    )
-    from .instruction import Instruction
-    from .interface import (
+    from .execution.interface import (
         compress,
         decode,
         decompress,
@@ -50,17 +38,30 @@ if TYPE_CHECKING:
         unpack,
         unpack_metadata,
     )
-    from .linting import lint
-    from .machine import Warp
-    from .matrix_products import gemm, gemm_sparse
-    from .outcomes import Outcome, verify
-    from .register_traces import RegisterTrace, read_register_trace
+    from .explanation.inspection import (
+        compare_registers,
+        compare_targets,
+        convert_metadata,
+        detect_metadata,
+        draw_layout,
+        explain,
+        find_element,
+        find_lane,
+        find_sources,
+    )
+    from .generation.generate import corner_vectors, coverage, generate_vectors
+    from .generation.separation import separate
+    from .isa.instruction import Instruction
+    from .linting.lint import lint
+    from .machine.machine import Warp
+    from .machine.warpgroup import Warpgroup
+    from .products.gemm import gemm, gemm_sparse
+    from .products.warming import warmup
     from .report import Report, view
-    from .vectors import VectorSet, make_vectors, read_vectors, write_vectors
-    from .warming import warmup
-    from .warpgroup import Warpgroup
-
-__version__ = "0.1.0"
+    from .vectors.formats import read_vectors, write_vectors
+    from .vectors.outcomes import Outcome, verify
+    from .vectors.register_traces import RegisterTrace, read_register_trace
+    from .vectors.sets import VectorSet, make_vectors
 
 __all__ = [
     "ClusterError",
@@ -118,46 +119,44 @@ __all__ = [
     "write_vectors",
 ]
 
-_HOMES = {
-    "Instruction": "instruction",
-    "Report": "report",
-    "Warp": "machine",
-    "gemm": "matrix_products",
-    "gemm_sparse": "matrix_products",
-    "Warpgroup": "warpgroup",
-    "view": "report",
-    "warmup": "warming",
-    "compare_registers": "inspection",
-    "compare_targets": "inspection",
-    "convert_metadata": "inspection",
-    "detect_metadata": "inspection",
-    "draw_layout": "inspection",
-    "explain": "inspection",
-    "find_element": "inspection",
-    "find_lane": "inspection",
-    "find_sources": "inspection",
-    "corner_vectors": "generation.generate",
-    "coverage": "generation.generate",
-    "diagnose": "diagnosis",
-    "generate_vectors": "generation.generate",
-    "separate": "generation.separation",
-    "lint": "linting",
-    "Outcome": "outcomes",
-    "verify": "outcomes",
-    "RegisterTrace": "register_traces",
-    "read_register_trace": "register_traces",
-    "VectorSet": "vectors",
-    "make_vectors": "vectors",
-    "read_vectors": "vectors",
-    "write_vectors": "vectors",
+_NAMES = {  # of each module, in the order of the imports above
+    "diagnosis": "diagnose",
+    "errors": (
+        "ClusterError IllegalInstruction NotModelled OperandError PtxError TraceError "
+        "UndefinedBehavior WarpsimError"
+    ),
+    "execution.interface": (
+        "compress decode decompress evidence execute fragment instructions matmul metadata_map pack "
+        "pack_metadata prune unpack unpack_metadata"
+    ),
+    "explanation.inspection": (
+        "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
+        "find_element find_lane find_sources"
+    ),
+    "generation.generate": "corner_vectors coverage generate_vectors",
+    "generation.separation": "separate",
+    "isa.instruction": "Instruction",
+    "linting.lint": "lint",
+    "machine.machine": "Warp",
+    "machine.warpgroup": "Warpgroup",
+    "products.gemm": "gemm gemm_sparse",
+    "products.warming": "warmup",
+    "report": "Report view",
+    "vectors.formats": "read_vectors write_vectors",
+    "vectors.outcomes": "Outcome verify",
+    "vectors.register_traces": "RegisterTrace read_register_trace",
+    "vectors.sets": "VectorSet make_vectors",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
-    errors = import_module(".errors", __name__)
-    home = errors if hasattr(errors, name) else import_module(f".{_HOMES.get(name, 'interface')}", __name__)
-    value = getattr(home, name)
+    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

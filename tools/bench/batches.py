@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.instruction import Instruction
+from warpsim.isa.instruction import Instruction
 
 from .measure import Result, best
 

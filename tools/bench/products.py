@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.matrix_products import gemm, gemm_sparse
+from warpsim.products.gemm import gemm, gemm_sparse
 
 from .measure import Result, best, matmul_seconds
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import warpsim
-from warpsim.descriptor import canonical_descriptor
+from warpsim.isa.descriptor import canonical_descriptor
 from warpsim.ptx.decode import bind_statement
 from warpsim.ptx.parser import parse
 
@@ -50,8 +50,8 @@ def _threads(repeat: int) -> tuple[float, float]:
 
 def _packing(repeat: int) -> tuple[float, float]:
     """Decoding of both operands, as a share of the product."""
-    from warpsim.panels import Problem, decoded_a, decoded_b, plan_of
-    from warpsim.pipeline import rule_for
+    from warpsim.arithmetic.panels import Problem, decoded_a, decoded_b, plan_of
+    from warpsim.execution.pipeline import rule_for
 
     form, rng = warpsim.decode(_F16, target="sm_90a"), np.random.default_rng(1)
     a, b = (rng.standard_normal((1024, 1024)).astype(np.float16) for _ in "ab")

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from warpsim.errors import WarpsimError
-from warpsim.vectors import VectorSet, write_vectors
+from warpsim.vectors.formats import write_vectors
+from warpsim.vectors.sets import VectorSet
 
 from .capturing import captured
 from .driver import Device, Driver, DriverError

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.architectures import Rule
 from warpsim.errors import WarpsimError
-from warpsim.fragments import registers_of
-from warpsim.instruction import Inputs, Instruction, Operands
-from warpsim.pipeline import checked_inputs, execute_inputs, inputs_from, rule_for
+from warpsim.execution.pipeline import checked_inputs, execute_inputs, inputs_from, rule_for
+from warpsim.isa.architectures import Rule
+from warpsim.isa.fragments import registers_of
+from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.registers import Words
 from warpsim.ptx.qualifiers import on_target
-from warpsim.registers import Words
-from warpsim.vectors import VectorSet
+from warpsim.vectors.sets import VectorSet
 
 from .interpreter import Arithmetic
 from .operands import ENGINE
@@ -61,9 +61,9 @@ def model(instruction: Instruction, inputs: Inputs) -> Words:
 def rule_compute(operands: Operands, rule: Rule) -> Array:
     """The model's arithmetic for a rule."""
     if ENGINE == "kernel":
-        from warpsim.numerics import compute
+        from warpsim.arithmetic.numerics import compute
     else:
-        from warpsim.reference import compute
+        from warpsim.arithmetic.reference import compute
     return compute(operands, rule)
 
 

@@ -16,8 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from warpsim.architectures import ARCHITECTURES
 from warpsim.errors import IllegalInstruction, TraceError, WarpsimError
+from warpsim.isa.architectures import ARCHITECTURES
 
 from . import assembling
 from .bundle import emit, fold

@@ -17,15 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.errors import NotModelled, OperandError, located
-from warpsim.instruction import Inputs, Instruction
-from warpsim.machine import Event, Machine, Warp
+from warpsim.isa.instruction import Inputs, Instruction
+from warpsim.isa.registers import Words
+from warpsim.machine.machine import Event, Machine, Warp
+from warpsim.machine.register_file import Mask
+from warpsim.machine.warpgroup import Warpgroup
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.operands import Address, Operand, Register, Vector
 from warpsim.ptx.statements import InstructionStatement, Kernel, Program, Statement, VariableDeclaration
 from warpsim.ptx.warpgroup import WarpgroupBound
-from warpsim.register_file import Mask
-from warpsim.registers import Words
-from warpsim.warpgroup import Warpgroup
 
 Arithmetic = Callable[[Instruction, Inputs], Words]  # D registers of what an instruction reads
 Lanes = npt.NDArray[Any]

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from warpsim.architectures import ARCHITECTURES
 from warpsim.errors import OperandError
-from warpsim.instruction import Instruction
+from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.instruction import Instruction
 
 Array = npt.NDArray[Any]
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.architectures import ARCHITECTURES
-from warpsim.descriptor import Major, canonical_descriptor, canonical_image
-from warpsim.encoding import codes_of
-from warpsim.formats import Format
-from warpsim.fragments import metadata_map, registers_of, write_fields
-from warpsim.instruction import Instruction
-from warpsim.memory import Swizzle
-from warpsim.pipeline import Engine
-from warpsim.vectors import VectorSet, make_vectors
+from warpsim.execution.pipeline import Engine
+from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.codes import codes_of
+from warpsim.isa.descriptor import Major, canonical_descriptor, canonical_image
+from warpsim.isa.formats import Format
+from warpsim.isa.fragments import metadata_map, registers_of, write_fields
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.swizzle import Swizzle
+from warpsim.vectors.sets import VectorSet, make_vectors
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from itertools import count
 
 from warpsim import __version__
-from warpsim.architectures import ARCHITECTURES
 from warpsim.errors import WarpsimError
-from warpsim.memory import SHARED_BYTES
+from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.memory import SHARED_BYTES
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Directive, Kernel, Program
 

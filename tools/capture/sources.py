@@ -16,9 +16,11 @@ from typing import Any, Literal
 import numpy as np
 
 import warpsim
-from warpsim.instruction import Inputs, Instruction
-from warpsim.traces import read_trace, run_trace
-from warpsim.vectors import VectorSet, expected, immediates_of, read_vectors
+from warpsim.isa.instruction import Inputs, Instruction
+from warpsim.traces.reading import read_trace
+from warpsim.traces.running import run_trace
+from warpsim.vectors.formats import read_vectors
+from warpsim.vectors.sets import VectorSet, expected, immediates_of
 
 from .capturing import file_words
 from .experiments import EXPERIMENTS, Trial

@@ -20,11 +20,11 @@ from typing import Any
 import click
 
 import warpsim
-from warpsim.architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from warpsim.execution.pipeline import rule_for
 from warpsim.generation.generate import corner_vectors
 from warpsim.generation.placement import legal_fields
-from warpsim.instruction import Instruction
-from warpsim.pipeline import rule_for
+from warpsim.isa.architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from warpsim.isa.instruction import Instruction
 
 _NO_EVIDENCE = Evidence(label="", detail="")
 

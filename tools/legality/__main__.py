@@ -15,13 +15,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-import ptxas
-from agreement import Report, compare, forms_of, sample_mnemonics, sample_operands
-from differences import LENIENCES, STRICTNESSES
-from mutations import DECLARATIONS, legal_operands, spelled
-
+from tests.helpers import ptxas
+from tests.helpers.agreement import Report, compare, forms_of, sample_mnemonics, sample_operands
+from tests.helpers.differences import LENIENCES, STRICTNESSES
+from tests.helpers.mutations import DECLARATIONS, legal_operands, spelled
 from tools.legality.candidates import statements
-from warpsim.architectures import ARCHITECTURES
+from warpsim.isa.architectures import ARCHITECTURES
 
 _TABLE = ("target ", "since", " tried", "implemented", "assembled", "accepted", "explained", "unexplained")
 _SAMPLES = ("mutations", "target ", " cases", "legal", "explained", "unexplained")

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from mutations import WORDS, guessed_operands, kind_of, legal_operands, spelled
-
 import warpsim
+from tests.helpers.mutations import WORDS, guessed_operands, kind_of, legal_operands, spelled
 from warpsim import Instruction
 
 # Words of no form that ptxas knows all the same.

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim import reference
-from warpsim.architectures import EmulatedF8, Rule
+from warpsim.arithmetic import reference
+from warpsim.arithmetic.numerics import compute
+from warpsim.execution.pipeline import rule_for
 from warpsim.generation.corners import theme_chunk
 from warpsim.generation.coverage import gathered
-from warpsim.instruction import Operands
-from warpsim.numerics import compute
-from warpsim.pipeline import rule_for
-from warpsim.vectors import VectorSet
+from warpsim.isa.architectures import EmulatedF8, Rule
+from warpsim.isa.instruction import Operands
+from warpsim.vectors.sets import VectorSet
 
 from .faults import Fault
 

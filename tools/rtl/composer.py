@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from warpsim.formats import Format
+from warpsim.isa.formats import Format
 
 from .configuration import IEEE_754, SPECIALS, Configuration, highest_exponent
 from .stimulus import FIELD, DotProduct

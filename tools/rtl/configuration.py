@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import warpsim
-from warpsim.architectures import FusedSum
-from warpsim.formats import FORMATS, Format
-from warpsim.instruction import Instruction
-from warpsim.pipeline import rule_for
-from warpsim.sparsity import TWO_OF_FOUR
+from warpsim.execution.pipeline import rule_for
+from warpsim.isa.architectures import FusedSum
+from warpsim.isa.formats import FORMATS, Format
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.sparsity import TWO_OF_FOUR
 
 IEEE_754, ONE_NAN = 1, 2  # parameter SPECIALS of float_decode.sv
 SPECIALS = {

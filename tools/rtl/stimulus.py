@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.fragments import codes_from
-from warpsim.instruction import Instruction
-from warpsim.pipeline import checked_inputs, inputs_from
-from warpsim.vectors import VectorSet, read_vectors
+from warpsim.execution.pipeline import checked_inputs, inputs_from
+from warpsim.isa.fragments import codes_from
+from warpsim.isa.instruction import Instruction
+from warpsim.vectors.formats import read_vectors
+from warpsim.vectors.sets import VectorSet
 
 from .configuration import Configuration
 

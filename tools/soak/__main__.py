@@ -2,9 +2,9 @@
 
     python tools/soak [--dots N] [--jobs N] [--seed N] [--only TEXT] [--json FILE]
 
-Runs the dot products of tests/nasty.py through both engines: for each rule and formats an equal share of
-each kind and of each length, dense and sparse. A progress bar goes to stderr; to stdout goes the table, and
-one dot of each kind that differs. The exit code is 0 where no result differs, otherwise 1. The reference
+Runs the dot products of tests/helpers/nasty.py through both engines: for each rule and formats an equal share
+of each kind and of each length, dense and sparse. A progress bar goes to stderr; to stdout goes the table,
+and one dot of each kind that differs. The exit code is 0 where no result differs, otherwise 1. The reference
 manages a few thousand dots a second and core: the default of 100,000 dots a rule takes an hour or more. The
 same options give the same dots.
 """
@@ -28,14 +28,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT)]
 
-import nasty  # noqa: E402
-
-from warpsim import numerics, reference  # noqa: E402
-from warpsim.architectures import EmulatedF8, FusedSum, Rule  # noqa: E402
-from warpsim.instruction import Instruction  # noqa: E402
-from warpsim.pipeline import rule_for  # noqa: E402
+from tests.helpers import nasty  # noqa: E402
+from warpsim.arithmetic import numerics, reference  # noqa: E402
+from warpsim.execution.pipeline import rule_for  # noqa: E402
+from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule  # noqa: E402
+from warpsim.isa.instruction import Instruction  # noqa: E402
 
 BATCH = 500  # dots compared at once
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from .. import __version__
+from ..files.version import __version__
 from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
 
 _MODULES = {  # of each verb, in the order of --help; imported when the verb is used

@@ -28,7 +28,7 @@ def cluster(address: str | None) -> Iterator[Client | None]:
     if address is None:
         yield None
         return
-    from ..connection import connected
+    from ..cluster.connection import connected
 
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -54,12 +54,12 @@ def convert(
 
 
 def _read(path: Path, name: str | None) -> Any:
-    from ..vector_formats import format_of
+    from ..vectors.formats import format_of
 
     return format_of(path, name).read(path)
 
 
 def _write(path: Path, vectors: Any, name: str | None) -> None:
-    from ..vector_formats import format_of
+    from ..vectors.formats import format_of
 
     format_of(path, name).write(path, vectors)

@@ -98,7 +98,7 @@ def _described(
     shared: Path | None,
     tile: Path | None,
 ) -> dict[str, Any]:
-    from ..archives import read_array
+    from ..files.archives import read_array
     from ..views.descriptors import compared, explained, touched
 
     document = explained(word, fields, major)

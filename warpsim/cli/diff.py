@@ -90,7 +90,7 @@ def _diagnosed(_: Path, source: str, operands: tuple[str, ...], target: str | No
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
     """The registers of matrices, which leave ``given``."""
-    from ..interface import compress, pack, pack_metadata
+    from ..execution.interface import compress, pack, pack_metadata
 
     made: dict[str, Any] = {}
     if "A" in given:
@@ -136,7 +136,7 @@ def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
 def _of_vectors(source: str, most: int) -> Iterator[tuple[str, Any]]:
     """The cases of equal immediates that differ from the model, together."""
     from ..diagnosis import diagnose
-    from ..vectors import expected
+    from ..vectors.sets import expected
 
     vectors = read_set(source)
     differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))

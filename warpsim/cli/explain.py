@@ -14,8 +14,8 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, pri
 from .sources import WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
-    from ..views.explain import Comparison
-    from ..views.explanation import Explanation
+    from ..explanation.explain import Comparison
+    from ..explanation.explanation import Explanation
 
 
 def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -67,15 +67,16 @@ def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> in
 
 
 def _write(path: Path, text: str) -> None:
-    from ..archives import write_lines
+    from ..files.archives import write_lines
 
     write_lines(path, [text])
 
 
 def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any, Any]:
     """What makes the JSON document, the page and the text."""
-    from ..views import explain_page, explain_text
-    from ..views.explain import Comparison
+    from ..explanation import page as explain_page
+    from ..explanation import text as explain_text
+    from ..explanation.explain import Comparison
 
     title, found = _found(source, choices)
     if isinstance(found, Comparison):
@@ -92,8 +93,8 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
 
 
 def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | Comparison]:
+    from ..explanation.explain import compare_inputs, explain_inputs
     from ..ptx.qualifiers import on_target
-    from ..views.explain import compare_inputs, explain_inputs
 
     row, column = place_of(choices["element"])
     targets, product = choices["targets"], choices["product"]
@@ -111,7 +112,7 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
 
 def _of_operands(mnemonic: str, choices: dict[str, Any], row: int, column: int) -> Explanation | Comparison:
     """From registers, or from the matrices A, B and C."""
-    from ..views.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
+    from ..explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 
     targets = choices["targets"]
     form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, choices["operands"])

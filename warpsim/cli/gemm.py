@@ -18,9 +18,9 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, pri
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..formats import Format
-    from ..instruction import Instruction
-    from ..pipeline import Undefined
+    from ..execution.pipeline import Undefined
+    from ..isa.formats import Format
+    from ..isa.instruction import Instruction
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _VERB = Path("warpsim gemm")  # what a failure is of that no file is to blame for
@@ -140,7 +140,7 @@ def _computed(
 
 
 def _form(_: Path, mnemonic: str, target: str) -> Instruction:
-    from ..interface import decode
+    from ..execution.interface import decode
 
     return decode(mnemonic, target=target)
 
@@ -196,7 +196,7 @@ def _read(path: Path, element: Format | None) -> Any:
 
 
 def _write(out: Path, d: Any) -> None:
-    from ..archives import write_array
+    from ..files.archives import write_array
 
     write_array(out, d)
 
@@ -208,7 +208,7 @@ def _product(
     _: Path, form: Instruction, operands: dict[str, Any], options: Options, scheduler: str | None
 ) -> Any:
     from ..errors import OperandError
-    from ..matrix_products import gemm
+    from ..products.gemm import gemm
 
     arguments = dict(operands)
     indices = arguments.pop("indices")
@@ -224,7 +224,7 @@ def _product(
 
 
 def _document(form: Instruction, out: Path, d: Any, k: int, options: Options) -> dict[str, Any]:
-    from ..pipeline import evidence
+    from ..execution.pipeline import evidence
     from ..views.information import evidence_document
 
     return {

@@ -11,7 +11,7 @@ from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, print_json, say
 
 if TYPE_CHECKING:
-    from ..instruction import Instruction
+    from ..isa.instruction import Instruction
 
 
 @click.command(context_settings=CONTEXT)
@@ -54,6 +54,6 @@ def _say_evidence(forms: list[Instruction], as_json: bool) -> None:
 
 
 def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instruction]:
-    from ..interface import decode, instructions
+    from ..execution.interface import decode, instructions
 
     return list(instructions(target)) if mnemonic is None else [decode(mnemonic, target=target)]

@@ -12,7 +12,7 @@ from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_json, say
 
 if TYPE_CHECKING:
-    from ..instruction import Instruction
+    from ..isa.instruction import Instruction
     from ..views.shared_tiles import SharedTile
 
 _FIGURES = (".svg", ".html")
@@ -95,8 +95,8 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
 
 
 def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
-    from ..archives import write_lines
-    from ..interface import decode
+    from ..execution.interface import decode
+    from ..files.archives import write_lines
     from ..views.layout import layout_page, layout_svg
     from ..views.shared_tiles import tile_page, tile_svg
 
@@ -113,7 +113,7 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
     """The figures in colour, in panels as wide as the terminal."""
     from rich.console import Console
 
-    from ..interface import decode
+    from ..execution.interface import decode
     from ..views.layout import layout_markup
     from ..views.shared_tiles import tile_markup
 
@@ -129,7 +129,7 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
 
 def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> Any:
     """The answer as lines, or as JSON-ready data."""
-    from ..interface import decode
+    from ..execution.interface import decode
     from ..views.layout import layout_document, layout_lines
 
     form, operand, selector = decode(mnemonic), choices["operand"], choices["selector"]

@@ -57,7 +57,7 @@ def _report(found: list[tuple[str, Any]], as_json: bool) -> None:
 
 def _linted(_: Path, source: str, operands: tuple[str, ...], target: str | None) -> list[tuple[str, Any]]:
     """What was looked at, and the findings on it."""
-    from ..linting import lint
+    from ..linting.lint import lint
 
     if is_file(source):
         return _of_vectors(source) if is_vectors(source) else _of_trace(source)
@@ -72,7 +72,7 @@ def _linted(_: Path, source: str, operands: tuple[str, ...], target: str | None)
 
 def _of_vectors(source: str) -> list[tuple[str, Any]]:
     """Cases of equal immediates are tiles of one subject."""
-    from ..linting import lint
+    from ..linting.lint import lint
 
     vectors = read_set(source)
     if not vectors.instruction.sparse:
@@ -86,7 +86,7 @@ def _of_vectors(source: str) -> list[tuple[str, Any]]:
 
 
 def _of_trace(source: str) -> list[tuple[str, Any]]:
-    from ..linting import lint
+    from ..linting.lint import lint
 
     found = []
     for number, event in enumerate(executed(source, literal=True).events):

@@ -63,7 +63,7 @@ def _write(path: Path, arrays: dict[str, Any], lines: list[str]) -> None:
 
 def _known(element: str) -> Any:
     """The element, or the instruction."""
-    from ..interface import decode
+    from ..execution.interface import decode
 
     return decode(element) if "." in element else element
 
@@ -71,7 +71,7 @@ def _known(element: str) -> Any:
 def _listed(
     _: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    from ..arrangements import arrangements
+    from ..isa.arrangements import arrangements
     from ..views.text import words
 
     known = arrangements(_known(element))
@@ -87,8 +87,8 @@ def _listed(
 def _converted(
     path: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    from ..arrangements import convert
-    from ..register_text import code_lines
+    from ..files.register_text import code_lines
+    from ..isa.arrangements import convert
 
     blob = read_array_file(str(path), "metadata")
     rows, k = choices["rows"], choices["k"]
@@ -106,7 +106,7 @@ def _converted(
 def _detected(
     path: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    from ..arrangements import detect
+    from ..isa.arrangements import detect
     from ..views.findings import detection_document
 
     blob = read_array_file(str(path), "metadata")

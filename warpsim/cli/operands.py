@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..instruction import Instruction
+    from ..isa.instruction import Instruction
 
 REGISTERS = ("a", "b", "c", "d", "e", "scale_a", "scale_b")
 MATRICES = ("A", "B", "C", "D")
@@ -81,7 +81,7 @@ def _value(form: Instruction, name: str, value: str) -> Any:
 def _dump(form: Instruction, source: str) -> dict[str, Any]:
     """The registers of text with the names of operands in it."""
     from ..errors import TraceError
-    from ..register_text import names_in
+    from ..files.register_text import names_in
 
     if source.endswith(".npy"):
         raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
@@ -96,8 +96,8 @@ def _dump(form: Instruction, source: str) -> dict[str, Any]:
 
 def _archive(path: str) -> dict[str, Any]:
     """Every array of an ``.npz`` file, by its name."""
-    from ..archives import read_arrays
     from ..errors import TraceError
+    from ..files.archives import read_arrays
 
     arrays = read_arrays(Path(path), "ubif")
     for name in arrays:
@@ -129,7 +129,7 @@ def read_words(source: str, form: Instruction, operand: str) -> Any:
 
 
 def _words(text: str, form: Instruction, operand: str) -> Any:
-    from ..register_text import words_from
+    from ..files.register_text import words_from
 
     bits = form.register_bits if operand in "abcd" else 32
     return words_from(text, form.family.lanes, form.registers.get(operand, 1), bits, operand)
@@ -137,7 +137,7 @@ def _words(text: str, form: Instruction, operand: str) -> Any:
 
 def read_dump(source: str) -> Any:
     """Words of any shape; text has a line for each lane, or for anything else. Raises TraceError, OSError."""
-    from ..register_text import dump_from
+    from ..files.register_text import dump_from
 
     text = _text(source)
     return read_array_file(source, "d") if text is None else dump_from(text)
@@ -148,7 +148,7 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
 
     A of a sparse instruction is logical. Raises TraceError, OSError.
     """
-    from ..register_text import elements_from, matrix_from
+    from ..files.register_text import elements_from, matrix_from
 
     text = _text(source)
     if text is None:
@@ -160,7 +160,7 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
 
 def read_numbers(source: str, name: str, columns: int) -> Any:
     """An array of integers, such as metadata indices. Raises TraceError, OSError."""
-    from ..register_text import matrix_from
+    from ..files.register_text import matrix_from
 
     text = _text(source)
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
@@ -168,7 +168,7 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
 
 def _text(source: str) -> str | None:
     """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
-    from ..archives import read_text
+    from ..files.archives import read_text
 
     if source == "-":
         return sys.stdin.read()
@@ -180,8 +180,8 @@ def _text(source: str) -> str | None:
 def read_array_file(source: str, name: str) -> Any:
     """The array of an ``.npy`` file, or of an ``.npz`` file: the one of that name, the only one, or, with
     ``FILE.npz:NAME``, another."""
-    from ..archives import read_array, read_arrays
     from ..errors import TraceError
+    from ..files.archives import read_array, read_arrays
 
     if source.endswith(".npy"):
         return read_array(Path(source))
@@ -202,7 +202,7 @@ def read_array_file(source: str, name: str) -> Any:
 
 def write_output(path: Path, arrays: dict[str, Any], lines: Sequence[str]) -> None:
     """Arrays to ``.npz``, a single one to ``.npy``, lines to anything else. Raises UsageError, OSError."""
-    from ..archives import write_array, write_arrays, write_lines
+    from ..files.archives import write_array, write_arrays, write_lines
 
     if path.suffix == ".npz":
         write_arrays(path, arrays)

@@ -66,7 +66,7 @@ def print_json(document: Any) -> None:
 
 def check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
     """Callback of a --target option: a chip that is known, or none."""
-    from ..architectures import ARCHITECTURES
+    from ..isa.architectures import ARCHITECTURES
 
     if target is not None and target not in ARCHITECTURES:
         raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")

@@ -14,7 +14,7 @@ from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
-    from ..instruction import Instruction
+    from ..isa.instruction import Instruction
 
 _SELECTOR = click.option("--selector", type=int, default=0, show_default=True, help="Sparsity selector.")
 _OUT = click.option(
@@ -87,7 +87,7 @@ def unpack(
 
 
 def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
-    from ..interface import decode, unpack_metadata
+    from ..execution.interface import decode, unpack_metadata
 
     form = decode(mnemonic)
     indices = unpack_metadata(form, read_words(str(path), form, "e"), selector)
@@ -102,7 +102,7 @@ def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
 def _unpacked(
     path: Path, mnemonic: str, operand: str, metadata: str | None, selector: int, codes: bool
 ) -> _Result:
-    from ..interface import decode, decompress, unpack, unpack_metadata
+    from ..execution.interface import decode, decompress, unpack, unpack_metadata
 
     form = decode(mnemonic)
     matrix = unpack(form, operand, read_words(str(path), form, operand))
@@ -113,8 +113,8 @@ def _unpacked(
 
 
 def _matrix_result(form: Instruction, operand: str, matrix: Any, as_codes: bool) -> _Result:
-    from ..encoding import codes_of
-    from ..register_text import code_lines
+    from ..files.register_text import code_lines
+    from ..isa.codes import codes_of
 
     element = form.format(operand)
     codes = codes_of(matrix, element, operand)
@@ -195,7 +195,7 @@ def pack(mnemonic: str, operand: str, file: str, as_json: bool, out: Path | None
 
 
 def _packed(path: Path, mnemonic: str, operand: str) -> _Result:
-    from ..interface import decode, pack
+    from ..execution.interface import decode, pack
 
     form = decode(mnemonic)
     matrix = read_matrix(str(path), form, operand, form.matrix_shape(operand)[1])
@@ -203,8 +203,8 @@ def _packed(path: Path, mnemonic: str, operand: str) -> _Result:
 
 
 def _packed_metadata(path: Path, mnemonic: str, selector: int) -> _Result:
-    from ..fragments import require_sparse
-    from ..interface import decode, pack_metadata
+    from ..execution.interface import decode, pack_metadata
+    from ..isa.fragments import require_sparse
 
     form = decode(mnemonic)
     pattern = require_sparse(form)
@@ -213,7 +213,7 @@ def _packed_metadata(path: Path, mnemonic: str, selector: int) -> _Result:
 
 
 def _register_result(form: Instruction, registers: dict[str, Any]) -> _Result:
-    from ..register_text import word_lines
+    from ..files.register_text import word_lines
 
     words = {name: _hexadecimal(array, 8 * array.itemsize) for name, array in registers.items()}
     return _Result(
@@ -245,8 +245,8 @@ def compress(
 
 
 def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: bool) -> _Result:
-    from ..fragments import require_sparse
-    from ..interface import compress, decode, pack, pack_metadata, prune
+    from ..execution.interface import compress, decode, pack, pack_metadata, prune
+    from ..isa.fragments import require_sparse
 
     form = decode(mnemonic)
     require_sparse(form)

@@ -24,8 +24,8 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..outcomes import Outcome
-    from ..register_traces import RegisterTrace
+    from ..vectors.outcomes import Outcome
+    from ..vectors.register_traces import RegisterTrace
 
 
 @click.command(context_settings=CONTEXT)
@@ -78,14 +78,14 @@ def replay(
 
 
 def _read(path: Path, target: str, after: Path | None, chip: str) -> RegisterTrace:
-    from ..register_traces import read_register_trace
+    from ..vectors.register_traces import read_register_trace
 
     return read_register_trace(path, target, after=after, chip=chip)
 
 
 def _verified(path: Path, trace: RegisterTrace, show: int) -> Outcome:
-    from ..outcomes import Outcome
-    from ..verification import verify_parts
+    from ..vectors.outcomes import Outcome
+    from ..vectors.verification import verify_parts
 
     items = [verify_parts(vectors.parts(), kept=show) for vectors in trace.sets]
     provenance: dict[str, Any] = dict(trace.sets[0].provenance) if trace.sets else {}
@@ -93,7 +93,7 @@ def _verified(path: Path, trace: RegisterTrace, show: int) -> Outcome:
 
 
 def _write(folder: Path, vectors: Any) -> None:
-    from ..vectors import write_vectors
+    from ..vectors.formats import write_vectors
 
     folder.mkdir(parents=True, exist_ok=True)
     name = vectors.instruction.mnemonic.replace("::", "_").replace(".", "_")
@@ -101,7 +101,7 @@ def _write(folder: Path, vectors: Any) -> None:
 
 
 def _report(outcome: Outcome, trace: RegisterTrace, as_json: bool) -> None:
-    from ..register_traces import HOW_TO_RECORD
+    from ..vectors.register_traces import HOW_TO_RECORD
     from ..views.verification import outcome_lines, summary_lines, verification_document
 
     if as_json:

@@ -11,23 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import engine_option, json_option, undefined_option
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    Failure,
-    attempt,
-    check_target,
-    print_json,
-    say,
-    worst,
-)
+from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say, worst
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..hazards import Mode
-    from ..pipeline import Engine, Undefined
-    from ..traces import Run
+    from ..execution.pipeline import Engine, Undefined
+    from ..machine.hazards import Mode
+    from ..traces.running import Run
 
 
 @click.command(context_settings=CONTEXT)
@@ -113,7 +103,8 @@ def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
 
 
 def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
-    from ..traces import read_trace, run_trace
+    from ..traces.reading import read_trace
+    from ..traces.running import run_trace
 
     trace = read_trace(path)
     with watching("running") if alone and not sys.stdout.isatty() else nullcontext() as watch:
@@ -121,7 +112,7 @@ def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
 
 
 def _write_registers(out: Path, done: Run) -> None:
-    from ..archives import write_arrays
+    from ..files.archives import write_arrays
 
     write_arrays(out, done.warp.registers())
 

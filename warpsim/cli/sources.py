@@ -17,9 +17,9 @@ import click
 from .operands import operands_from
 
 if TYPE_CHECKING:
-    from ..instruction import Inputs, Instruction
-    from ..traces import Run
-    from ..vectors import VectorSet
+    from ..isa.instruction import Inputs, Instruction
+    from ..traces.running import Run
+    from ..vectors.sets import VectorSet
 
 _MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b")
 WHICH = (
@@ -65,21 +65,22 @@ def subject_of(
 
 def read_set(source: str) -> VectorSet:
     """The vector set in a file."""
-    from ..vectors import read_vectors
+    from ..vectors.formats import read_vectors
 
     return read_vectors(source)
 
 
 def executed(source: str, *, literal: bool = False) -> Run:
     """The trace in a file, run with its hazards left alone, undefined metadata perhaps read literally."""
-    from ..traces import read_trace, run_trace
+    from ..traces.reading import read_trace
+    from ..traces.running import run_trace
 
     return run_trace(read_trace(Path(source)), hazards="off", undefined="fallback" if literal else "error")
 
 
 def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
     from ..errors import OperandError
-    from ..pipeline import inputs_by_name
+    from ..execution.pipeline import inputs_by_name
 
     if case not in range(len(vectors)):
         raise OperandError(f"case {case}: the set has {len(vectors)} cases, 0 to {len(vectors) - 1}")
@@ -123,7 +124,7 @@ def _event(run: Run, number: int | None, warp: int | None) -> Subject:
 
 def decoded(mnemonic: str, target: str | None, operands: Sequence[str]) -> tuple[Instruction, dict[str, Any]]:
     """A mnemonic on its target, and its operands by name."""
-    from ..interface import decode
+    from ..execution.interface import decode
 
     form = decode(mnemonic, target=target)
     return form, operands_from(form, operands)

@@ -29,7 +29,7 @@ from .output import (
 
 if TYPE_CHECKING:
     from ..generation.coverage import Coverage
-    from ..vectors import VectorSet
+    from ..vectors.sets import VectorSet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def _done(_: Path, request: Request) -> int:
         return _separated(request)
     covered: Coverage | None = None
     if request.is_file:
-        from ..vectors import read_vectors
+        from ..vectors.formats import read_vectors
 
         made = read_vectors(request.source)
     else:
@@ -177,7 +177,7 @@ def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
 
 
 def _write(path: Path, made: VectorSet, name: str | None) -> None:
-    from ..vector_formats import format_of
+    from ..vectors.formats import format_of
 
     format_of(path, name).write(path, made)
 
@@ -234,7 +234,7 @@ def _separated(request: Request) -> int:
 
 def _write_probe(out: Path, found: Any, name: str | None) -> list[str]:
     """The set, and beside it a trace with its data; the files' names."""
-    from ..archives import write_arrays, write_lines
+    from ..files.archives import write_arrays, write_lines
     from ..generation.probes import probe
     from ..views.coverage import separation_comments
 

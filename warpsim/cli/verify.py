@@ -31,9 +31,9 @@ from .output import (
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ..outcomes import Outcome
-    from ..pipeline import Engine, Undefined
-    from ..verification import Tally
+    from ..execution.pipeline import Engine, Undefined
+    from ..vectors.outcomes import Outcome
+    from ..vectors.verification import Tally
 
 Watch = Callable[[Path, "Tally"], object]
 
@@ -129,7 +129,7 @@ def _all_verified(
 
 def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Failure | None]:
     """What came of a file; the failure that it ended in, if it did, is reported."""
-    from ..outcomes import Outcome
+    from ..vectors.outcomes import Outcome
 
     start = perf_counter()
     outcome = attempt(_outcome, path, options, lambda tally: watch(path, tally))
@@ -140,7 +140,7 @@ def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Fail
 
 
 def _outcome(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
-    from ..outcomes import outcome_of
+    from ..vectors.outcomes import outcome_of
 
     return outcome_of(
         path,
@@ -203,7 +203,7 @@ def _report(outcomes: list[Outcome], as_json: bool) -> None:
 
 
 def _write_junit(path: Path, outcomes: list[Outcome]) -> None:
-    from ..archives import write_lines
+    from ..files.archives import write_lines
     from ..views.verification import junit_lines
 
     write_lines(path, junit_lines(outcomes))

@@ -12,7 +12,7 @@ from .options import json_option, undefined_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say
 
 if TYPE_CHECKING:
-    from ..pipeline import Undefined
+    from ..execution.pipeline import Undefined
     from ..report import Report
 
 

@@ -17,7 +17,7 @@ def warmup(target: str | None, as_json: bool) -> int:
 
     The cache is beside the installed package, or where NUMBA_CACHE_DIR says.
     """
-    from ..warming import warmup as compile_all
+    from ..products.warming import warmup as compile_all
 
     with watching("compiling") as progress:
         count = compile_all(target, progress)

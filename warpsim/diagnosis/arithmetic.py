@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
-from ..encoding import codes_of, matrix_of
-from ..families import forms
-from ..formats import Format
-from ..fragments import codes_from, gathered_columns, registers_of
-from ..instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
-from ..pipeline import execute_operands, rule_for
-from ..registers import Words
+from ..execution.pipeline import execute_operands, rule_for
+from ..isa.architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from ..isa.codes import codes_of, matrix_of
+from ..isa.families import forms
+from ..isa.formats import Format
+from ..isa.fragments import codes_from, gathered_columns, registers_of
+from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
+from ..isa.registers import Words
 from .grids import Registers, Setting
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..fragments import check_selector, checked_registers, matrix_codes, registers_of
-from ..instruction import Inputs, Instruction
-from ..pipeline import checked_inputs, rule_for
-from ..registers import Words
+from ..execution.pipeline import checked_inputs, rule_for
+from ..isa.fragments import check_selector, checked_registers, matrix_codes, registers_of
+from ..isa.instruction import Inputs, Instruction
+from ..isa.registers import Words
 from .grids import Registers, Setting, SharedTiles
 from .search import Case
 from .tiles import read_tile

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..encoding import values_of
 from ..errors import OperandError
-from ..formats import FORMATS, Format
-from ..instruction import Storage
-from ..registers import Words, unpacked
+from ..isa.codes import values_of
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Storage
+from ..isa.registers import Words, unpacked
 
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)
 CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")

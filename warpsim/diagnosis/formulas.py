@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..fragments import metadata_map
+from ..isa.fragments import metadata_map
 from .grids import Grid, Index
 
 Triple = tuple[Index, Index, Index]

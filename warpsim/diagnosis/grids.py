@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..instruction import Instruction, ScaleSelectors, Storage
-from ..registers import Words, packed, unpacked
+from ..isa.instruction import Instruction, ScaleSelectors, Storage
+from ..isa.registers import Words, packed, unpacked
 
 Index = npt.NDArray[np.intp]
 Registers = dict[str, Words]  # operand -> (variants, tiles, lanes, registers)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ..descriptor_mistakes import Misreading
-from ..formats import Format
+from ..isa.formats import Format
 from .arithmetic import Arithmetic, alternatives
+from .descriptor_mistakes import Misreading
 from .grids import Rearrangement, Setting, grid_of
 from .mistake import Change, Mistake
 from .tables import ROWS, Row

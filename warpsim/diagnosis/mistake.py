@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..registers import Words
+from ..isa.registers import Words
 from .arithmetic import Arithmetic
 from .grids import Registers
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import Format
-from ..fragments import registers_of, require_sparse, write_fields
-from ..instruction import Instruction
+from ..isa.formats import Format
+from ..isa.fragments import registers_of, require_sparse, write_fields
+from ..isa.instruction import Instruction
 from .cases import with_tiles
 from .grids import Registers, Setting
 

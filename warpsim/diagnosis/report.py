@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..fragments import codes_from
-from ..instruction import Inputs, Instruction
-from ..pipeline import inputs_by_name
+from ..execution.pipeline import inputs_by_name
+from ..isa.fragments import codes_from
+from ..isa.instruction import Inputs, Instruction
+from ..isa.registers import Words
 from ..ptx.decode import decode
 from ..ptx.qualifiers import on_target
-from ..registers import Words
 from .cases import case_of
 from .dumps import Comparison, classes
 from .library import mistakes

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..fragments import codes_from, registers_of
-from ..instruction import Instruction, Storage
-from ..registers import Words, unpacked
+from ..isa.fragments import codes_from, registers_of
+from ..isa.instruction import Instruction, Storage
+from ..isa.registers import Words, unpacked
 from .arithmetic import WHOLE, Arithmetic, Part
 from .grids import Registers, Setting
 from .library import composed

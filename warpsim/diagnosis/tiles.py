@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..descriptor import Descriptor, Major, tile_addresses
-from ..descriptor_mistakes import Misreading, misreadings
-from ..formats import Format
-from ..memory import Bytes, element_view
+from ..isa.descriptor import Descriptor, Major, tile_addresses
+from ..isa.formats import Format
+from ..isa.memory import Bytes, element_view
+from .descriptor_mistakes import Misreading, misreadings
 from .grids import Grid, Index, Setting
 from .tables import Row
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..registers import Words
+from ..isa.registers import Words
 from .arithmetic import value_sum
 from .grids import Index, Setting, grid_of
 from .mistake import Change, Mistake

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..instruction import Instruction
+from ..isa.instruction import Instruction
 
 Mask = Any  # npt.NDArray[np.bool_], which its own methods do not return
 

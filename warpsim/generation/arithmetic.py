@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import Format
+from ..isa.formats import Format
 
 Array = Any  # npt.NDArray[Any], which NumPy's types lose at every comparison and reduction
 

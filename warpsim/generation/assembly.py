@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..vectors import VectorSet
+from ..vectors.sets import VectorSet
 from .arithmetic import Array
 
 

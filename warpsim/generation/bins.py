@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..architectures import FusedMultiplyAdd, FusedSum, ScaledGroups, SoftwareQuad
-from ..formats import Format
-from ..instruction import Instruction
+from ..isa.architectures import FusedMultiplyAdd, FusedSum, ScaledGroups, SoftwareQuad
+from ..isa.formats import Format
+from ..isa.instruction import Instruction
 from . import reasons
 from .limits import Limits, has_infinity, has_nan, limits_of
 from .observations import SIGNS, TAILS

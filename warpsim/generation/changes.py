@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..architectures import EmulatedF8, FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups, SoftwareQuad
+from ..isa.architectures import (
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    Output,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
 from .limits import Limits
 from .trace import Change
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import Format
+from ..isa.formats import Format
 from .arithmetic import Array
 from .limits import largest, top_exponent
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..distribution import in_order
-from ..instruction import Instruction
-from ..vectors import VectorSet, make_vectors
+from ..cluster.distribution import in_order
+from ..isa.instruction import Instruction
+from ..vectors.sets import VectorSet, make_vectors
 from .assembly import joined_arguments
 from .drafts import Draft
 from .integer_themes import integer_themes

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..descriptor import Descriptor
-from ..fragments import read_fields
-from ..instruction import Inputs, Instruction, Operands
-from ..pipeline import checked_inputs, inputs_from
-from ..vectors import Part, VectorSet, immediates_of
+from ..execution.pipeline import checked_inputs, inputs_from
+from ..isa.descriptor import Descriptor
+from ..isa.fragments import read_fields
+from ..isa.instruction import Inputs, Instruction, Operands
+from ..vectors.sets import Part, VectorSet, immediates_of
 from .arithmetic import Array
 from .bins import arithmetic_bins
 from .observations import Mask, observations

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..architectures import ScaledGroups
-from ..formats import Format
+from ..isa.architectures import ScaledGroups
+from ..isa.formats import Format
 from .arithmetic import Array, decode
 from .codes import Rng, encode, fractions, signs, zeros
 from .limits import Limits, top_exponent

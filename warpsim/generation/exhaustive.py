@@ -13,9 +13,9 @@ from math import ceil
 import numpy as np
 
 from ..errors import OperandError
-from ..formats import Format
-from ..instruction import Instruction
-from ..vectors import VectorSet, make_vectors
+from ..isa.formats import Format
+from ..isa.instruction import Instruction
+from ..vectors.sets import VectorSet, make_vectors
 from .arithmetic import Array
 from .drafts import Draft
 from .limits import limits_of

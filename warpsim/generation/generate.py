@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..distribution import in_order
+from ..cluster.distribution import in_order
 from ..errors import OperandError
-from ..instruction import Instruction
-from ..interface import decode
+from ..execution.interface import decode
+from ..isa.instruction import Instruction
 from ..ptx.qualifiers import on_target
-from ..vectors import VectorSet, case_bytes
+from ..vectors.sets import VectorSet, case_bytes
 from .assembly import joined_sets
 from .corners import theme_chunks
 from .coverage import Coverage, coverage_of, empty_coverage

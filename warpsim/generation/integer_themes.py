@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import Format
+from ..isa.formats import Format
 from .arithmetic import Array, decode
 from .codes import Rng, catalogue, random_codes, signs
 from .drafts import Draft

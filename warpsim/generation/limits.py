@@ -11,10 +11,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from ..architectures import EmulatedF8, FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
-from ..formats import FORMATS, Format
-from ..instruction import Instruction
-from ..pipeline import rule_for
+from ..execution.pipeline import rule_for
+from ..isa.architectures import EmulatedF8, FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Instruction
 from .arithmetic import Array, decode
 
 AlignedSum = FusedSum | ScaledGroups

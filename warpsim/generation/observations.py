@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..architectures import EmulatedF8, ScaledGroups
-from ..formats import Format
-from ..instruction import Operands
+from ..isa.architectures import EmulatedF8, ScaledGroups
+from ..isa.formats import Format
+from ..isa.instruction import Operands
 from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array, infinity_of
 from .changes import changes
 from .limits import Limits, largest, limits_of

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..formats import Format
-from ..instruction import Operands
+from ..isa.formats import Format
+from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from .limits import largest
 from .trace import Trace, paired

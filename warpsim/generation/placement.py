@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..architectures import ARCHITECTURES
-from ..descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
 from ..errors import NotModelled
-from ..fragments import indices_of, registers_of, write_fields
-from ..instruction import Instruction
-from ..memory import Swizzle
-from ..sparsity import stored_columns
+from ..isa.architectures import ARCHITECTURES
+from ..isa.descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
+from ..isa.fragments import indices_of, registers_of, write_fields
+from ..isa.instruction import Instruction
+from ..isa.sparsity import stored_columns
+from ..isa.swizzle import Swizzle
 from .arithmetic import Array
 from .codes import Rng, random_codes, signs
 from .drafts import Draft

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..vectors import VectorSet
+from ..vectors.sets import VectorSet
 
 Arrays = dict[str, npt.NDArray[Any]]
 _TYPES = {"f32": "f32", "s32": "s32", "f64": "f64"}

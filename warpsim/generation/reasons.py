@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..architectures import ScaledGroups, SoftwareQuad
-from ..formats import Format
+from ..isa.architectures import ScaledGroups, SoftwareQuad
+from ..isa.formats import Format
 from .limits import Limits, has_infinity
 
 Reason = str  # why a bin cannot be hit; empty where it can

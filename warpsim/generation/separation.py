@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ..architectures import EmulatedF8, Rule
+from ..arithmetic.numerics import compute
 from ..errors import OperandError
-from ..formats import Format
-from ..fragments import registers_of
-from ..instruction import Instruction, Operands
-from ..numerics import compute
-from ..pipeline import rule_for
+from ..execution.pipeline import rule_for
+from ..isa.architectures import EmulatedF8, Rule
+from ..isa.formats import Format
+from ..isa.fragments import registers_of
+from ..isa.instruction import Instruction, Operands
 from ..ptx.decode import decode as parsed
 from ..ptx.qualifiers import on_target
-from ..vectors import VectorSet, make_vectors
+from ..vectors.sets import VectorSet, make_vectors
 from .arithmetic import Array, decode
 from .assembly import joined_arguments
 from .corners import themes_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..architectures import EmulatedF8, FusedSum, ScaledGroups
+from ..isa.architectures import EmulatedF8, FusedSum, ScaledGroups
 from .codes import Rng
 from .drafts import Draft
 from .limits import Limits

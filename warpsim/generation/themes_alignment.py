@@ -8,14 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .arithmetic import Array
-from .codes import (
-    Rng,
-    encode,
-    random_codes,
-    signs,
-    small,
-    tamed,
-)
+from .codes import Rng, encode, random_codes, signs, small, tamed
 from .drafts import Draft
 from .limits import Limits, largest, top_exponent
 

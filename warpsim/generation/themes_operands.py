@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..encoding import codes_of
+from ..isa.codes import codes_of
 from .codes import (
     Rng,
     catalogue,

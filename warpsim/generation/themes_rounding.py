@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..architectures import ScaledGroups
-from .codes import (
-    Rng,
-    encode,
-    pick,
-    signs,
-    special_catalogue,
-    zeros,
-)
+from ..isa.architectures import ScaledGroups
+from .codes import Rng, encode, pick, signs, special_catalogue, zeros
 from .drafts import Draft, reach
 from .limits import Limits, top_exponent
 from .themes_operands import spread

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..architectures import (
+from ..isa.architectures import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -23,8 +23,8 @@ from ..architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ..formats import FORMATS, Format
-from ..instruction import Operands
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Operands
 from .arithmetic import (
     FINITE,
     Array,

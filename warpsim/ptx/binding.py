@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..errors import IllegalInstruction, Location
-from ..instruction import Instruction
+from ..isa.instruction import Instruction
 from .constants import Immediate
 from .operands import Atom, Register, Sink, Vector
 from .statements import InstructionStatement

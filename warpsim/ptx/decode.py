@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import IllegalInstruction, NotModelled
-from ..families import FAMILIES
-from ..instruction import Instruction
+from ..isa.families import FAMILIES
+from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, resolve

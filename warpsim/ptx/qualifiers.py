@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from operator import ne
 
-from ..architectures import ARCHITECTURES, targets_from
 from ..errors import IllegalInstruction
-from ..families import forms
-from ..instruction import Instruction
+from ..isa.architectures import ARCHITECTURES, targets_from
+from ..isa.families import forms
+from ..isa.instruction import Instruction
 
 PTX_VERSION = (9, 0)  # what is taken as legal unless the text or the caller names a version
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..errors import IllegalInstruction
-from ..instruction import Instruction
+from ..isa.instruction import Instruction
 from .binding import METADATA_TYPES, Binder, Types, choices_text
 from .constants import Immediate
 from .operands import NegatedPredicate, Register, Vector

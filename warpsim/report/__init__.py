@@ -12,9 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..archives import write_lines
-from ..pipeline import Engine, Undefined
-from ..traces import Run, read_trace, run_trace
+from ..execution.pipeline import Engine, Undefined
+from ..files.archives import write_lines
+from ..traces.reading import read_trace
+from ..traces.running import Run, run_trace
 from .document import Report as Data
 from .document import gather
 from .page import frame, page

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import Check, Difference
-from ..descriptor import Descriptor, Major, tile_addresses
-from ..hazards import Hazard
-from ..instruction import Inputs, Instruction, ScaleSelectors
-from ..machine import WARP, Event
-from ..traces import Run
+from ..isa.descriptor import Descriptor, Major, tile_addresses
+from ..isa.instruction import Inputs, Instruction, ScaleSelectors
+from ..machine.hazards import Hazard
+from ..machine.machine import WARP, Event
+from ..traces.checks import Check, Difference
+from ..traces.running import Run
 from ..views.operands import Gathered, from_registers
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import Check
-from ..machine import Event
-from ..register_file import converted, register_names, split
-from ..traces import Load, Run
+from ..machine.machine import Event
+from ..machine.register_file import converted, register_names, split
+from ..traces.checks import Check
+from ..traces.reading import Load
+from ..traces.running import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import Format
-from ..fragments import codes_from
-from ..instruction import Codes, Instruction, Operands
-from ..pipeline import rule_for
+from ..execution.pipeline import rule_for
+from ..isa.formats import Format
+from ..isa.fragments import codes_from
+from ..isa.instruction import Codes, Instruction, Operands
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..formats import FORMATS, Format
-from ..instruction import Instruction, ScaleSelectors
-from ..pipeline import rule_for
-from ..reference import Kind, Number, decode, special_code
+from ..arithmetic.reference import Kind, Number, decode, special_code
+from ..execution.pipeline import rule_for
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Instruction, ScaleSelectors
 from ..views.formulas import section
 from ..views.information import evidence_document, rule_document
 from ..views.layout import notes

@@ -13,7 +13,7 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
-from .. import __version__
+from ..files.version import __version__
 from .document import Report
 
 if TYPE_CHECKING:

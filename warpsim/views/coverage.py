@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..encoding import matrix_of
-from ..formats import Format
+from ..isa.codes import matrix_of
+from ..isa.formats import Format
 from .text import words
 
 if TYPE_CHECKING:

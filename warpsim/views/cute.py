@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..instruction import Instruction
+from ..isa.instruction import Instruction
 from .places import Place, places
 
 Indices = npt.NDArray[np.intp]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..descriptor import Descriptor, Major, load_tile, touched_bytes
-from ..descriptor_mistakes import diagnose
+from ..diagnosis.descriptor_mistakes import diagnose
 from ..errors import OperandError, WarpsimError
+from ..isa.descriptor import Descriptor, Major, load_tile, touched_bytes
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..architectures import ARCHITECTURES, Evidence
-from ..instruction import Instruction
+from ..isa.architectures import ARCHITECTURES, Evidence
+from ..isa.instruction import Instruction
 from .information import Document, rule_on, targets_text
 from .text import words
 

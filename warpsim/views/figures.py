@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ..instruction import Instruction, ScaleSelectors
+from ..isa.instruction import Instruction, ScaleSelectors
 from .places import NO_SCALES, Place, check_operand, places
 
 Document = dict[str, Any]

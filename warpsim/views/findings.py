@@ -8,9 +8,9 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..arrangements import Detection
 from ..diagnosis import CLASSES, Comparison, Diagnosis, Explanation, Match, Wrong
-from ..diagnosis.subject import Finding, Severity
+from ..isa.arrangements import Detection
+from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]
 _SHOWN = 8  # differences that are listed one by one

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..fragments import check_selector
-from ..instruction import Instruction
+from ..isa.fragments import check_selector
+from ..isa.instruction import Instruction
 from .places import check_operand
 
 # Sections of PTX ISA 9.1. Dense mma by shape; floating point and integers part at m8n8k4 and m16n8k16.

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ..architectures import ARCHITECTURES, Evidence, Rule, rule_of
-from ..instruction import Instruction
+from ..isa.architectures import ARCHITECTURES, Evidence, Rule, rule_of
+from ..isa.instruction import Instruction
 from .text import words
 
 Document = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
 from ..errors import OperandError
-from ..instruction import Instruction, ScaleSelectors
+from ..isa.instruction import Instruction, ScaleSelectors
 from .cute import cute_layouts
 from .drawing import escaped, figure_lines, figure_markup
 from .figures import Figure, figure_document, figures, place_document

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..instruction import Instruction, ScaleSelectors
+from ..isa.instruction import Instruction, ScaleSelectors
 from .figures import place_document
 from .places import NO_SCALES, Place, element_place, feeds, lane_places
 from .text import words

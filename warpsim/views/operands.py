@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OperandError
-from ..fragments import Fields, fields_of, read_fields
-from ..instruction import Inputs, Instruction, Operands, ScaleSelectors
-from ..pipeline import checked_inputs, is_literal, matrix_operands
+from ..execution.pipeline import checked_inputs, is_literal, matrix_operands
+from ..isa.fragments import Fields, fields_of, read_fields
+from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
 from .places import NO_SCALES
 
 

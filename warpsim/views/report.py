@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from ..checks import ByteDifference, Check, Difference
-from ..encoding import matrix_of
 from ..errors import WarpsimError
-from ..fragments import codes_from
-from ..hazards import Hazard
-from ..machine import Event
-from ..pipeline import evidence
-from ..traces import Run
+from ..execution.pipeline import evidence
+from ..isa.codes import matrix_of
+from ..isa.fragments import codes_from
+from ..machine.hazards import Hazard
+from ..machine.machine import Event
+from ..traces.checks import ByteDifference, Check, Difference
+from ..traces.running import Run
 from .information import Document, evidence_document
 from .text import numbers
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..descriptor import Descriptor, Major, canonical_descriptor, tile_addresses
 from ..errors import OperandError
-from ..instruction import Instruction
-from ..memory import SWIZZLE_BYTES, Swizzle
+from ..isa.descriptor import Descriptor, Major, canonical_descriptor, tile_addresses
+from ..isa.instruction import Instruction
+from ..isa.swizzle import SWIZZLE_BYTES, Swizzle
 from .drawing import escaped, figure_lines, figure_markup
 from .figures import Cell, Figure, span
 from .svg import boxed, element, figures_element, figures_svg, page

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from ..outcomes import Outcome
-from ..verification import Item, Mismatch, Tally
+from ..vectors.outcomes import Outcome
+from ..vectors.verification import Item, Mismatch, Tally
 from .information import Document, evidence_document, rule_on
 from .report import difference_document, error_document
 from .text import words

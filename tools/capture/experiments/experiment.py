@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.instruction import Instruction
-from warpsim.vectors import VectorSet
+from warpsim.isa.instruction import Instruction
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, predicted
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpsim.architectures import FusedSum
-from warpsim.encoding import values_of
-from warpsim.instruction import Instruction
-from warpsim.pipeline import rule_for
-from warpsim.vectors import VectorSet
+from warpsim.execution.pipeline import rule_for
+from warpsim.isa.architectures import FusedSum
+from warpsim.isa.codes import values_of
+from warpsim.isa.instruction import Instruction
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model
 from ..operands import Array, values, vector_set

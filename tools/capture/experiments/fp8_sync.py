@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpsim.architectures import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, Evidence, FusedSum
-from warpsim.instruction import Instruction
-from warpsim.vectors import VectorSet
+from warpsim.isa.architectures import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, Evidence, FusedSum
+from warpsim.isa.instruction import Instruction
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, reordered
 from ..interpreter import Arithmetic

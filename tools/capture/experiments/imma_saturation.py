@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.architectures import Rule
-from warpsim.encoding import integers
-from warpsim.instruction import Instruction, Operands
-from warpsim.vectors import VectorSet
+from warpsim.isa.architectures import Rule
+from warpsim.isa.codes import integers
+from warpsim.isa.instruction import Instruction, Operands
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired
 from ..operands import Array, random_codes, random_fields, vector_set

@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.architectures import Rule
-from warpsim.fragments import read_fields, registers_of
-from warpsim.instruction import Inputs, Instruction, Operands
-from warpsim.pipeline import rule_for
-from warpsim.registers import Words
-from warpsim.vectors import VectorSet
+from warpsim.execution.pipeline import rule_for
+from warpsim.isa.architectures import Rule
+from warpsim.isa.fragments import read_fields, registers_of
+from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.registers import Words
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, gathered, model, rule_compute
 from ..operands import Array, uniform_fields, values, vector_set

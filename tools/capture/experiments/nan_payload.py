@@ -9,12 +9,12 @@ from itertools import permutations
 
 import numpy as np
 
-from warpsim.architectures import Rule
-from warpsim.encoding import planes
-from warpsim.formats import Format
-from warpsim.instruction import Inputs, Instruction, Operands
-from warpsim.registers import Words
-from warpsim.vectors import VectorSet
+from warpsim.arithmetic.planes import planes
+from warpsim.isa.architectures import Rule
+from warpsim.isa.formats import Format
+from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.registers import Words
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired, rule_compute
 from ..operands import Array, random_codes, random_fields, vector_set

@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from warpsim.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
-from warpsim.instruction import Instruction
-from warpsim.pipeline import rule_for
-from warpsim.vectors import VectorSet
+from warpsim.execution.pipeline import rule_for
+from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
+from warpsim.isa.instruction import Instruction
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, reordered
 from ..operands import Array, random_codes, random_fields, uniform_fields, values, vector_set

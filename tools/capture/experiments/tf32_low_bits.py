@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.architectures import Rule
-from warpsim.formats import FORMATS
-from warpsim.instruction import Instruction, Operands
-from warpsim.vectors import VectorSet
+from warpsim.isa.architectures import Rule
+from warpsim.isa.formats import FORMATS
+from warpsim.isa.instruction import Instruction, Operands
+from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, rule_compute
 from ..operands import Array, random_fields, vector_set

@@ -1,7 +1,7 @@
 // Exact numbers: codes of the element formats, products, sums, and the one place where sums are rounded.
 //
 // A number is { kind, negative, significand (BigInt), scale, exponent }: significand * 2**scale, with the
-// exponent that tensor cores align by. The same definitions as warpsim/reference.py, which the tests
+// exponent that tensor cores align by. The same definitions as warpsim/arithmetic/reference.py, which the tests
 // compare with this file.
 
 export const FINITE = 0;

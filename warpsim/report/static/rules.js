@@ -1,6 +1,6 @@
 // Each rule of summation as a list of steps, with every term and what alignment cut off it.
 //
-// The twin of warpsim/views/explain_rules.py. A rule takes { rule, layout, formats, a, b, c, scales } with
+// The twin of warpsim/explanation/rules.py. A rule takes { rule, layout, formats, a, b, c, scales } with
 // numbers in stored order and gives { numbers, steps }; the last step's code is D's.
 
 import {

@@ -1,0 +1,87 @@
+"""``warpsim desc``: descriptors explained, their bytes, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from warpsim.cli import cli
+from warpsim.isa.descriptor import canonical_descriptor, store_tile
+
+WORD = 0xC000001000010040  # start 1024, SBO 256, 32B swizzle
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["desc", *map(str, arguments)], standalone_mode=False)
+
+
+@pytest.fixture
+def files(tmp_path):
+    tile = np.random.default_rng(0).standard_normal((64, 16)).astype(np.float16)
+    descriptor = canonical_descriptor(1024, mn=64, k=16, element_bits=16, major="K", swizzle="32B")
+    memory = np.zeros(8192, np.uint8)
+    store_tile(memory, descriptor, tile, major="K")
+    np.save(tmp_path / "memory.npy", memory)
+    np.save(tmp_path / "tile.npy", tile)
+    assert descriptor.encode() == WORD
+    return "--shared", tmp_path / "memory.npy", "--tile", tmp_path / "tile.npy"
+
+
+def test_a_word_is_explained_field_by_field():
+    result = run(hex(WORD))
+    assert result.return_value == 0
+    assert result.output.startswith("matrix descriptor 0xc000001000010040, read K-major\n")
+    assert "bits 45:32  stride dimension byte offset   0x0010  0x00100 (256 bytes)" in result.output
+    assert "rows of 32 bytes; bit 4 of an address ^= bit 7; repeats every 256 bytes" in result.output
+
+
+def test_fields_in_bytes_make_a_word():
+    result = run("--start", 1024, "--lbo", 16, "--sbo", "0x100", "--swizzle", "32B", "--json")
+    assert json.loads(result.output)["word"] == WORD
+
+
+def test_the_bytes_of_a_tile_are_listed():
+    result = run(hex(WORD), "--touches", 8, 16, 16)
+    assert result.output.endswith("reads 256 bytes:\n  0x00400..0x004ff (256 bytes)\n")
+
+
+def test_the_right_descriptor_reads_the_tile(files):
+    result = run(hex(WORD), *files)
+    assert result.return_value == 0
+    assert result.output.endswith("the descriptor reads the expected tile\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        (0x8000001000010040, "the swizzle mode is 64B, but the tile was stored with 32B"),
+        (0xC000010000010400, "SBO and the start address were written in bytes, without >> 4"),
+    ],
+)
+def test_a_wrong_descriptor_is_told_what_to_be(files, word, sentence):
+    result = run(hex(word), *files)
+    assert result.return_value == 1
+    assert "the descriptor does not read the expected tile" in result.output
+    assert sentence in result.output
+    assert f"use {WORD:#018x}" in result.output
+
+
+@pytest.mark.parametrize("arguments", [(), (hex(WORD), "--start", 0), (hex(WORD), "--shared", "x.npy")])
+def test_wrong_usage_is_refused(arguments):
+    result = CliRunner().invoke(cli, ["desc", *map(str, arguments)])
+    assert result.exit_code == 2
+
+
+def test_a_file_that_is_no_array_is_refused(tmp_path, capsys):
+    (tmp_path / "bad.npy").write_bytes(b"not an array")
+    result = run(hex(WORD), "--shared", tmp_path / "bad.npy", "--tile", tmp_path / "bad.npy")
+    assert result.return_value == 3
+    assert "cannot be read as an .npy file" in result.output + capsys.readouterr().err
+
+
+def test_memory_and_tile_have_their_shapes(files, tmp_path):
+    result = run(hex(WORD), "--shared", files[3], "--tile", files[1])
+    assert result.return_value == 3

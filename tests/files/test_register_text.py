@@ -1,0 +1,148 @@
+"""Registers and matrices as text: what a printf prints is read, and what cannot be meant is refused."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from warpsim.errors import TraceError
+from warpsim.files.register_text import (
+    code_lines,
+    dump_from,
+    elements_from,
+    matrix_from,
+    names_in,
+    word_lines,
+    words_from,
+)
+from warpsim.isa.formats import FORMATS
+
+WORDS = np.random.default_rng(0).integers(0, 1 << 32, (32, 2), np.uint32)
+
+
+def lines(pattern: str, order=range(32)) -> str:
+    return "\n".join(pattern.format(lane=lane, x=WORDS[lane, 0], y=WORDS[lane, 1]) for lane in order)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "0x{x:08x} 0x{y:08x}",
+        "{x:08x},{y:08X}",
+        "lane {lane}: 0x{x:x} 0x{y:x}",
+        "T{lane} a0=0x{x:08x}, a1=0x{y:08x}",
+        "T{lane}: a[0] = {x:08x}; a[1] = {y:08x};",
+        "thread {lane} : {{0x{x:08x}, 0x{y:08x}}}  # note",
+        "tid={lane} %a0: 0x{x:08x} %a1: 0x{y:08x}",
+        "[lane {lane}] 0x{x:08x} 0x{y:08x}",
+        "  lane[{lane}] a0 = 0x{x:08x} a1 = 0x{y:08x}  // note",
+        "lane {lane} b0 = 0x1 a0 = 0x{x:08x} a1 = 0x{y:08x} e = 0x2",
+    ],
+)
+def test_what_a_printf_prints(pattern):
+    assert np.array_equal(words_from(lines(pattern), 32, 2, operand="a"), WORDS)
+    assert words_from(lines(pattern), 32, 2, operand="a").dtype == np.uint32
+
+
+def test_labelled_lanes_come_in_any_order_and_registers_on_lines_of_their_own():
+    text = lines("lane {lane} a0 = 0x{x:08x}", range(31, -1, -1)) + "\n" + lines("lane {lane} a1 = 0x{y:08x}")
+    assert np.array_equal(words_from(text, 32, 2), WORDS)
+
+
+def test_several_tiles():
+    tiles = np.stack([WORDS, WORDS + np.uint32(1)])
+    for text in ("\n".join(word_lines(a=tiles)), "\n".join(f"{w:#x}" for w in tiles.ravel().tolist())):
+        assert np.array_equal(words_from(text, 32, 2), tiles)
+
+
+def test_one_word_is_every_word():
+    assert (words_from("0x44444444", 32, 2) == 0x44444444).all()
+    assert words_from("0x44444444", 32, 2).shape == (32, 2)
+
+
+def test_doubles():
+    words = np.arange(64, dtype=np.uint64).reshape(32, 2) << np.uint64(40)
+    assert np.array_equal(words_from("\n".join(word_lines(a=words)), 32, 2, 64), words)
+
+
+def test_several_operands_in_one_dump():
+    e = WORDS[:, :1]
+    text = "\n".join(word_lines(a=WORDS, e=e))
+    assert (
+        text.splitlines()[0] == f"lane  0: a = 0x{WORDS[0, 0]:08x} 0x{WORDS[0, 1]:08x}  e = 0x{e[0, 0]:08x}"
+    )
+    assert names_in(text) == ("a", "e")
+    assert np.array_equal(words_from(text, 32, 2, operand="a"), WORDS)
+    assert np.array_equal(words_from(text, 32, 1, operand="e"), e)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0x1 0x2", "2 words, but 2 in each of 32 lanes are 64"),
+        ("", "0 words, but 2 in each of 32 lanes are 64"),
+        (
+            "0x1\n0x123456789",
+            "line 2: '0x123456789' is no hexadecimal word of 32 bits: print registers with 0x%08x",
+        ),
+        ("1065353216", "line 1: '1065353216' is no hexadecimal word of 32 bits: print registers with 0x%08x"),
+        ("lane 0: 0x1 0x2", "lane 1 is missing, but the lanes are 0 to 31"),
+        ("lane 40: 0x1 0x2", "lane 40 is there, but the lanes are 0 to 31"),
+        ("lane 0: 0x1\n0x2", "some lines begin with the number of a lane and others do not"),
+        ("\n".join(f"lane {i}: 0x1" for i in range(32)), "lane 0 has 1 words, but each lane has 2"),
+    ],
+)
+def test_words_that_are_refused(text, message):
+    with pytest.raises(TraceError) as caught:
+        words_from(text, 32, 2)
+    assert caught.value.message == message
+
+
+def test_dumps_of_unknown_shape():
+    assert np.array_equal(dump_from(lines("{x:08x} {y:08x}")), WORDS)
+    assert np.array_equal(dump_from(lines("T{lane}: {x:08x} {y:08x}", range(31, -1, -1))), WORDS)
+    with pytest.raises(TraceError, match="the lines have different numbers of words"):
+        dump_from("0x1 0x2\n0x3")
+    with pytest.raises(TraceError, match="there are no words"):
+        dump_from("# nothing")
+
+
+# --- matrices ----------------------------------------------------------------------------------------
+
+
+def test_codes_and_values():
+    codes = matrix_from("0x3c00 0x0001\n0xffff, 0x10", 2)
+    assert codes.dtype == np.uint64
+    assert codes.tolist() == [[0x3C00, 1], [0xFFFF, 0x10]]
+    assert matrix_from("1 2\n-3 4", 2).dtype == np.int64
+    assert matrix_from("1 2.5\n-inf nan", 2)[0].tolist() == [1, 2.5]
+    assert list(code_lines(codes.astype(np.uint16), 16)) == ["0x3c00 0x0001", "0xffff 0x0010"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2 3", "line 1: 3 elements, but a row has 2"),
+        ("", "there are no elements"),
+        ("1 x", "'x' is neither a value nor a code with 0x"),
+        ("1 0x2", "'0x2' is neither a value nor a code with 0x"),
+    ],
+)
+def test_matrices_that_are_refused(text, message):
+    with pytest.raises(TraceError) as caught:
+        matrix_from(text, 2)
+    assert caught.value.message == message
+
+
+def test_values_are_converted_where_that_rounds_nothing():
+    made = elements_from(np.array([[1.5, -2.0, np.inf, np.nan]]), FORMATS["bf16"], "A")
+    assert made.dtype == ml_dtypes.bfloat16
+    assert made[0, :3].tolist() == [1.5, -2.0, np.inf]
+    assert elements_from(np.array([[3]]), FORMATS["e4m3"], "A").astype(float).tolist() == [[3.0]]
+    codes = np.array([[1]], np.uint8)
+    assert elements_from(codes, FORMATS["e4m3"], "A") is codes
+    with pytest.raises(TraceError, match=r"A\[0, 1\] is 0.1, which bf16 does not have: round it first"):
+        elements_from(np.array([[1.0, 0.1]]), FORMATS["bf16"], "A")
+    with pytest.raises(TraceError, match="A has dtype complex128, but f16 elements come as numbers or codes"):
+        elements_from(np.array([[1j]]), FORMATS["f16"], "A")

@@ -1,0 +1,144 @@
+"""warpsim accepts and rejects what ptxas 13.0 does, but for the differences of differences.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+
+import pytest
+
+from tests.helpers import ptxas
+from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
+from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
+from tests.helpers.mutations import DECLARATIONS, REGISTER_TYPES, legal_operands, spelled, vector
+from warpsim import Instruction
+from warpsim.isa.architectures import ARCHITECTURES
+
+pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+
+SEED = 13
+TARGETS = tuple(ARCHITECTURES)
+# One target of every set of rules: what is legal and which forms are emulated.
+DISTINCT = ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_100a", "sm_120a", "sm_121f")
+VERSIONS = (
+    "6.0",
+    "6.4",
+    "6.5",
+    "7.0",
+    "7.1",
+    "7.3",
+    "7.4",
+    "7.8",
+    "8.0",
+    "8.3",
+    "8.4",
+    "8.5",
+    "8.6",
+    "8.7",
+    "8.8",
+    "9.0",
+)
+
+
+def check(report: Report) -> None:
+    listed = "\n".join(map(str, report.unexplained[:20]))
+    assert not report.unexplained, f"{len(report.unexplained)} of {report.cases} statements:\n{listed}"
+    assert 0 < report.legal < report.cases  # a sample without both verdicts shows nothing
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_form_assembles(target: str) -> None:
+    texts = [spelled(form.mnemonic, legal_operands(form)) for form in forms_of(target)]
+    verdicts = ptxas.verdicts(texts, target=target, declarations=DECLARATIONS)
+    assert [(text, error) for text, error in zip(texts, verdicts, strict=True) if error] == []
+
+
+@pytest.mark.parametrize("target", DISTINCT)
+def test_mutated_mnemonics(target: str) -> None:
+    check(compare(sample_mnemonics(target, 12, SEED), target, guessed=True))
+
+
+@pytest.mark.parametrize("target", DISTINCT)
+def test_mutated_operands(target: str) -> None:
+    check(compare(sample_operands(target, 4, SEED), target))
+
+
+# --- registers of every type, in every operand -------------------------------------------------------
+
+
+def representatives(target: str) -> list[Instruction]:
+    """One form of each set of types, shapes and kinds; what they leave out does not touch operands."""
+    chosen: dict[tuple[object, ...], Instruction] = {}
+    for form in forms_of(target):
+        key = (form.variant, str(form.shape), form.kind, form.operation, str(form.c), form.rounding)
+        chosen.setdefault(key, form)
+    return [form for form in chosen.values() if not form.rounding]
+
+
+def retyped(form: Instruction) -> Iterator[str]:
+    """The form with one operand of another type of register, for all operands and types."""
+    operands = legal_operands(form)
+    for (place, operand), prefix in product(enumerate(operands), REGISTER_TYPES):
+        other = f"{prefix}5" if isinstance(operand, str) else vector(prefix, 16, len(operand))
+        yield spelled(form.mnemonic, (*operands[:place], other, *operands[place + 1 :]))
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_89", "sm_90", "sm_120a"])
+def test_registers_of_every_type(target: str) -> None:
+    check(compare((text for form in representatives(target) for text in retyped(form)), target))
+
+
+@pytest.mark.parametrize("target", ["sm_89", "sm_100a", "sm_120a"])
+def test_every_selector(target: str) -> None:
+    sparse = [form for form in forms_of(target) if form.sparse]
+    texts = [
+        spelled(form.mnemonic, (*operands[:5], str(selector), *operands[6:]))
+        for form in sparse
+        for operands in [legal_operands(form)]
+        for selector in (-1, 0, 1, 2, 3, 4, 8)
+    ]
+    check(compare(texts, target))
+
+
+# --- versions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_versions(target: str) -> None:
+    random = Random(f"versions {SEED} {target}")
+    forms = representatives(target)
+    since = ".".join(map(str, ARCHITECTURES[target].since))
+    for version in {since, *random.sample(VERSIONS, 4)}:
+        sample = random.sample(forms, min(len(forms), 25))
+        texts = [spelled(form.mnemonic, legal_operands(form)) for form in sample]
+        theirs = ptxas.verdicts(
+            texts,
+            target=target,
+            declarations=".reg .b32 r<40>; .reg .f32 f<40>; .reg .f64 g<40>;",
+            version=version,
+        )
+        ours = [rejection(text, target, version=version) for text in texts]
+        differing = [
+            (version, text, mine, its)
+            for text, mine, its in zip(texts, ours, theirs, strict=True)
+            if (mine is None) != (its is None)
+        ]
+        assert differing == []
+
+
+# --- the table of differences -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("difference", LENIENCES, ids=lambda difference: str(difference.name))
+def test_ptxas_alone_accepts(difference: Lenience) -> None:
+    (found,) = compare([difference.example], difference.target).disagreements
+    assert found.accepted_by == "ptxas"
+    assert found.explanation == (difference.name,)
+
+
+@pytest.mark.parametrize("difference", STRICTNESSES, ids=lambda difference: str(difference.name))
+def test_warpsim_alone_accepts(difference: Strictness) -> None:
+    (found,) = compare([difference.example], difference.target).disagreements
+    assert found.accepted_by == "warpsim"
+    assert found.explanation == (difference.name,)

@@ -1,0 +1,1 @@
+"""How products are summed, in exact integers and compiled kernels. Knows no lanes and no registers."""

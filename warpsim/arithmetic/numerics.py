@@ -1,0 +1,212 @@
+"""Operands in, result codes out: the fast engine.
+
+Turns codes into planes, hands them to the compiled kernel of the rule and returns codes. Knows
+formats and rules; no lanes. ``reference.compute`` has the same signature and shares nothing with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.architectures import (
+    BitCount,
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    IntegerSum,
+    Output,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
+from ..isa.codes import integers, values_of
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Codes, Operands
+from .kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP, multiply_add_chain
+from .kernels.fused import fused_sum
+from .kernels.groups import scaled_groups
+from .kernels.integer import integer_sum
+from .planes import Planes, converted, planes
+
+_F16, _F32 = FORMATS["f16"], FORMATS["f32"]
+_ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
+
+
+def compute(operands: Operands, rule: Rule) -> Codes:
+    """Codes of D, ``(batch, m, n)``, as the rule computes them."""
+    codes = _ENGINES[type(rule)](operands, rule)
+    return codes.astype(operands.instruction.d.code_dtype)
+
+
+def _columns(operands: Operands) -> npt.NDArray[np.intp]:
+    if operands.columns is not None:
+        return np.ascontiguousarray(operands.columns)
+    return np.ascontiguousarray(np.broadcast_to(np.arange(operands.a.shape[2]), operands.a.shape))
+
+
+def _arrays(number: Planes) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    return (
+        np.ascontiguousarray(number.significand),
+        np.ascontiguousarray(number.exponent),
+        np.ascontiguousarray(number.special),
+    )
+
+
+def _output(output: Output) -> tuple[int, int, int, int, bool]:
+    result = FORMATS[output.format]
+    return output.precision, result.fraction_bits, result.minimum_exponent, result.bias, output.nearest
+
+
+def _scaled(number: Planes, scale: Planes, axis: int) -> Planes:
+    """Planes with the single scale of each row or column added to the exponents."""
+    exponent = number.exponent + np.take(scale.exponent, [0], axis)
+    special = np.maximum(number.special, np.take(scale.special, [0], axis))
+    return replace(number, exponent=exponent, special=special)
+
+
+def _fused(operands: Operands, rule: FusedSum) -> Codes:
+    instruction = operands.instruction
+    a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
+    if instruction.scale and operands.scale_a is not None and operands.scale_b is not None:
+        a = _scaled(a, planes(operands.scale_a, instruction.scale), 2)
+        b = _scaled(b, planes(operands.scale_b, instruction.scale), 1)
+    return _fused_planes(a, b, planes(operands.c, instruction.c), _columns(operands), rule)
+
+
+def _fused_planes(a: Planes, b: Planes, c: Planes, columns: npt.NDArray[np.intp], rule: FusedSum) -> Codes:
+    codes = np.empty(c.significand.shape, np.int64)
+    numbers = (
+        rule.length,
+        rule.fraction_bits,
+        rule.exponent_floor,
+        a.fraction_bits + b.fraction_bits,
+        c.fraction_bits,
+    )
+    fused_sum(_arrays(a), _arrays(b), columns, _arrays(c), numbers, _output(rule.output), codes)
+    return codes
+
+
+def _emulated_f8(operands: Operands, rule: EmulatedF8) -> Codes:
+    instruction = operands.instruction
+    stored = operands.a.shape[2]
+    order = np.argsort(np.arange(stored) % 4 // 2, kind="stable")  # k % 4 in 0, 1 first, then 2, 3
+    a = planes(converted(operands.a[..., order], instruction.a, _F16), _F16)
+    b = planes(converted(operands.b, instruction.b, _F16), _F16)
+    zero = planes(np.zeros_like(operands.c), instruction.c)
+    step = replace(rule.step, length=stored // 2)
+    columns = np.ascontiguousarray(_columns(operands)[..., order])
+    total = _fused_planes(a, b, zero, columns, step)
+    return _added(operands.c, total.astype(instruction.c.code_dtype), instruction.c)
+
+
+def _added(x: Codes, y: Codes, element: Format) -> Codes:
+    """IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical one.
+
+    NumPy adds f16 in f32 and rounds again, which is harmless: 24 bits are twice 11 and two more.
+    """
+    with np.errstate(all="ignore"):
+        return _canonical(x.view(element.dtype) + y.view(element.dtype), element)
+
+
+def _canonical(value: npt.NDArray[Any], element: Format) -> Codes:
+    codes = np.ascontiguousarray(value).view(element.code_dtype)
+    return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)
+
+
+def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
+    instruction = operands.instruction
+    scale = instruction.scale
+    assert scale is not None
+    assert operands.scale_a is not None
+    assert operands.scale_b is not None
+    a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
+    c = planes(operands.c, instruction.c)
+    codes = np.empty(operands.c.shape, np.int64)
+    numbers = (
+        rule.group,
+        rule.fraction_bits,
+        rule.exponent_floor,
+        a.fraction_bits + b.fraction_bits - instruction.a.minimum_exponent - instruction.b.minimum_exponent,
+        2 * scale.fraction_bits,
+        c.fraction_bits,
+        instruction.shape.k // instruction.scale_chunks,
+    )
+    scaled_groups(
+        _fixed_point(a, instruction.a),
+        _fixed_point(b, instruction.b),
+        _columns(operands),
+        _arrays(planes(operands.scale_a, scale)),
+        _arrays(planes(operands.scale_b, scale)),
+        _arrays(c),
+        numbers,
+        _output(rule.output),
+        codes,
+    )
+    return codes
+
+
+def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
+    """The values in units of the format's smallest subnormal."""
+    return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent))
+
+
+def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
+    codes = np.empty(operands.c.shape, np.int64)
+    a, b, c = (np.ascontiguousarray(x).view(np.int64) for x in (operands.a, operands.b, operands.c))
+    multiply_add_chain(a, b, c, _ROUNDINGS[operands.instruction.rounding], codes)
+    return codes.view(np.uint64)
+
+
+def _quad(operands: Operands, rule: SoftwareQuad) -> Codes:
+    """f32 arithmetic in float64, rounded once an operation.
+
+    A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to
+    53 bits, which a second rounding to 24 cannot spoil (53 is twice 24 and two more).
+    """
+    instruction = operands.instruction
+    a = values_of(operands.a, instruction.a).transpose(2, 0, 1)[..., None]
+    b = values_of(operands.b, instruction.b).transpose(1, 0, 2)[:, :, None]
+    c = values_of(operands.c, instruction.c)
+    with np.errstate(all="ignore"):
+        p = a * b
+        if instruction.d is _F16:
+            value = _f32(_f32(c + _f32(p[2] + p[3])) + _f32(p[0] + p[1])).astype(np.float16)
+        else:
+            chain = _f32(_f32(_f32(p[0] + 0.0) + p[1]) + p[2])
+            value = _f32(c + _f32(chain + p[3])).astype(np.float32)
+    return _canonical(value, instruction.d)
+
+
+def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return value.astype(np.float32).astype(np.float64)
+
+
+def _integer(operands: Operands, rule: IntegerSum | BitCount) -> Codes:
+    instruction = operands.instruction
+    codes = np.empty(operands.c.shape, np.int64)
+    integer_sum(
+        np.ascontiguousarray(integers(operands.a, instruction.a)),
+        np.ascontiguousarray(integers(operands.b, instruction.b)),
+        _columns(operands),
+        np.ascontiguousarray(integers(operands.c, instruction.c)),
+        instruction.satfinite,
+        instruction.bit_operation == "xor",
+        codes,
+    )
+    return codes
+
+
+_ENGINES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
+    FusedSum: _fused,
+    EmulatedF8: _emulated_f8,
+    ScaledGroups: _groups,
+    FusedMultiplyAdd: _multiply_add,
+    SoftwareQuad: _quad,
+    IntegerSum: _integer,
+    BitCount: _integer,
+}

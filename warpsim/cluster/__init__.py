@@ -1,0 +1,1 @@
+"""Several machines that compute together: connecting, handing out parts, and proving that they are alike."""

@@ -1,0 +1,302 @@
+"""Jobs on a Dask cluster: pure tasks go out, every result comes back exactly once.
+
+Whatever Dask cannot recover by itself is sent again: data that was on a worker that died, and the tasks
+that needed it. So results depend neither on how many workers there are, nor on which of them live. Does
+not know what a task computes, nor how a cluster is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from itertools import starmap
+from queue import Empty, SimpleQueue
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from ..errors import ClusterError, WarpsimError
+from .connection import connected, thread_total
+from .versions import versions
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+ABSENCE = 30.0  # seconds without any worker after which a job is given up
+ATTEMPTS = 8  # times that a task is sent whose data goes away with a worker
+_IN_FLIGHT = 2  # tasks for each thread of the cluster: one computes, the next one's data are under way
+_LEAD = 16  # tasks for each thread by which the newest may be ahead of the oldest in flight
+_WATCH = 5.0  # seconds to wait for a result before looking whether there are workers
+_COUNT = 1.0  # seconds between two counts of the workers
+_PAUSE = 0.5  # seconds in which a scheduler notices that a worker has died
+_SAME = "the scheduler and its workers need what the client has installed"
+_LOST = "the connection to the Dask scheduler was lost"
+
+
+# --- tasks -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """An argument that is sent by itself, once for all tasks that take it, and held while one may.
+
+    To one worker, from which others fetch it; or ``everywhere``, if it is small. Dask gives a task to a
+    worker that holds some of its data: what all tasks take would otherwise gather them on one worker.
+    """
+
+    value: Any
+    everywhere: bool = False
+
+
+def run_tasks(
+    function: Callable[..., Result], pieces: Iterable[tuple[Any, ...]], scheduler: str | Client
+) -> Iterator[tuple[int, Result]]:
+    """``(index, function(*piece))`` of every piece, exactly once, in the order in which tasks end.
+
+    ``function`` is pure and a module's own, so that it may run anywhere, and again. Pieces are taken as the
+    cluster keeps up: some for each of its threads are in flight. Raises the WarpsimError of the task with
+    the lowest index that ends in one, and ClusterError.
+    """
+    with connected(scheduler) as client:
+        yield from _Job(client, function, pieces).results()
+
+
+def spread(
+    scheduler: str | Client,
+) -> Callable[[Callable[[Argument], Result], Iterable[Argument]], Iterator[Result]]:
+    """``map`` over the cluster, in the order in which tasks end, for functions of one argument."""
+
+    def schedule(function: Callable[[Argument], Result], arguments: Iterable[Argument]) -> Iterator[Result]:
+        pieces = ((Sent(argument),) for argument in arguments)
+        for _, result in run_tasks(function, pieces, scheduler):
+            yield result
+
+    return schedule
+
+
+def in_order(
+    function: Callable[..., Result], pieces: Iterable[tuple[Any, ...]], scheduler: str | Client | None
+) -> Iterator[Result]:
+    """``function(*piece)`` of every piece, in their order; here, one by one, without a scheduler.
+
+    There may be pieces without end: whoever has enough closes the iterator.
+    """
+    if scheduler is None:
+        yield from starmap(function, pieces)
+        return
+    early: dict[int, Result] = {}
+    number = 0
+    for index, result in run_tasks(function, pieces, scheduler):
+        early[index] = result
+        while number in early:
+            yield early.pop(number)
+            number += 1
+
+
+def _checked(expected: dict[str, str], function: Callable[..., Result], *arguments: Any) -> Result:
+    """What a worker executes: the function, if its bits would be those of the client."""
+    here = versions()
+    for name in expected:
+        if here.get(name) != expected[name]:
+            from distributed import get_worker
+
+            raise ClusterError(
+                f"worker {get_worker().address} has {name} {here.get(name)}, but the client has "
+                f"{expected[name]}: their bits could differ; install the same on both"
+            )
+    return function(*arguments)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Task:
+    """A piece in flight, and the future that stands for it now."""
+
+    index: int
+    arguments: tuple[Any, ...]
+    attempts: int = 0
+    future: Future = None
+
+
+class _Job:
+    """The tasks of one call of run_tasks.
+
+    ``running`` has the tasks by the keys of the futures that count now, so that a result is taken once,
+    whatever Dask repeats; ``ended`` receives the futures that have ended, in whatever way.
+    """
+
+    def __init__(
+        self, client: Client, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]
+    ) -> None:
+        self.client = client
+        self.function = Sent(function, everywhere=True)  # else the scheduler, too, would import its module
+        self.name = getattr(function, "__name__", "task")
+        self.pieces = enumerate(pieces)
+        self.ended: SimpleQueue[Future] = SimpleQueue()
+        self.running: dict[str, _Task] = {}
+        self.sent: WeakKeyDictionary[Sent, Future] = WeakKeyDictionary()
+        self.taken = 0  # pieces
+        self.exhausted = False  # there are no more of them, or none is wanted
+        self.failure: Exception | None = None  # the one with the lowest index
+        self.threads = 0
+        self.counted, self.populated = float("-inf"), monotonic()
+
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """What run_tasks returns."""
+        try:
+            while self._filled():
+                try:
+                    future = self.ended.get(timeout=_WATCH)
+                except Empty:
+                    continue
+                task = self.running.get(future.key)
+                if task is not None and (outcome := self._outcome(task)):
+                    yield outcome
+        finally:
+            self._drop(self.running.values())
+        if self.failure:
+            raise self.failure
+
+    # --- sending ---
+
+    def _filled(self) -> bool:
+        """Send what there is room for; whether anything is in flight or to come."""
+        self._count()
+        while not self.exhausted and self._room():
+            try:
+                index, arguments = next(self.pieces)
+            except StopIteration:
+                self.exhausted = True
+            except Exception as error:
+                self._fail(self.taken, error)
+            else:
+                self.taken += 1
+                self._send(_Task(index=index, arguments=arguments))
+        return bool(self.running) or not self.exhausted
+
+    def _room(self) -> bool:
+        """Whether the cluster keeps up, and nobody who wants results in order would have to store many."""
+        oldest = min((task.index for task in self.running.values()), default=self.taken)
+        few = len(self.running) < _IN_FLIGHT * self.threads
+        return few and self.taken - oldest < _LEAD * self.threads
+
+    def _count(self) -> None:
+        """Count the cluster's threads, now and then. Raises ClusterError: none for long, or no scheduler."""
+        now = monotonic()
+        if now - self.counted < _COUNT:
+            return
+        self._check_connection()
+        try:
+            self.threads, self.counted = thread_total(self.client), now
+        except OSError as error:
+            raise ClusterError(f"{_LOST}: {error}") from error
+        if self.threads:
+            self.populated = now
+        elif now - self.populated > ABSENCE:
+            raise ClusterError(f"the Dask cluster has had no workers for {ABSENCE:g} s")
+
+    def _check_connection(self) -> None:
+        if self.client.status != "running":
+            raise ClusterError(_LOST)
+
+    def _send(self, task: _Task) -> None:
+        """Send a task, for the first time or again."""
+        self._check_connection()
+        task.attempts += 1
+        if task.attempts > ATTEMPTS:
+            raise ClusterError(
+                f"task {task.index} was sent {ATTEMPTS} times, and each time a worker died that held its data"
+            )
+        arguments = [
+            self._placed(one) if isinstance(one, Sent) else one for one in (self.function, *task.arguments)
+        ]
+        key = f"{self.name}-{uuid4()}"  # Dask remembers by the name how long tasks take
+        task.future = self.client.submit(_checked, versions(), *arguments, key=key, pure=False)
+        self.running[task.future.key] = task
+        task.future.add_done_callback(self.ended.put)
+
+    def _placed(self, argument: Sent) -> Future:
+        """The argument on the cluster; sent, unless it is there."""
+        future = self.sent.get(argument)
+        if future is None or future.status != "finished":
+            future = self.sent[argument] = self._scattered(argument)
+        return future
+
+    def _scattered(self, argument: Sent) -> Future:
+        """Send data to a worker, or to all; to others if one has just died."""
+        for _ in range(ATTEMPTS):
+            try:
+                (future,) = self.client.scatter([argument.value], hash=False, broadcast=argument.everywhere)
+            except OSError as error:
+                failure = error
+                self._check_connection()
+                sleep(_PAUSE)
+            except Exception as error:  # of a worker that cannot unpack it; Dask has no class for that
+                raise ClusterError(f"a worker cannot load what the tasks need: {error}; {_SAME}") from error
+            else:
+                return future
+        raise ClusterError(f"no worker takes data: {failure}") from failure
+
+    # --- receiving ---
+
+    def _outcome(self, task: _Task) -> tuple[int, Any] | None:
+        """Index and result of a task that has ended, unless it failed or is sent again."""
+        future = task.future
+        try:
+            result = future.result(timeout=_WATCH)
+        except CancelledError:  # what it needed, or its result, went away with a worker
+            del self.running[future.key]
+            self._send(task)
+        except Exception as error:
+            if isinstance(error, TimeoutError) and future.status != "error":
+                future.add_done_callback(self.ended.put)  # its result is being computed again
+                return None
+            del self.running[future.key]
+            self._fail(task.index, _explained(error, task.index))
+        else:
+            del self.running[future.key]
+            return task.index, result
+        return None
+
+    def _fail(self, index: int, error: Exception) -> None:
+        """Note a failure. Only tasks before it go on; should one of them fail, its failure takes over."""
+        self.exhausted = True
+        self.failure = error
+        self._drop([task for task in self.running.values() if task.index > index])
+
+    def _drop(self, tasks: Iterable[_Task]) -> None:
+        """Take back tasks in flight."""
+        futures = [task.future for task in tasks]
+        for future in futures:
+            del self.running[future.key]
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+
+
+def _explained(error: Exception, index: int) -> WarpsimError:
+    """The error of a task as its user should see it."""
+    from distributed import KilledWorker
+
+    if isinstance(error, WarpsimError):
+        return error
+    *_, root = _chain(error)
+    if isinstance(error, KilledWorker):
+        reason = "every worker that took it died, perhaps for want of memory"
+    elif isinstance(root, ImportError):
+        reason = f"{root}; {_SAME}"
+    else:
+        reason = f"{type(root).__name__}: {root}"
+    explained = ClusterError(f"task {index} failed on the Dask cluster: {reason}")
+    explained.__cause__ = error
+    return explained
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what caused it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,248 @@
+"""The public functions: text or Instruction in, arrays out.
+
+Thin: each resolves its instruction and hands over to the module that does the work. The register
+conventions are one for all of them: ``uint32`` arrays whose last two axes are (lanes, registers),
+``uint64`` for f64, any leading axes being a batch. Matrices have the format's NumPy or ml_dtypes
+dtype, or are unsigned integers, which are taken as raw codes (integer formats take signed integers by
+value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..isa import fragments, sparsity
+from ..isa.architectures import Evidence
+from ..isa.codes import magnitudes
+from ..isa.families import forms
+from ..isa.instruction import Instruction
+from ..isa.registers import Words
+from ..ptx.decode import decode as decode
+from ..ptx.qualifiers import PTX_VERSION, check_target, on_target
+from .pipeline import Engine, Undefined, execute_inputs, inputs_from, matmul_matrices
+from .pipeline import evidence as _evidence
+
+Form = Instruction | str
+
+
+def resolved(instruction: Form, target: str | None = None) -> Instruction:
+    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction."""
+    if isinstance(instruction, Instruction):
+        return on_target(instruction, target)
+    return decode(instruction, target=target)
+
+
+def instructions(target: str | None = None) -> Iterator[Instruction]:
+    """Every legal form of ``target``, or of any target (their ``target`` is then None).
+
+    Legal as of PTX ISA 9.0. Raises IllegalInstruction for an unknown target.
+    """
+    if target is not None:
+        check_target(target)
+    for form in forms().values():
+        if form.since <= PTX_VERSION and (target is None or target in form.targets):
+            yield on_target(form, target)
+
+
+def evidence(instruction: Form, target: str | None = None) -> Evidence:
+    """Why the result of an instruction on its target is believed: label, chips and outputs, or the reason."""
+    return _evidence(resolved(instruction, target))
+
+
+def execute(
+    instruction: Form,
+    *,
+    target: str | None = None,
+    a: npt.ArrayLike | None = None,
+    b: npt.ArrayLike | None = None,
+    c: npt.ArrayLike | None = None,
+    e: npt.ArrayLike | None = None,
+    selector: int = 0,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    byte_id_a: int = 0,
+    thread_id_a: int = 0,
+    byte_id_b: int = 0,
+    thread_id_b: int = 0,
+    a_desc: npt.ArrayLike | None = None,
+    b_desc: npt.ArrayLike | None = None,
+    shared: npt.ArrayLike | None = None,
+    scale_d: int = 1,
+    imm_scale_a: int = 1,
+    imm_scale_b: int = 1,
+    imm_trans_a: int = 0,
+    imm_trans_b: int = 0,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    threads: int | None = None,
+) -> Words:
+    """D registers of one instruction, ``(..., lanes, registers)``.
+
+    ``e`` (metadata) and ``selector`` belong to sparse forms; ``scale_a``, ``scale_b`` (..., lanes, 1)
+    and the byte and thread ids to block-scaled ones. wgmma takes A as registers ``a`` or as a matrix
+    descriptor ``a_desc``, B as ``b_desc`` (uint64, one a batch element), the ``shared`` memory they
+    point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
+    ``imm_scale`` is 1 or -1, ``imm_trans`` 0 (K-major) or 1 (MN-major).
+
+    ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
+    executes metadata that PTX leaves undefined by reading every field literally: each stored unit
+    multiplies the B rows that its own index names. Large batches are shared out among ``threads``, None
+    for all cores; the bits do not depend on it.
+
+    Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
+    NotModelled (legal, result unknown), IllegalInstruction.
+    """
+    inputs = inputs_from(  # in the order of its parameters: keywords take a microsecond
+        a,
+        b,
+        c,
+        e,
+        selector,
+        scale_a,
+        scale_b,
+        byte_id_a,
+        thread_id_a,
+        byte_id_b,
+        thread_id_b,
+        a_desc,
+        b_desc,
+        shared,
+        scale_d,
+        imm_scale_a,
+        imm_scale_b,
+        imm_trans_a,
+        imm_trans_b,
+        undefined,
+    )
+    return execute_inputs(resolved(instruction, target), inputs, engine, threads)
+
+
+def matmul(
+    instruction: Form,
+    A: Any,
+    B: npt.ArrayLike,
+    C: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    *,
+    target: str | None = None,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    threads: int | None = None,
+) -> npt.NDArray[Any]:
+    """D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m, n)``.
+
+    The same arithmetic as execute, without lanes. Sparse A obeys the instruction's pattern, or is
+    ``(values, indices)`` as compress returns them. Scales are ``scale_a (..., m, chunks)`` and
+    ``scale_b (..., chunks, n)``, uint8 codes or the ml_dtypes scale type. C None is zero. For m8n8k4
+    f16 this is one of the four products. Raises as execute does.
+    """
+    form = resolved(instruction, target)
+    modes: dict[str, Any] = {"engine": engine, "undefined": undefined, "threads": threads}
+    return matmul_matrices(form, A, B, C, scale_a, scale_b, **modes)
+
+
+def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
+    """Registers ``(..., lanes, registers)`` of the matrix of operand ``a``, ``b``, ``c`` or ``d``.
+
+    Sparse A is packed compressed (see compress). Raises OperandError.
+    """
+    form = resolved(instruction)
+    return fragments.pack(form, _operand(form, operand), matrix)
+
+
+def unpack(instruction: Form, operand: str, registers: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The matrix that registers hold, in the format's dtype; the inverse of pack. Raises OperandError."""
+    form = resolved(instruction)
+    return fragments.unpack(form, _operand(form, operand), registers)
+
+
+def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
+    """``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
+    for sparse A)."""
+    form = resolved(instruction)
+    return fragments.fragment(form, _operand(form, operand))
+
+
+def _operand(form: Instruction, name: str) -> str:
+    if name not in ("a", "b", "c", "d"):
+        raise OperandError(f"operand {name!r}: it is 'a', 'b', 'c' or 'd'")
+    if name not in form.family.operands:
+        raise OperandError(f"{name} of {form} lies in shared memory, behind a descriptor, not in registers")
+    return name
+
+
+def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
+    """``(values, indices)`` of a sparse A ``(..., m, k)``: values ``(..., m, stored k)`` of A's dtype and
+    the index in its chunk of every stored unit, ``(..., m, units)`` (for 4-bit formats a unit is a pair).
+
+    Raises OperandError naming row and chunk where A does not obey the pattern.
+    """
+    form = resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    matrix = _logical(np.asarray(A), form)
+    return sparsity.compress(matrix, magnitudes(matrix, form.a), pattern)
+
+
+def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
+    """A ``(..., m, k)``, zeros where nothing is stored; the inverse of compress."""
+    form = resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    fields = fragments.fields_of(form, indices)
+    stored = fragments.shaped(np.asarray(values), form.matrix_shape("a"), "values")
+    return sparsity.decompress(stored, fragments.indices_of(form, fields), pattern)
+
+
+def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
+    """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
+    form = resolved(instruction)
+    pattern = fragments.require_sparse(form)
+    matrix = _logical(np.asarray(A), form)
+    return sparsity.prune(matrix, magnitudes(matrix, form.a), pattern)
+
+
+def _logical(matrix: npt.NDArray[Any], form: Instruction) -> npt.NDArray[Any]:
+    if matrix.shape[-1:] == () or matrix.shape[-1] % form.shape.k:
+        raise OperandError(
+            f"A has shape {matrix.shape}, but its last axis is a multiple of k = {form.shape.k}"
+        )
+    return matrix
+
+
+def pack_metadata(instruction: Form, indices: npt.ArrayLike, selector: int = 0) -> Words:
+    """Metadata registers ``(..., lanes, 1)`` of unit indices; lanes that the selector ignores are zero.
+
+    Raises UndefinedBehavior for a selector or for indices without a meaning, OperandError for shapes.
+    """
+    form = resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    fields = fragments.fields_of(form, indices)
+    fragments.check_fields(form, fields, selector)
+    return fragments.write_fields(form, fields, selector)
+
+
+def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> npt.NDArray[np.uint8]:
+    """Unit indices ``(..., m, units)`` that the selected lanes of metadata registers hold.
+
+    Raises UndefinedBehavior, naming lane and bits, for a field without a meaning.
+    """
+    form = resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    fields = fragments.read_fields(form, fragments.checked_registers(e, form, "e"), selector)
+    fragments.check_fields(form, fields, selector)
+    return fragments.indices_of(form, fields)
+
+
+def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
+    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
+    form = resolved(instruction)
+    fragments.require_sparse(form)
+    fragments.check_selector(form, selector)
+    return fragments.metadata_map(form, selector).copy()

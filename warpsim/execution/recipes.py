@@ -1,0 +1,241 @@
+"""Recipes for kernels.batches: where every word of an instruction's operands lies, and its numbers.
+
+An operand lies in registers or, for wgmma, in shared memory behind a matrix descriptor. Knows layouts,
+metadata and descriptors; does not execute anything. ``None`` is the answer wherever the kernel does not
+apply or something is in error, which the slow way then finds and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arithmetic.kernels.batches import COLUMNS, HEADER, register_kernel
+from ..arithmetic.kernels.panels import interpreted
+from ..arithmetic.kernels.variants import Variant
+from ..arithmetic.panels import Plan, applies, coding_of, plan_of
+from ..errors import WarpsimError
+from ..isa.architectures import ARCHITECTURES, Rule, rule_of
+from ..isa.descriptor import Descriptor, tile_addresses
+from ..isa.fragments import metadata_map
+from ..isa.instruction import Inputs, Instruction
+from ..isa.sparsity import Pattern
+
+Table = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recipe:
+    """A compiled kernel and the table of numbers and places that it works by.
+
+    ``names``: where a, b, c and metadata come from, operands or "shared"; ``shapes``: their last two axes,
+    (lanes, registers), or (1, words) of shared memory; ``sizes``: words of a case in each, 0 where all
+    cases have the same.
+    """
+
+    kernel: Callable[..., int]
+    table: npt.NDArray[np.int32]
+    names: tuple[str, ...]
+    sources: frozenset[str]  # names, each once
+    shapes: list[tuple[int, ...]]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """What wgmma reads from shared memory: descriptors (A's None: in registers), words, one for all cases."""
+
+    a: int | None
+    b: int
+    words: int
+    common: bool
+
+
+def applies_to_registers(instruction: Instruction, rule: Rule) -> bool:
+    """Whether there are recipes: one product, no block scales, metadata for elements."""
+    return (
+        not interpreted()
+        and applies(instruction, rule)
+        and instruction.products == 1
+        and instruction.scale is None
+        and (instruction.pattern is None or instruction.pattern.unit == 1)
+    )
+
+
+@cache
+def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
+    return register_kernel(variant, bits, kept)
+
+
+@lru_cache(maxsize=1024)
+def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Tiles | None) -> Recipe | None:
+    """None where the kernel does not handle the instruction, or something is not legal."""
+    if instruction.target is None or selector not in (instruction.selectors or (0,)):
+        return None
+    family, result = instruction.family.rules, instruction.d.name
+    rule = rule_of(instruction.target, family, instruction.operation, result, sparse=instruction.sparse)
+    if not applies_to_registers(instruction, rule) or (family == "wgmma") != (tiles is not None):
+        return None
+    plan = narrow_plan(instruction, rule, instruction.shape.n)
+    try:
+        a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
+    except (WarpsimError, _NotInWords):
+        return None
+    return _recipe(plan, selector, literal, tiles, _place_tables(plan, a, b))
+
+
+@cache
+def narrow_plan(instruction: Instruction, rule: Rule, n: int) -> Plan:
+    """A plan for n columns, up to 256, whose planes have one of few widths: few kernels to compile."""
+    stride = next(width for width in (COLUMNS, 256) if n <= width)
+    plan = plan_of(instruction, rule, stride)
+    return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))
+
+
+def _recipe(plan: Plan, selector: int, literal: bool, tiles: Tiles | None, tables: list[Table]) -> Recipe:
+    form = plan.instruction
+    pattern = form.pattern
+    legal = 0xFFFF
+    if pattern is not None:
+        tables = [*tables, *_metadata_tables(plan, selector)]
+        legal = legal if literal else _legal_fields(form, pattern)
+    names = _sources(form, tiles)
+    shapes = [_shape(form, name, tiles) for name in names]
+    fixed = {"shared"} if tiles and tiles.common else set()
+    sizes = tuple(0 if name in fixed else prod(_shape(form, name, tiles)) for name in names)
+    return Recipe(
+        kernel=_compiled(plan.variant, form.storage("a").bits, pattern.kept if pattern else 0),
+        table=np.concatenate([_header(plan, sizes, legal), *map(np.ravel, tables)]).astype(np.int32),
+        names=names,
+        sources=frozenset(names),
+        shapes=shapes,
+        sizes=sizes,
+    )
+
+
+def _sources(form: Instruction, tiles: Tiles | None) -> tuple[str, ...]:
+    """Where the kernel's a, b, c and metadata come from."""
+    a = "shared" if tiles and tiles.a is not None else "a"
+    b = "shared" if tiles else "b"
+    return (a, b, "c", "e") if form.sparse else (a, b, "c")
+
+
+def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, ...]:
+    if name == "shared":
+        assert tiles is not None
+        return 1, tiles.words
+    return form.family.lanes, form.registers[name]
+
+
+def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> npt.NDArray[np.int64]:
+    """The numbers in front of the tables (see kernels.batches)."""
+    form = plan.instruction
+    a, b, c, *e = sizes
+    pairs = c // 2 if form.c.bits == 32 else c
+    codings = [_coding(plan, name) for name in "abc"]
+    numbers = [form.shape.m, plan.passes(1), a, b, pairs, e[0] if e else 0, legal, *plan.numbers]
+    header = np.zeros(HEADER, np.int64)
+    header[: len(numbers) + 22] = [*numbers, *np.concatenate(codings), form.shape.n]
+    return header
+
+
+class _NotInWords(Exception):
+    """The elements of a word of a tile are not neighbours along k, as they are in registers."""
+
+
+def _words(form: Instruction, operand: str, tiles: Tiles | None, literal: bool) -> Table:
+    """Places of the words of A, by row, or of B, by column: in registers or in shared memory."""
+    each = 32 // form.storage(operand).bits
+    descriptor = None if tiles is None else {"a": tiles.a, "b": tiles.b}[operand]
+    if tiles is None or descriptor is None:
+        return words_of(form.family.fragment(form, operand).inverse, each, "ba".index(operand))
+    rows, columns = form.matrix_shape("a") if operand == "a" else form.matrix_shape("b")[::-1]
+    bits = form.format(operand).bits
+    addresses = tile_addresses(
+        Descriptor.decode(descriptor),
+        mn=rows,
+        k=columns,
+        element_bits=bits,
+        major="K",
+        memory_bytes=4 * tiles.words,
+        literal=literal,
+    )
+    return _tile_words(addresses.reshape(rows, -1, each), bits // 8, operand)
+
+
+def _tile_words(addresses: Table, size: int, operand: str) -> Table:
+    first = addresses[..., 0]
+    if (addresses != first[..., None] + size * np.arange(addresses.shape[2])).any() or (first % 4).any():
+        raise _NotInWords
+    return first // 4 if operand == "a" else first.T // 4
+
+
+def _legal_fields(instruction: Instruction, pattern: Pattern) -> int:
+    """A bit for each value of a metadata field that is legal and whose effect is known."""
+    known = ARCHITECTURES[str(instruction.target)].unsorted_operations
+    ascending = instruction.ordered or instruction.operation in known
+    allowed = pattern.ascending if ascending else pattern.distinct
+    return int(np.sum(allowed.astype(np.int64) << np.arange(16)))
+
+
+def _coding(plan: Plan, operand: str) -> tuple[int, ...]:
+    form = plan.instruction
+    if operand == "c":
+        return coding_of(form.c)
+    shift = form.storage(operand).shift
+    return coding_of(form.format(operand), as_half=plan.variant.emulated, shift=shift)
+
+
+def _place_tables(plan: Plan, a: Table, b: Table) -> list[Table]:
+    """Places of the words of A, B and C, the rows of B and the order of products (see kernels.batches)."""
+    form = plan.instruction
+    depth = form.shape.k
+    order = np.arange(plan.depth) if plan.variant.sparse else plan.order
+    # Row r of the planes is row whole[r] of B.
+    whole = (np.arange(0, depth, plan.depth)[:, None] + order).reshape(-1)
+    c = words_of(form.family.fragment(form, "c").inverse, 2, 1)
+    return [a, b, c, np.argsort(whole), plan.order]
+
+
+def words_of(places: Table, each: int, axis: int) -> Table:
+    """Places of words, of places of elements, ``each`` of which along the axis make up a word."""
+    first = places[:, ::each] if axis == 1 else places[::each]
+    last = places[:, each - 1 :: each] if axis == 1 else places[each - 1 :: each]
+    if (first % each).any() or (last != first + each - 1).any():
+        raise AssertionError("the elements of a word are not neighbours in the matrix")
+    return first // each
+
+
+def _metadata_tables(plan: Plan, selector: int) -> list[Table]:
+    """Offsets of the chunks of a row, and place and lowest bit of every four fields (see kernels.batches)."""
+    form = plan.instruction
+    pattern = form.pattern
+    assert pattern is not None
+    lane, bit, _, _, _ = metadata_map(form, selector).T.reshape(5, -1, 4)  # by row of A, then chunk
+    if (lane != lane[:, :1]).any() or (bit != bit[:, :1] + np.arange(0, 16, 4)).any():
+        raise AssertionError("four fields are not neighbours in a register")
+    stored = np.arange(form.stored_k)
+    bases = stored // pattern.stored * pattern.chunk % plan.depth
+    return [bases * plan.variant.stride, lane[:, 0], bit[:, 0]]
+
+
+def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
+    """What an instruction reads from shared memory, if the kernel can: K-major, alike in all cases."""
+    memory, words = inputs.shared, (inputs.a_descriptor, inputs.b_descriptor)
+    if instruction.family.rules != "wgmma" or inputs.b_descriptor is None:
+        return None
+    if memory is None or any(inputs.negate) or any(inputs.transposed):
+        return None
+    if memory.dtype != np.uint8 or memory.ndim < 1 or memory.shape[-1] % 4:
+        return None
+    if any(word is not None and (word.size == 0 or (word != word.flat[0]).any()) for word in words):
+        return None
+    a, b = (None if word is None else int(word.flat[0]) for word in words)
+    assert b is not None
+    return Tiles(a=a, b=b, words=memory.shape[-1] // 4, common=memory.ndim == 1)

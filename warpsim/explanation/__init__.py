@@ -1,0 +1,1 @@
+"""Why an element of D has the bits that it has."""

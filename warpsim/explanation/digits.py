@@ -1,0 +1,71 @@
+"""Numbers, codes and dropped bits in words that lose nothing without saying so."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from ..arithmetic.reference import Kind, Number
+from .explanation import value_of
+
+_LONGEST = 24  # of more dropped bits than these, leading zeros are counted and the end is left out
+
+
+def value_text(number: Number) -> str:
+    """The value in nine significant digits; ``-Inf``, ``NaN``, ``-0``."""
+    sign = "-" if number.negative else ""
+    if number.kind is Kind.NAN:
+        return "NaN"
+    if number.kind is Kind.INFINITE:
+        return f"{sign}Inf"
+    if not number.significand:
+        return f"{sign}0"
+    value = value_of(number)
+    assert value is not None
+    return fraction_text(value)
+
+
+def fraction_text(value: Fraction) -> str:
+    """Nine significant digits, of integers all; as a power of two where no float64 reaches."""
+    if value.denominator == 1 and abs(value.numerator) < 1 << 53:
+        return str(value.numerator)
+    try:
+        decimal = float(value)
+    except OverflowError:
+        decimal = 0.0
+    if decimal:
+        return f"{decimal:.9g}"
+    return exact_text(value.numerator, 1 - value.denominator.bit_length())
+
+
+def exact_text(significand: int, scale: int) -> str:
+    """``-1365 * 2**-24``, with an odd significand."""
+    shift = (significand & -significand).bit_length() - 1 if significand else 0
+    if scale + shift == 0 or not significand:
+        return str(significand >> shift)
+    return f"{significand >> shift} * 2**{scale + shift}"
+
+
+def hexadecimal(code: int, bits: int) -> str:
+    """``0x3c00``."""
+    return f"0x{code:0{-(-bits // 4)}x}"
+
+
+def bits_text(value: int, width: int) -> str:
+    """The bits that were dropped, nothing where all are 0: leading zeros are counted where they are many."""
+    if not value:
+        return ""
+    if width <= _LONGEST:
+        return f"{value:0{width}b}"
+    digits = f"{value:b}"
+    shown = digits if len(digits) <= _LONGEST else f"{digits[:_LONGEST]}…"
+    zeros = width - len(digits)
+    return f"{zeros} zeros, {shown}" if zeros else shown
+
+
+def ulps_text(ulps: Fraction | None) -> str:
+    """Signed, two decimals unless whole or tiny; ``-`` where Inf or NaN takes part."""
+    if ulps is None:
+        return "-"
+    if ulps.denominator == 1:
+        return f"{int(ulps):+d}"
+    return f"{float(ulps):+.2f}" if abs(ulps) >= Fraction(1, 200) else f"{float(ulps):+.1e}"

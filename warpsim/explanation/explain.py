@@ -1,0 +1,288 @@
+"""``warpsim explain``: how one element of D came about, product by product and step by step.
+
+From registers, as warpsim.execute takes them, or from matrices, as warpsim.matmul does; on one target
+or on several side by side. The result is data: explain_text.py and explain_page.py show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arithmetic.reference import Inputs as Numbers
+from ..arithmetic.reference import Number, inputs_of
+from ..arithmetic.reference import product as multiplied
+from ..execution.interface import decode
+from ..execution.pipeline import inputs_by_name, rule_for
+from ..isa.instruction import Inputs, Instruction
+from ..ptx.qualifiers import on_target
+from ..views.operands import Gathered, from_matrices, from_registers
+from ..views.places import Feeds, Place, check_element, feeds
+from .explanation import Explanation, Factor, Product, Step
+from .rules import Summation, steps_of
+from .yardsticks import yardsticks
+
+Form = Instruction | str
+
+
+def explain_dot(
+    instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
+) -> Explanation:
+    """How D[row, column] came about; ``operands`` are the keyword arguments of warpsim.execute.
+
+    ``product`` chooses one of the four of m8n8k4 f16. Raises what warpsim.execute raises, OperandError
+    for an element that does not exist and for operands with batch axes.
+    """
+    form = _resolved(instruction, target)
+    return explain_inputs(form, inputs_by_name(operands), row, column, product)
+
+
+def explain_inputs(
+    instruction: Instruction, inputs: Inputs, row: int, column: int, product: int = 0
+) -> Explanation:
+    """The same from the record of everything that one execution reads."""
+    check_element(instruction, "d", row, column, product)
+    return _explained(from_registers(instruction, inputs), row, column, product)
+
+
+def explain_matrices(
+    instruction: Form,
+    row: int,
+    column: int,
+    A: Any,
+    B: npt.ArrayLike,
+    C: npt.ArrayLike | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    *,
+    target: str | None = None,
+    undefined: str = "error",
+) -> Explanation:
+    """How D[row, column] of warpsim.matmul came about; places are those where warpsim.pack puts things."""
+    form = _resolved(instruction, target)
+    check_element(form, "d", row, column)
+    matrices = {"a": A, "b": B, "c": C, "scale_a": scale_a, "scale_b": scale_b}
+    return _explained(from_matrices(form, matrices, undefined), row, column, 0)
+
+
+def _resolved(instruction: Form, target: str | None) -> Instruction:
+    if isinstance(instruction, Instruction):
+        return on_target(instruction, target)
+    return decode(instruction, target=target)
+
+
+# --- one element -----------------------------------------------------------------------------------
+
+
+def _explained(gathered: Gathered, row: int, column: int, product: int) -> Explanation:
+    instruction = gathered.operands.instruction
+    selected = {"product": product, "selector": gathered.selector}
+    found = feeds(instruction, row, column, scales=gathered.scales, **selected)
+    pairs = list(_pairs(gathered, found, row, column, product))
+    c_code = int(_matrix(gathered, "c", product)[row, column])
+    numbers = _numbers(instruction, pairs, c_code)
+    rule = rule_for(instruction)
+    summation = steps_of(rule, instruction, numbers)
+    products = _products(pairs, summation)
+    plain = _in_order(products, _addends(instruction, numbers, summation))
+    return Explanation(
+        instruction=instruction,
+        rule=rule,
+        row=row,
+        column=column,
+        product=product,
+        c=Factor(code=c_code, format=instruction.c, place=None if "c" in gathered.absent else found.c),
+        products=products,
+        steps=tuple(summation.steps),
+        place=found.d,
+        yardsticks=yardsticks(plain, numbers.c, instruction.d, summation.steps[-1].code),
+        notes=gathered.notes,
+    )
+
+
+def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Numbers:
+    return inputs_of(
+        instruction,
+        [pair["a"].code for pair in pairs],
+        [pair["b"].code for pair in pairs],
+        c,
+        [(pair["scale_a"].code, pair["scale_b"].code) for pair in pairs if "scale_a" in pair],
+    )
+
+
+def _products(pairs: Sequence[dict[str, Any]], summation: Summation) -> tuple[Product, ...]:
+    step_of = {place: at for at, step in enumerate(summation.steps) for place in step.positions}
+    return tuple(
+        Product(**pair, position=position, number=number, step=step_of[position])
+        for position, (pair, number) in enumerate(zip(pairs, summation.numbers, strict=True))
+    )
+
+
+def _matrix(gathered: Gathered, operand: str, product: int) -> npt.NDArray[Any]:
+    """The matrix of codes of a, b or c, of one product of m8n8k4 f16."""
+    codes: npt.NDArray[Any] = getattr(gathered.operands, operand)
+    return codes[product] if codes.ndim > 2 else codes
+
+
+def _pairs(gathered: Gathered, found: Feeds, row: int, column: int, product: int) -> Iterator[dict[str, Any]]:
+    """Of every product its k and its factors, scales and metadata, each with its place."""
+    operands, instruction = gathered.operands, gathered.operands.instruction
+    a, b = _matrix(gathered, "a", product)[row].tolist(), _matrix(gathered, "b", product)[:, column].tolist()
+    columns = range(len(a)) if operands.columns is None else operands.columns[row].tolist()
+    for position, k in enumerate(columns):
+        a_place = None if "a" in gathered.absent else found.a[position]
+        b_place = None if "b" in gathered.absent else found.b[k]
+        yield {
+            "k": k,
+            "a": Factor(code=a[position], format=instruction.a, place=a_place),
+            "b": Factor(code=b[k], format=instruction.b, place=b_place),
+            **_selection(gathered, found.metadata, row, position, k),
+            **_scales(gathered, found, row, column, k),
+        }
+
+
+def _selection(
+    gathered: Gathered, metadata: Sequence[Place], row: int, position: int, k: int
+) -> dict[str, Any]:
+    """What made a stored element of A the one of column k: field, its place, and the index in it."""
+    pattern = gathered.operands.instruction.pattern
+    if pattern is None or gathered.fields is None:
+        return {}
+    chunk = position // pattern.stored
+    return {
+        "metadata": metadata[chunk],
+        "field": int(gathered.fields[row, chunk]),
+        "index": k % pattern.chunk // pattern.unit,
+    }
+
+
+def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> dict[str, Any]:
+    operands, instruction = gathered.operands, gathered.operands.instruction
+    if instruction.scale is None or operands.scale_a is None or operands.scale_b is None:
+        return {}
+    chunk = k * instruction.scale_chunks // instruction.shape.k
+    codes = int(operands.scale_a[row, chunk]), int(operands.scale_b[chunk, column])
+    return {
+        "scale_a": Factor(code=codes[0], format=instruction.scale, place=found.scale_a[chunk]),
+        "scale_b": Factor(code=codes[1], format=instruction.scale, place=found.scale_b[chunk]),
+    }
+
+
+def _addends(instruction: Instruction, numbers: Numbers, summation: Summation) -> Sequence[Number]:
+    """The products with their scales; of 1-bit forms, what is counted."""
+    if instruction.bit_operation:
+        return summation.numbers
+    if not numbers.scales:
+        return numbers.products
+    return [multiplied(x, scale) for x, scale in zip(numbers.products, numbers.scales, strict=True)]
+
+
+def _in_order(products: Sequence[Product], addends: Sequence[Number]) -> list[Number]:
+    """The addends by ascending k."""
+    order = np.argsort([each.k for each in products], kind="stable")
+    return [addends[position] for position in order]
+
+
+# --- several targets -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parting:
+    """The first step at which targets part: its number and, for each way, the targets and what they do.
+
+    ``partial`` is the smallest number of products after which rounded sums of the same products differ;
+    None where no two targets round after the same products, or all agree there.
+    """
+
+    step: int
+    ways: tuple[tuple[tuple[str, ...], Step | None], ...]
+    partial: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One element of D on several targets; ``parting`` is None where every step is the same."""
+
+    explanations: tuple[Explanation, ...]
+    parting: Parting | None
+
+    def __str__(self) -> str:
+        from .text import comparison_lines  # which is about these records
+
+        return "\n".join(comparison_lines(self))
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """D's code by target."""
+        return {str(each.instruction.target): each.code for each in self.explanations}
+
+
+def compare_dot(
+    instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
+) -> Comparison:
+    """explain_dot on each of several targets, and the first step at which they part."""
+    form = _resolved(instruction, None)
+    return _compared(
+        targets,
+        lambda target: explain_dot(form, row, column, target=target, product=product, **operands),
+    )
+
+
+def compare_inputs(
+    instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
+) -> Comparison:
+    """explain_inputs on each of several targets, and the first step at which they part."""
+    return _compared(
+        targets,
+        lambda target: explain_inputs(on_target(instruction, target), inputs, row, column, product),
+    )
+
+
+def compare_matrices(
+    instruction: Form, row: int, column: int, targets: Sequence[str], *matrices: Any, **options: Any
+) -> Comparison:
+    """explain_matrices on each of several targets, and the first step at which they part."""
+    form = _resolved(instruction, None)
+    return _compared(
+        targets, lambda target: explain_matrices(form, row, column, *matrices, target=target, **options)
+    )
+
+
+def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> Comparison:
+    explanations = tuple(explain(target) for target in targets)
+    return Comparison(explanations=explanations, parting=_parting(explanations))
+
+
+def _parting(explanations: Sequence[Explanation]) -> Parting | None:
+    for number, steps in enumerate(zip_longest(*(each.steps for each in explanations))):
+        if len(set(steps)) > 1:
+            return Parting(
+                step=number, ways=_ways(explanations, steps), partial=_partial_parting(explanations)
+            )
+    return None
+
+
+def _ways(
+    explanations: Sequence[Explanation], steps: Sequence[Step | None]
+) -> tuple[tuple[tuple[str, ...], Step | None], ...]:
+    """Targets that take the same step, together."""
+    ways: dict[Step | None, list[str]] = {}
+    for each, step in zip(explanations, steps, strict=True):
+        ways.setdefault(step, []).append(str(each.instruction.target))
+    return tuple((tuple(names), step) for step, names in ways.items())
+
+
+def _partial_parting(explanations: Sequence[Explanation]) -> int | None:
+    """Rounded sums that contain the same products are comparable; where the first of them differ."""
+    partials: dict[frozenset[int], set[int]] = {}
+    for each in explanations:
+        summed: frozenset[int] = frozenset()
+        for step in each.steps:
+            summed |= frozenset(step.positions)
+            partials.setdefault(summed, set()).add(step.code)
+    return min((len(summed) for summed, codes in partials.items() if len(codes) > 1), default=None)

@@ -1,0 +1,192 @@
+"""The records that an explanation of one element of D is made of.
+
+Plain data with its own arithmetic facts (what was cut off, where the leading bit went); no rules, no
+registers and no drawing. Numbers are those of reference.py: exact integers, never floating point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..arithmetic.reference import Kind, Number, decode
+from ..isa.architectures import Rule
+from ..isa.formats import Format
+from ..isa.instruction import Instruction
+from ..views.places import Place
+
+
+def value_of(number: Number) -> Fraction | None:
+    """The exact value; None for Inf and NaN."""
+    if number.kind is not Kind.FINITE:
+        return None
+    return Fraction(number.signed) * Fraction(2) ** number.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """A code, the number it stands for and the register bits it was read from (None: shared memory, or
+    not read at all)."""
+
+    code: int
+    format: Format
+    place: Place | None = None
+
+    @property
+    def number(self) -> Number:
+        """The number that the code stands for."""
+        return decode(self.code, self.format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """One product of a row of A and a column of B.
+
+    ``position`` counts A's stored columns, ``k`` the logical ones. ``metadata`` and ``index`` say what
+    chose k in a sparse row. ``number`` is the product as it enters its step: exact, not normalised, with
+    block scales where the rule multiplies them in, and with the exponents it is aligned by.
+    """
+
+    position: int
+    k: int
+    a: Factor
+    b: Factor
+    number: Number
+    step: int
+    metadata: Place | None = None
+    field: int | None = None
+    index: int | None = None
+    scale_a: Factor | None = None
+    scale_b: Factor | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One addend of a step. ``kept`` is what alignment left of it, in units of the step's ``2**unit``.
+
+    ``aligns`` tells whether its exponent takes part in the maximum; zeros have no say. ``positions`` are
+    the products in it: one, a group, or none for an accumulator.
+    """
+
+    name: str
+    number: Number
+    kept: int
+    unit: int
+    aligns: bool = True
+    positions: tuple[int, ...] = ()
+
+    @property
+    def cut_width(self) -> int:
+        """How many bits of the significand lie below the unit; all of those are dropped."""
+        return max(0, self.unit - self.number.scale)
+
+    @property
+    def cut(self) -> int:
+        """The bits that alignment dropped, as an integer of ``cut_width`` bits."""
+        return self.number.significand & ((1 << self.cut_width) - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One rounded operation: its terms, how they were aligned, their exact sum, and the code it became.
+
+    ``exponent`` is the largest exponent, None where nothing is aligned (IEEE operations, integers); the
+    terms are in units of ``2**unit`` and ``total`` is their sum. ``precision`` is the number of
+    significant bits that the result has room for, 0 for integers. ``special`` marks Inf or NaN among the
+    terms: ``total`` then means nothing.
+    """
+
+    operation: str
+    terms: tuple[Term, ...]
+    exponent: int | None
+    unit: int
+    code: int
+    format: Format
+    rounding: str
+    precision: int = 0
+
+    @property
+    def special(self) -> bool:
+        """Whether a term is Inf or NaN."""
+        return any(term.number.kind is not Kind.FINITE for term in self.terms)
+
+    @property
+    def total(self) -> int:
+        """The exact sum of what was kept, in units of ``2**unit``."""
+        return sum(term.kept for term in self.terms)
+
+    @property
+    def number(self) -> Number:
+        """The result."""
+        return decode(self.code, self.format)
+
+    @property
+    def leading(self) -> int | None:
+        """The exponent of the sum's leading bit; None where it is zero."""
+        return self.total.bit_length() - 1 + self.unit if self.total else None
+
+    @property
+    def dropped_width(self) -> int:
+        """How many low bits of the sum the result has no room for, gradual underflow included."""
+        if self.leading is None or not self.precision:
+            return 0
+        own = self.leading - (self.precision - 1)
+        return max(0, max(own, self.format.minimum_exponent - (self.precision - 1)) - self.unit)
+
+    @property
+    def dropped(self) -> int:
+        """Those low bits of the sum's magnitude, which the rounding decides on."""
+        return abs(self.total) & ((1 << self.dropped_width) - 1)
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The products that this step sums."""
+        return tuple(position for term in self.terms for position in term.positions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """Another way to sum the same products: its code in D's format, and D's distance from it in ulps.
+
+    ``value`` is exact where the sum is; ``ulps`` is how far D lies above, None beside Inf or NaN.
+    """
+
+    name: str
+    code: int
+    ulps: Fraction | None
+    value: Fraction | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """How one element of D came about: its products, steps and code.
+
+    ``product`` is which of the four of m8n8k4 f16. ``notes`` are conditions that bear on the operands.
+    """
+
+    instruction: Instruction
+    rule: Rule
+    row: int
+    column: int
+    product: int
+    c: Factor
+    products: tuple[Product, ...]
+    steps: tuple[Step, ...]
+    place: Place
+    yardsticks: tuple[Yardstick, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        from .text import explanation_lines  # which is about these records
+
+        return "\n".join(explanation_lines(self))
+
+    @property
+    def code(self) -> int:
+        """D's code."""
+        return self.steps[-1].code
+
+    @property
+    def number(self) -> Number:
+        """D's number."""
+        return decode(self.code, self.instruction.d)

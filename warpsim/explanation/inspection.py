@@ -1,0 +1,142 @@
+"""What the verbs layout, explain and metadata return, from Python: text and data about one instruction.
+
+Thin, as interface.py is: each resolves its instruction and hands over to the module that knows. See also
+warpsim.lint, warpsim.diagnose and warpsim.compare_registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy.typing as npt
+
+from ..diagnosis import compare as compare_registers
+from ..errors import OperandError
+from ..execution.interface import decode
+from ..isa import arrangements
+from ..isa.arrangements import Detection
+from ..isa.instruction import Instruction
+from ..views.layout import Notation, layout_lines, layout_page, layout_svg
+from ..views.places import Feeds, Place
+from ..views.places import element_place as _element_place
+from ..views.places import feeds as _feeds
+from ..views.places import lane_places as _lane_places
+from .explain import Comparison, compare_dot, compare_matrices, explain_dot, explain_matrices
+from .explanation import Explanation
+
+__all__ = [
+    "compare_registers",
+    "compare_targets",
+    "convert_metadata",
+    "detect_metadata",
+    "draw_layout",
+    "explain",
+    "find_element",
+    "find_lane",
+    "find_sources",
+]
+
+Form = Instruction | str
+
+
+def _resolved(instruction: Form) -> Instruction:
+    return instruction if isinstance(instruction, Instruction) else decode(instruction)
+
+
+# --- layouts ---------------------------------------------------------------------------------------
+
+
+def draw_layout(
+    instruction: Form,
+    operand: str | None = None,
+    *,
+    selector: int = 0,
+    notation: Notation = "ptx",
+    format: Literal["text", "svg", "html"] = "text",
+) -> str:
+    """The figures of one operand (a, b, c, d, e, scale_a, scale_b) or of all, with their formulas.
+
+    ``notation`` "cute" gives shape:stride text instead; "svg" has figures only. Raises OperandError,
+    UndefinedBehavior (selector).
+    """
+    form = _resolved(instruction)
+    if format == "svg":
+        return layout_svg(form, operand, selector=selector)
+    if format == "html":
+        return layout_page(form, operand, selector=selector)
+    if format != "text":
+        raise OperandError(f"format {format!r}: it is 'text', 'svg' or 'html'")
+    return "\n".join(layout_lines(form, operand, selector=selector, notation=notation))
+
+
+def find_element(instruction: Form, operand: str, row: int, column: int) -> Place:
+    """Lane, register and bits of an element of a, b, c or d (of sparse A: stored column)."""
+    return _element_place(_resolved(instruction), operand, row, column)
+
+
+def find_lane(
+    instruction: Form, operand: str, lane: int, register: int | None = None, *, selector: int = 0
+) -> tuple[Place, ...]:
+    """What a lane, or one of its registers, holds of an operand."""
+    return _lane_places(_resolved(instruction), operand, lane, register, selector=selector)
+
+
+def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0) -> Feeds:
+    """Which registers, lanes and metadata bits D[row, column] is computed from."""
+    return _feeds(_resolved(instruction), row, column, selector=selector)
+
+
+# --- explanations ----------------------------------------------------------------------------------
+
+
+def explain(
+    instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
+) -> Explanation:
+    """How D[row, column] came about, product by product; ``print`` it to read it.
+
+    ``operands`` are the keyword arguments of warpsim.execute, or the matrices ``A``, ``B`` and perhaps ``C``,
+    ``scale_a`` and ``scale_b`` of warpsim.matmul. ``product`` chooses one of the four of m8n8k4 f16. Raises
+    as those functions do, and OperandError for an element that does not exist or operands with batch axes.
+    """
+    if operands.keys() & {"A", "B"}:
+        return explain_matrices(instruction, row, column, **operands, target=target)
+    return explain_dot(instruction, row, column, target=target, product=product, **operands)
+
+
+def compare_targets(
+    instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
+) -> Comparison:
+    """explain on each of several targets, and the first step at which they part."""
+    if operands.keys() & {"A", "B"}:
+        names = ("A", "B", "C", "scale_a", "scale_b")
+        matrices = [operands.pop(name, None) for name in names]
+        return compare_matrices(instruction, row, column, targets, *matrices, **operands)
+    return compare_dot(instruction, row, column, targets, product=product, **operands)
+
+
+# --- metadata of whole matrices --------------------------------------------------------------------
+
+
+def convert_metadata(
+    blob: npt.ArrayLike, rows: int, k: int, element: Form, *, source: str, target: str
+) -> npt.NDArray[Any]:
+    """Metadata of an A of ``rows x k`` from one arrangement to another.
+
+    ``element`` is a format ("f16") or an instruction. Arrangements are "fields", "indices", "words" (E before
+    reordering), "cutlass" (CUTLASS 2.x reordered E), "torch" (meta_reordered) and "lanes" (registers, as in
+    "lanes m16n8k32 selector 1"). Raises OperandError.
+    """
+    return arrangements.convert(blob, rows, k, _element(element), source=source, target=target)
+
+
+def detect_metadata(
+    blob: npt.ArrayLike, rows: int, k: int, element: Form, matrix: npt.ArrayLike | None = None
+) -> Detection:
+    """Which arrangements a blob of metadata can be in; ``matrix``, logical A, tells more of them apart."""
+    return arrangements.detect(blob, rows, k, _element(element), matrix)
+
+
+def _element(element: Form) -> Form:
+    """A mnemonic is decoded, the name of a format is not."""
+    return decode(element) if isinstance(element, str) and "." in element else element

@@ -1,0 +1,295 @@
+"""An explanation as lines of text in aligned columns, and several targets side by side.
+
+Binary columns show a term as its step sees it: the digit before the point has the weight of the
+largest exponent. What alignment cut off stands in a column of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import groupby
+
+from ..isa.architectures import FusedSum
+from ..views.information import rule_text
+from ..views.text import words
+from .digits import bits_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
+from .explain import Comparison
+from .explanation import Explanation, Factor, Product, Step, Term
+
+# --- one explanation -------------------------------------------------------------------------------
+
+
+def explanation_lines(explanation: Explanation) -> list[str]:
+    """Everything about one element of D: operands, steps, result, and other ways to sum."""
+    scales = scale_table(explanation)
+    return [
+        *heading_lines(explanation),
+        "",
+        *_indented(operand_table(explanation)),
+        *(["", *_indented(scales)] if scales else []),
+        *_step_lines(explanation),
+        "",
+        *_indented(yardstick_table(explanation)),
+    ]
+
+
+def heading_lines(explanation: Explanation) -> list[str]:
+    """The element, its code, the instruction and its rule with the evidence."""
+    instruction, d = explanation.instruction, explanation.instruction.d
+    product = f" of product {explanation.product}" if instruction.products > 1 else ""
+    code = hexadecimal(explanation.code, d.bits)
+    return [
+        f"D[{explanation.row},{explanation.column}]{product} = {code} = {value_text(explanation.number)}"
+        f" in {explanation.place}",
+        f"  {instruction.mnemonic} on {instruction.target}",
+        f"  rule      {rule_text(explanation.rule)}",
+        f"  evidence  {explanation.rule.evidence}",
+        *(f"  note      {note}" for note in explanation.notes),
+    ]
+
+
+def place_text(factor: Factor) -> str:
+    """Lane, register and bits; ``shared`` for what no register holds."""
+    return str(factor.place) if factor.place else "shared"
+
+
+def product_table(explanation: Explanation) -> list[list[str]]:
+    """A heading and a row for each product, C last; metadata where there is any."""
+    first = explanation.products[0]
+    header = ["", "k", "A", "code", "value", "B", "code", "value"]
+    header += ["metadata", "field", "index"] if first.metadata else []
+    scaled = first.scale_a is not None and isinstance(explanation.rule, FusedSum)
+    header += ["product * scales" if scaled else "product", "exponent", "step"]
+    last = ["c", "", *_c_cells(explanation)]
+    last += [""] * (len(header) - len(last))
+    return [header, *(_product_row(product) for product in explanation.products), last]
+
+
+def _product_row(product: Product) -> list[str]:
+    row = [str(product.position), str(product.k), *_factor_cells(product.a), *_factor_cells(product.b)]
+    if product.metadata:
+        row += [str(product.metadata), f"{product.field:04b}", str(product.index)]
+    return [*row, value_text(product.number), str(product.number.exponent), str(product.step)]
+
+
+def _factor_cells(factor: Factor) -> list[str]:
+    code = hexadecimal(factor.code, factor.format.bits)
+    return [place_text(factor), code, value_text(factor.number)]
+
+
+def _c_cells(explanation: Explanation) -> list[str]:
+    cells = _factor_cells(explanation.c)
+    return cells if explanation.c.place else ["not read", *cells[1:]]
+
+
+def scale_table(explanation: Explanation) -> list[list[str]]:
+    """A heading and a row for each pair of block scales, in the order of k; empty without scales."""
+    pairs: dict[tuple[Factor, Factor], list[int]] = {}
+    for product in sorted(explanation.products, key=lambda each: each.k):
+        if product.scale_a and product.scale_b:
+            pairs.setdefault((product.scale_a, product.scale_b), []).append(product.k)
+    header = ["scale A", "code", "value", "scale B", "code", "value", "of products with k"]
+    rows = [
+        [*_factor_cells(a), *_factor_cells(b), f"{columns[0]}..{columns[-1]}"]
+        for (a, b), columns in pairs.items()
+    ]
+    return [header, *rows] if rows else []
+
+
+def word_table(explanation: Explanation) -> list[list[str]]:
+    """1-bit products by 32: words of A and B, and how many ones they leave."""
+    header = ["k", "A", "word", "B", "word", "ones"]
+    rows = []
+    for start in range(0, len(explanation.products), 32):
+        part = explanation.products[start : start + 32]
+        words_of = [sum(getattr(each, name).code << i for i, each in enumerate(part)) for name in "ab"]
+        cells = [
+            text
+            for name, word in zip("ab", words_of, strict=True)
+            for text in (place_text(getattr(part[0], name)).partition("[")[0], hexadecimal(word, 32))
+        ]
+        ones = sum(each.number.significand for each in part)
+        rows.append([f"{start}..{start + 31}", *cells, str(ones)])
+    where, code, value = _c_cells(explanation)
+    return [header, *rows, ["c", where, code, "", "", value]]
+
+
+def operand_table(explanation: Explanation) -> list[list[str]]:
+    """product_table, or word_table for 1-bit forms."""
+    one_bit = bool(explanation.instruction.bit_operation)
+    return word_table(explanation) if one_bit else product_table(explanation)
+
+
+def _indented(rows: list[list[str]]) -> list[str]:
+    return [f"  {line}" for line in words(rows)]
+
+
+def _step_lines(explanation: Explanation) -> Iterator[str]:
+    """Fused sums in full; operations that align nothing in one table, a line each."""
+    numbered = enumerate(explanation.steps)
+    for aligned, part in groupby(numbered, key=lambda pair: pair[1].exponent is not None):
+        steps = list(part)
+        yield ""
+        if not aligned:
+            yield from (f"  {line}" for line in words(operation_table(steps)))
+            continue
+        for index, (number, step) in enumerate(steps):
+            yield from ([""] if index else [])
+            yield from step_lines(number, step)
+
+
+def step_lines(number: int, step: Step) -> Iterator[str]:
+    """One fused sum: its terms aligned below each other, their sum and what became of it."""
+    yield f"  step {number}, {step.operation}: {alignment_text(step)}"
+    yield from (f"    {line}" for line in words(term_table(step)))
+    yield from (f"    {line}" for line in outcome_lines(step))
+
+
+def alignment_text(step: Step) -> str:
+    """``largest exponent 3, unit 2**-21``."""
+    floor = "" if any(term.aligns for term in step.terms) else " (the floor)"
+    return f"largest exponent {step.exponent}{floor}, unit 2**{step.unit}"
+
+
+def term_table(step: Step) -> list[list[str]]:
+    """A heading, a row for each term and one for their sum."""
+    header = ["term", "exponent", f"in units of 2**{step.unit}", "cut off"]
+    if step.special:
+        rows = [[_term_name(term), "", value_text(term.number), ""] for term in step.terms]
+        return [header, *rows]
+    digits = max(abs(number).bit_length() for number in [step.total, *(term.kept for term in step.terms)])
+    rows = [_term_row(term, step, digits) for term in step.terms]
+    return [header, *rows, ["sum", "", binary(step.total, step, digits), ""]]
+
+
+def _term_row(term: Term, step: Step, digits: int) -> list[str]:
+    exponent = str(term.number.exponent) if term.aligns else "-"
+    cut = bits_text(term.cut, term.cut_width)
+    return [_term_name(term), exponent, binary(term.kept, step, digits), cut]
+
+
+def _term_name(term: Term) -> str:
+    if len(term.positions) < 2:
+        return term.name
+    return f"{term.name}, products {term.positions[0]}..{term.positions[-1]}"
+
+
+def binary(value: int, step: Step, digits: int) -> str:
+    """A sign and binary digits with a point behind the one that weighs ``2**exponent``."""
+    assert step.exponent is not None
+    fraction = step.exponent - step.unit
+    text = f"{abs(value):0{max(digits, fraction + 1)}b}"
+    point = len(text) - fraction
+    return f"{'-' if value < 0 else '+'}{text[:point]}.{text[point:]}"
+
+
+def outcome_lines(step: Step) -> list[str]:
+    """The exact sum, where its leading bit went, and how it was rounded."""
+    code = f"{hexadecimal(step.code, step.format.bits)} = {value_text(step.number)}"
+    if step.special:
+        return [f"Inf or NaN among the terms: {code}"]
+    return [
+        f"sum = {exact_text(step.total, step.unit)}{_normalisation(step)}",
+        f"{rounding_text(step)}: {code}",
+    ]
+
+
+def _normalisation(step: Step) -> str:
+    if step.leading is None or step.exponent is None:
+        return ""
+    moved = step.leading - step.exponent
+    if moved > 0:
+        return f", a carry of {moved} bit{'s'[: moved != 1]}"
+    return f", leading bit {-moved} below the largest exponent" if moved else ""
+
+
+def rounding_text(step: Step) -> str:
+    """``rounded to 24 bits, toward zero, dropping 101``."""
+    dropped = bits_text(step.dropped, step.dropped_width)
+    return f"rounded to {step.rounding}" + (f", dropping {dropped}" if dropped else ", exact")
+
+
+def operation_table(steps: Sequence[tuple[int, Step]]) -> list[list[str]]:
+    """A heading and a row for each operation that aligns nothing: IEEE arithmetic and integers."""
+    header = ["step", "operation", "terms", "exact", "rounding", "dropped", "code", "value"]
+    return [header, *(_operation_row(number, step) for number, step in steps)]
+
+
+def _operation_row(number: int, step: Step) -> list[str]:
+    names = [term.name for term in step.terms]
+    listed = " + ".join(names) if len(names) < 4 else f"{names[0]} … {names[-2]} + {names[-1]}"
+    return [
+        str(number),
+        step.operation,
+        listed,
+        "-" if step.special else _sum_text(step),
+        step.rounding,
+        "" if step.special else bits_text(step.dropped, step.dropped_width),
+        hexadecimal(step.code, step.format.bits),
+        value_text(step.number),
+    ]
+
+
+def _sum_text(step: Step) -> str:
+    """The exact sum; nine digits of it where it is long."""
+    if not step.precision:
+        return str(step.total)
+    exact = exact_text(step.total, step.unit)
+    value = Fraction(step.total) * Fraction(2) ** step.unit
+    return exact if len(exact) <= 32 else f"≈ {fraction_text(value)}"
+
+
+def yardstick_table(explanation: Explanation) -> list[list[str]]:
+    """A heading and a row for each other way to sum."""
+    d = explanation.instruction.d
+    header = ["other ways to sum", "code", "D is above by, in ulps" if d.is_float else "D is above by"]
+    rows = [
+        [each.name, hexadecimal(each.code, d.bits), ulps_text(each.ulps)] for each in explanation.yardsticks
+    ]
+    return [header, *rows]
+
+
+# --- several targets -------------------------------------------------------------------------------
+
+
+def comparison_table(comparison: Comparison) -> list[list[str]]:
+    """A heading and a row for each target: code, value, and ulps from each other way to sum."""
+    first = comparison.explanations[0]
+    names = ["exact sum", "fma chain", "separate chain"][: len(first.yardsticks)]
+    header = ["target", "D", "value", "steps", *(f"ulps above the {name}" for name in names)]
+    rows = [
+        [
+            str(each.instruction.target),
+            hexadecimal(each.code, each.instruction.d.bits),
+            value_text(each.number),
+            str(len(each.steps)),
+            *(ulps_text(yardstick.ulps) for yardstick in each.yardsticks),
+        ]
+        for each in comparison.explanations
+    ]
+    return [header, *rows]
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """Targets side by side, and the step at which they part, as each of them takes it."""
+    first = comparison.explanations[0]
+    lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]
+    lines += [f"  {line}" for line in words(comparison_table(comparison))]
+    parting = comparison.parting
+    if parting is None:
+        return [*lines, "", "  every step is the same on all of them"]
+    lines += ["", f"  first step at which they part: {parting.step}"]
+    if parting.partial is not None:
+        lines.append(f"  rounded sums of the same products first differ after {parting.partial} of them")
+    for targets, step in parting.ways:
+        lines += ["", f"{', '.join(targets)}:", *_way_lines(parting.step, step)]
+    return lines
+
+
+def _way_lines(number: int, step: Step | None) -> list[str]:
+    if step is None:
+        return [f"  has no step {number}"]
+    if step.exponent is None:
+        return [f"  {line}" for line in words(operation_table([(number, step)]))]
+    return list(step_lines(number, step))

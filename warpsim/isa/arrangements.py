@@ -1,0 +1,396 @@
+"""Arrangements of sparse metadata: where the 4-bit field of each row and chunk of a whole matrix lies.
+
+Knows the orders that kernels and libraries store metadata in, and converts between them through the
+plain matrix of fields ``(rows, chunks)``. Does not know values of A. Every conversion first proves that
+its order is one-to-one for the rows and chunks at hand. All orders permute the same fields, so legality
+alone seldom tells them apart: ``detect`` can also be given A itself.
+
+Sources: PTX ISA 9.1, section 9.7.14.6 (registers); CUTLASS 2.x ``reorder_meta`` and the layout
+``ColumnMajorInterleaved<2>`` that its sparse GEMM reads; torch.sparse semi-structured tensors, whose
+CUTLASS back end stores the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from .families import forms
+from .fragments import check_selector, metadata_map, require_sparse
+from .instruction import Instruction
+from .sparsity import FIELD_BITS, Pattern, stored_columns
+
+Fields = npt.NDArray[np.uint8]  # (rows, chunks): one 4-bit metadata field each
+Index = npt.NDArray[np.intp]
+Place = Callable[[Index, Index, int, int], Index]  # (row, chunk, rows, chunks) -> slot of the field
+BlobShape = Callable[[int, int], tuple[int, ...]]  # (rows, chunks) -> shape of the blob
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """One order of the fields of a matrix in an array of words of ``slots`` fields, lowest bits first.
+
+    ``place`` is the slot of each field. Rows and chunks must be multiples of ``row_multiple`` and
+    ``chunk_multiple``. ``gaps`` allows slots that no field uses: lanes that a selector does not read.
+    """
+
+    name: str
+    description: str
+    pattern: Pattern
+    dtype: np.dtype[Any]
+    slots: int
+    shape: BlobShape
+    place: Place
+    row_multiple: int = 1
+    chunk_multiple: int = 1
+    gaps: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def places(self, rows: int, k: int) -> Index:
+        """``(rows, chunks)``: the slot of every field, proven one-to-one; OperandError for rows, k."""
+        chunks = self._chunks(rows, k)
+        row, chunk = np.indices((rows, chunks))
+        slots = self.place(row, chunk, rows, chunks)
+        used = np.bincount(slots.ravel(), minlength=self._size(rows, chunks))
+        if used.max() > 1 or used.size != self._size(rows, chunks) or not (self.gaps or used.all()):
+            raise AssertionError(f"{self.name} is not one-to-one for {rows} rows of {chunks} chunks")
+        return slots
+
+    def encode(self, fields: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The blob of fields ``(rows, chunks)``; slots that no field uses are zero."""
+        values = np.asarray(fields, np.uint8)
+        rows, chunks = values.shape
+        flat = np.zeros(self._size(rows, chunks), self._unsigned)
+        flat[self.places(rows, chunks * self.pattern.chunk)] = values
+        words = np.bitwise_or.reduce(flat.reshape(-1, self.slots) << self._shifts, axis=1)
+        blob: npt.NDArray[Any] = words.view(self.dtype).reshape(self.shape(rows, chunks))
+        return blob
+
+    def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
+        """The fields ``(rows, chunks)`` of a blob; the inverse of encode. Raises OperandError."""
+        slots = self.places(rows, k)
+        words = self.words(np.asarray(blob), rows, k).reshape(-1, 1)
+        flat = words >> self._shifts & self._unsigned.type(15)
+        fields: Fields = flat.reshape(-1)[slots].astype(np.uint8)
+        return fields
+
+    def words(self, blob: npt.NDArray[Any], rows: int, k: int) -> npt.NDArray[Any]:
+        """The blob as unsigned words of the right shape; OperandError if it has another size."""
+        chunks = self._chunks(rows, k)
+        shape = self.shape(rows, chunks)
+        expected = prod(shape) * self.dtype.itemsize
+        if blob.dtype.kind not in "iu" or blob.nbytes != expected:
+            raise OperandError(
+                f"{self.name}: the blob is {blob.nbytes} bytes of {blob.dtype}, but {rows} rows of "
+                f"{chunks} chunks take {shape} words of {self.dtype}, {expected} bytes"
+            )
+        return np.ascontiguousarray(blob).view(self._unsigned).reshape(shape)
+
+    @property
+    def _unsigned(self) -> np.dtype[Any]:
+        return np.dtype(f"<u{self.dtype.itemsize}")
+
+    @property
+    def _shifts(self) -> npt.NDArray[Any]:
+        return (FIELD_BITS * np.arange(self.slots)).astype(self._unsigned)
+
+    def _size(self, rows: int, chunks: int) -> int:
+        return prod(self.shape(rows, chunks)) * self.slots
+
+    def _chunks(self, rows: int, k: int) -> int:
+        chunks, left = divmod(k, self.pattern.chunk)
+        wrong_k = left or chunks % self.chunk_multiple or not chunks
+        if wrong_k or rows % self.row_multiple or not rows:
+            raise OperandError(
+                f"{self.name}: {rows} x {k} does not fit: rows must be a multiple of {self.row_multiple} "
+                f"and k of {self.chunk_multiple * self.pattern.chunk}, or fields would share a place"
+            )
+        return chunks
+
+
+class IndexPairs(Arrangement):
+    """Indices instead of fields: a byte for each, in the order of the stored units."""
+
+    def encode(self, fields: npt.ArrayLike) -> npt.NDArray[Any]:
+        """``(rows, units)`` indices of fields ``(rows, chunks)``."""
+        values = np.asarray(fields, np.uint8)
+        self.places(values.shape[0], values.shape[1] * self.pattern.chunk)
+        indices: npt.NDArray[Any] = self.pattern.decode_table[values].reshape(values.shape[0], -1)
+        return indices
+
+    def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
+        """The fields of indices; OperandError for an index out of range."""
+        indices = self.words(np.asarray(blob), rows, k)
+        units = indices.reshape(rows, -1, self.pattern.kept)
+        if units.max() >= self.pattern.choices:
+            raise OperandError(f"{self.name}: index {units.max()} in a {self.pattern} chunk")
+        fields: Fields = self.pattern.encode_table[tuple(np.moveaxis(units, -1, 0))]
+        return fields
+
+    def _size(self, rows: int, chunks: int) -> int:
+        return rows * chunks  # a field is as many bytes as it has indices
+
+
+# --- places: (row, chunk) -> slot ----------------------------------------------------------------------
+
+
+def _row_major(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
+    return row * chunks + chunk
+
+
+def _reordered(fields_per_word: int) -> Place:
+    """CUTLASS's order of words E(row, column), as its warps load them with 16-byte loads.
+
+    Rows that one lane needs are brought together (groups of 32 rows with 16-bit words, 16 with 32-bit
+    ones), then the off-diagonal words of each 2 x 2 block change places, so that a column pair of a row
+    pair makes the words of two lanes; pairs of columns are stored column by column.
+    """
+    group, step = (32, 4) if fields_per_word == 4 else (16, 2)
+
+    def place(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
+        column, field = np.divmod(chunk, fields_per_word)
+        gathered = row // group * group + row % 8 * step + row % group // 8
+        across, down = column % 2, gathered % 2
+        word: Index = (column // 2 * rows + gathered - down + across) * 2 + down
+        return word * fields_per_word + field
+
+    return place
+
+
+def _lane_place(instruction: Instruction, selector: int) -> Place:
+    """(row, chunk) -> slot in the words (row tiles, k tiles, lanes) of whole tiles."""
+    mapped = metadata_map(instruction, selector)
+    m, pattern, lanes = instruction.shape.m, require_sparse(instruction), instruction.family.lanes
+    per_tile = instruction.shape.k // pattern.chunk
+    slot = np.empty((m, per_tile), np.intp)
+    slot[mapped[:, 3], mapped[:, 4]] = mapped[:, 0] * 8 + mapped[:, 1] // FIELD_BITS
+
+    def place(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
+        tile = row // m * (chunks // per_tile) + chunk // per_tile
+        first: Index = tile * lanes * 8
+        return first + slot[row % m, chunk % per_tile]
+
+    return place
+
+
+# --- the arrangements ----------------------------------------------------------------------------------
+
+
+def lane_words(instruction: Instruction, selector: int = 0) -> Arrangement:
+    """Metadata registers of every tile, ``(row tiles, k tiles, lanes, 1)``: pack_metadata's order."""
+    pattern = require_sparse(instruction)
+    check_selector(instruction, selector)
+    m, chunks, lanes = instruction.shape.m, instruction.shape.k // pattern.chunk, instruction.family.lanes
+    return Arrangement(
+        name=f"lanes {instruction.shape} selector {selector}",
+        description="one 32-bit register a lane and tile, as the instruction reads them",
+        pattern=pattern,
+        dtype=np.dtype("<u4"),
+        slots=8,
+        shape=lambda rows, total: (rows // m, total // chunks, lanes, 1),
+        place=_lane_place(instruction, selector),
+        row_multiple=m,
+        chunk_multiple=chunks,
+        gaps=instruction.metadata_words < 4,
+    )
+
+
+def fields_matrix(pattern: Pattern) -> Arrangement:
+    """One field a byte, ``(rows, chunks)``."""
+    return Arrangement(
+        name="fields",
+        description="row-major fields, one in a byte",
+        pattern=pattern,
+        dtype=np.dtype("u1"),
+        slots=1,
+        shape=lambda rows, chunks: (rows, chunks),
+        place=_row_major,
+    )
+
+
+def index_pairs(pattern: Pattern) -> Arrangement:
+    """One index a byte, ``(rows, units)``, as compress returns them."""
+    return IndexPairs(
+        name="indices",
+        description="row-major indices, one in a byte",
+        pattern=pattern,
+        dtype=np.dtype("u1"),
+        slots=1,
+        shape=lambda rows, chunks: (rows, chunks * pattern.kept),
+        place=_row_major,
+    )
+
+
+def row_major_words(pattern: Pattern, width: int) -> Arrangement:
+    """E before any reordering, ``(rows, chunks / fields per word)``; ``width`` is 2 or 4 bytes."""
+    slots = 2 * width
+    return Arrangement(
+        name="words",
+        description="row-major E words, not reordered",
+        pattern=pattern,
+        dtype=np.dtype(f"<u{width}"),
+        slots=slots,
+        shape=lambda rows, chunks: (rows, chunks // slots),
+        place=_row_major,
+        chunk_multiple=slots,
+    )
+
+
+def cutlass(pattern: Pattern, width: int) -> Arrangement:
+    """CUTLASS 2.x reordered E, flat, ``ColumnMajorInterleaved<2>``; ``width`` is 2 or 4 bytes."""
+    slots = 2 * width
+    return Arrangement(
+        name="cutlass",
+        description="CUTLASS 2.x reorder_meta, E interleaved by column pairs",
+        pattern=pattern,
+        dtype=np.dtype(f"<u{width}"),
+        slots=slots,
+        shape=lambda rows, chunks: (rows * chunks // slots,),
+        place=_reordered(slots),
+        row_multiple=64 // width,  # 32 rows with 16-bit words, 16 with 32-bit ones
+        chunk_multiple=2 * slots,
+    )
+
+
+def torch_cutlass(pattern: Pattern, width: int) -> Arrangement:
+    """torch.sparse's ``meta_reordered``, CUTLASS back end: the same order as an int16 or int32 matrix."""
+    slots = 2 * width
+    return replace(
+        cutlass(pattern, width),
+        name="torch",
+        description="torch.sparse meta_reordered of the CUTLASS back end",
+        dtype=np.dtype(f"<i{width}"),
+        shape=lambda rows, chunks: (rows, chunks // slots),
+    )
+
+
+@cache
+def sparse_forms(element: str) -> tuple[Instruction, ...]:
+    """One warp-level sparse form of each k that multiplies an element, smallest k first."""
+    found: dict[int, Instruction] = {}
+    for form in forms().values():
+        if form.sparse and form.family.lanes == 32 and form.a.name == element and not form.kind:
+            found.setdefault(form.shape.k, form)
+    if not found:
+        raise OperandError(f"{element}: no sparse form without a .kind multiplies it: give an instruction")
+    return tuple(found[k] for k in sorted(found))
+
+
+@cache
+def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
+    """Every arrangement of the metadata of an element (``"f16"``) or of one instruction's.
+
+    CUTLASS's words are 16-bit for 16- and 32-bit elements and 32-bit for narrower ones.
+    """
+    given = isinstance(element, Instruction)
+    known = (element,) if isinstance(element, Instruction) else sparse_forms(element)
+    pattern, width = require_sparse(known[0]), 2 if known[0].storage("a").bits >= 16 else 4
+    plain = (fields_matrix(pattern), index_pairs(pattern), row_major_words(pattern, width))
+    libraries = () if given and known[0].kind else (cutlass(pattern, width), torch_cutlass(pattern, width))
+    lanes = tuple(lane_words(form, selector) for form in known for selector in form.selectors)
+    return plain + libraries + lanes
+
+
+def named(name: str, element: str | Instruction) -> Arrangement:
+    """The arrangement of that name; ``"lanes"`` alone is the first of the lane orders (OperandError)."""
+    known = arrangements(element)
+    for arrangement in known:
+        if arrangement.name == name or (name == "lanes" and arrangement.name.startswith("lanes ")):
+            return arrangement
+    raise OperandError(f"arrangement {name!r}: it is one of {', '.join(map(str, known))}")
+
+
+def convert(
+    blob: npt.ArrayLike, rows: int, k: int, element: str | Instruction, *, source: str, target: str
+) -> npt.NDArray[Any]:
+    """The blob in another arrangement: unsigned words in the shape that the target has.
+
+    ``rows`` and ``k`` are those of logical A. Raises OperandError where either arrangement does not
+    allow them, or the blob has the wrong size.
+    """
+    fields = named(source, element).decode(blob, rows, k)
+    return named(target, element).encode(fields)
+
+
+# --- detection -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detection:
+    """Which arrangements a blob can be in.
+
+    ``legal`` decode to fields with a meaning, ``ascending`` also obey sp::ordered_metadata, and
+    ``consistent`` also name every non-zero of A, where A was given.
+    """
+
+    legal: tuple[str, ...]
+    ascending: tuple[str, ...]
+    consistent: tuple[str, ...] | None = None
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The arrangements that pass every test that was made."""
+        return self.legal if self.consistent is None else self.consistent
+
+    def __str__(self) -> str:
+        names = self.candidates
+        if not names:
+            return "decodes as none of the known arrangements"
+        if {"cutlass", "torch"} <= set(names):  # one order, two names
+            names = (*(name for name in names if name not in ("cutlass", "torch")), "cutlass (= torch)")
+        return f"decodes as {names[0]} only" if len(names) == 1 else f"decodes as any of {', '.join(names)}"
+
+
+def detect(
+    blob: npt.ArrayLike,
+    rows: int,
+    k: int,
+    element: str | Instruction,
+    matrix: npt.ArrayLike | None = None,
+) -> Detection:
+    """Which arrangements decode this blob to legal metadata of an A of ``rows x k``.
+
+    Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
+    non-zeros must all lie in columns that the metadata names.
+    """
+    array, nonzero = np.asarray(blob), None if matrix is None else np.asarray(matrix) != 0
+    legal, ascending, consistent = [], [], []
+    for arrangement, fields in _decoded(array, rows, k, element):
+        if not arrangement.pattern.distinct[fields].all():
+            continue
+        legal.append(arrangement.name)
+        if arrangement.pattern.ascending[fields].all():
+            ascending.append(arrangement.name)
+        if nonzero is not None and not nonzero[~named_columns(fields, arrangement.pattern)].any():
+            consistent.append(arrangement.name)
+    return Detection(
+        legal=tuple(legal),
+        ascending=tuple(ascending),
+        consistent=None if nonzero is None else tuple(consistent),
+    )
+
+
+def _decoded(
+    array: npt.NDArray[Any], rows: int, k: int, element: str | Instruction
+) -> Iterator[tuple[Arrangement, Fields]]:
+    for arrangement in arrangements(element):
+        with suppress(OperandError):  # another size, or an index out of range
+            yield arrangement, arrangement.decode(array, rows, k)
+
+
+def named_columns(fields: Fields, pattern: Pattern) -> npt.NDArray[np.bool_]:
+    """``(..., rows, k)``: the logical columns that metadata fields name, read literally."""
+    units = pattern.decode_table[fields].reshape(*fields.shape[:-1], -1)
+    named_here = np.zeros((*fields.shape[:-1], fields.shape[-1] * pattern.chunk), np.bool_)
+    np.put_along_axis(named_here, stored_columns(units, pattern), True, axis=-1)
+    return named_here

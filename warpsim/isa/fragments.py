@@ -1,0 +1,272 @@
+"""Between registers and matrices: fragments, metadata and scales of one instruction.
+
+The left side of the hinge: knows lanes, registers, selectors and layouts, and no arithmetic. PTX ISA
+9.1, sections 9.7.14.5 (fragments), 9.7.14.6 (sparse A and metadata) and 9.7.14.3 (block scaling).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from .architectures import ARCHITECTURES
+from .codes import codes_of, matrix_of
+from .instruction import Codes, Inputs, Instruction, Operands
+from .registers import Words, checked, packed, unpacked
+from .sparsity import Pattern, stored_columns
+
+Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
+
+
+# --- a, b, c, d ------------------------------------------------------------------------------------
+
+
+def registers_of(codes: Codes, instruction: Instruction, operand: str) -> Words:
+    """Registers ``(..., lanes, registers)`` of a matrix of codes (m8n8k4 f16: of its four products)."""
+    if instruction.products > 1:
+        *lead, products, rows, columns = codes.shape
+        codes = codes.reshape(*lead, products * rows, columns)
+    values = instruction.family.fragment(instruction, operand).distribute(codes)
+    return packed(values, instruction.storage(operand), instruction.register_bits)
+
+
+def codes_from(words: Words, instruction: Instruction, operand: str) -> Codes:
+    """The matrix of codes that registers hold; the inverse of registers_of."""
+    element = instruction.format(operand)
+    values = unpacked(words, instruction.storage(operand), instruction.register_bits, element.mask)
+    codes = instruction.family.fragment(instruction, operand).collect(values)
+    if instruction.products > 1:
+        rows, columns = instruction.matrix_shape(operand)
+        codes = codes.reshape(*codes.shape[:-2], instruction.products, rows, columns)
+    return codes.astype(element.code_dtype, copy=False)
+
+
+def checked_registers(words: npt.ArrayLike, instruction: Instruction, operand: str) -> Words:
+    """Registers of an operand, checked; raises OperandError."""
+    bits = 32 if operand in ("e", "scale_a", "scale_b") else instruction.register_bits
+    return checked(words, instruction.family.lanes, instruction.registers[operand], bits, operand)
+
+
+def pack(instruction: Instruction, operand: str, matrix: npt.ArrayLike) -> Words:
+    """Registers ``(..., lanes, registers)`` of a matrix ``(..., rows, columns)`` of operand a, b, c or d.
+
+    Sparse A is given compressed; m8n8k4 f16 takes ``(..., 4, rows, columns)``. Raises OperandError.
+    """
+    codes = matrix_codes(matrix, instruction, operand)
+    return registers_of(codes, instruction, operand)
+
+
+def unpack(instruction: Instruction, operand: str, words: npt.ArrayLike) -> npt.NDArray[Any]:
+    """The matrix that registers hold, in the format's dtype; the inverse of pack."""
+    codes = codes_from(checked_registers(words, instruction, operand), instruction, operand)
+    return matrix_of(codes, instruction.format(operand))
+
+
+def matrix_codes(matrix: npt.ArrayLike, instruction: Instruction, operand: str) -> Codes:
+    """Codes of a matrix with the rows and columns that packing operand a, b, c or d expects."""
+    codes = codes_of(matrix, instruction.format(operand), operand)
+    expected: tuple[int, ...] = instruction.matrix_shape(operand)
+    if instruction.products > 1:
+        expected = (instruction.products, *expected)
+    return shaped(codes, expected, operand)
+
+
+def shaped(array: npt.NDArray[Any], expected: tuple[int, ...], what: str) -> npt.NDArray[Any]:
+    """The array, if its last axes are as expected; otherwise OperandError."""
+    if array.shape[-len(expected) :] != expected:
+        wanted = ", ".join(str(size) for size in expected)
+        raise OperandError(f"{what} has shape {array.shape}, but this instruction takes (..., {wanted})")
+    return array
+
+
+def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
+    """``(lanes, registers, elements per register, 2)``: row and column of every element of a register.
+
+    Columns of sparse A are stored columns; rows of m8n8k4 f16 count within the lane's own product.
+    """
+    layout = instruction.family.fragment(instruction, operand)
+    rows, _ = instruction.matrix_shape(operand)
+    places = np.stack([layout.row_index % rows, layout.column_index], axis=-1)
+    return places.reshape(layout.lanes, instruction.registers[operand], -1, 2)
+
+
+# --- metadata --------------------------------------------------------------------------------------
+
+
+def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
+    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
+    assert instruction.family.metadata is not None
+    return instruction.family.metadata(instruction, selector)
+
+
+def require_sparse(instruction: Instruction) -> Pattern:
+    """The sparsity pattern; raises OperandError for a dense instruction."""
+    if instruction.pattern is None:
+        raise OperandError(f"{instruction} is dense: it has no metadata")
+    return instruction.pattern
+
+
+def check_selector(instruction: Instruction, selector: int) -> None:
+    """Raise UndefinedBehavior for a sparsity selector that PTX does not define for the form."""
+    if selector not in instruction.selectors:
+        legal = ", ".join(str(value) for value in instruction.selectors)
+        raise UndefinedBehavior(f"sparsity selector {selector}: {instruction} has {legal}")
+
+
+def read_fields(instruction: Instruction, e: Words, selector: int) -> Fields:
+    """The metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are ignored."""
+    lane, bit, _, _, _ = metadata_map(instruction, selector).T
+    fields: Fields = (e[..., lane, 0] >> bit.astype(np.uint32) & np.uint32(15)).astype(np.uint8)
+    m = instruction.shape.m
+    return fields.reshape(*e.shape[:-2], m, len(lane) // m)
+
+
+def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Words:
+    """Metadata registers ``(..., lanes, 1)`` with the fields in place and zeros elsewhere."""
+    lane, bit, _, _, _ = metadata_map(instruction, selector).T
+    flat = fields.reshape(*fields.shape[:-2], len(lane)).astype(np.uint32) << bit.astype(np.uint32)
+    order = np.argsort(lane, kind="stable").reshape(-1, 8)  # eight fields a word
+    e = np.zeros((*fields.shape[:-2], instruction.family.lanes, 1), np.uint32)
+    e[..., lane[order[:, 0]], 0] = np.bitwise_or.reduce(flat[..., order], axis=-1)
+    return e
+
+
+def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
+    """The fields ``(..., m, chunks)`` that name the given unit indices.
+
+    ``indices`` is ``(..., m, units)`` as compress returns it, or ``(..., m, chunks, kept)``.
+    """
+    pattern = require_sparse(instruction)
+    m, chunks = instruction.shape.m, instruction.shape.k // pattern.chunk
+    array = np.asarray(indices)
+    if array.dtype.kind not in "iu":
+        raise OperandError(f"indices have dtype {array.dtype}, but they are integers")
+    if array.shape[-3:] == (m, chunks, pattern.kept):
+        array = array.reshape(*array.shape[:-2], chunks * pattern.kept)
+    array = shaped(array, (m, chunks * pattern.kept), "indices")
+    if array.size and (array.min() < 0 or array.max() >= pattern.choices):
+        raise OperandError(f"indices run from 0 to {pattern.choices - 1} in a {pattern} chunk")
+    units = array.reshape(*array.shape[:-1], chunks, pattern.kept)
+    fields: Fields = pattern.encode_table[tuple(np.moveaxis(units, -1, 0))]
+    return fields
+
+
+def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8]:
+    """Unit indices ``(..., m, units)`` of fields, read literally; the inverse of fields_of."""
+    units: npt.NDArray[np.uint8] = require_sparse(instruction).decode_table[fields]
+    return units.reshape(*fields.shape[:-1], units.shape[-2] * units.shape[-1])
+
+
+def check_fields(
+    instruction: Instruction, fields: Fields, selector: int | None = None, *, unknown: bool = False
+) -> None:
+    """Raise for metadata that PTX leaves undefined, or that nobody has tried on the target.
+
+    UndefinedBehavior names row, chunk and, given the selector, lane and bits. NotModelled (only asked
+    for with ``unknown``) is for descending plain ``.sp`` fields that ptxas does not sort.
+    """
+    pattern = require_sparse(instruction)
+    legal = pattern.ascending if instruction.ordered else pattern.distinct
+    if not legal[fields].all():
+        reason = _undefined_reason(instruction, int(fields[~legal[fields]][0]))
+        raise UndefinedBehavior(_field_message(instruction, fields, ~legal[fields], selector, reason))
+    target = ARCHITECTURES.get(instruction.target or "")
+    if unknown and target and instruction.operation in target.unsorted_operations:
+        descending = ~pattern.ascending[fields]
+        if descending.any():
+            reason = (
+                f"descending indices are legal under plain .sp, but on {target} ptxas hands "
+                f"{instruction.a} metadata to the hardware unsorted and its effect is not known; "
+                f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
+            )
+            raise NotModelled(_field_message(instruction, fields, descending, selector, reason))
+
+
+def _undefined_reason(instruction: Instruction, field: int) -> str:
+    pattern = require_sparse(instruction)
+    if pattern.kept == 1:
+        return f"a 1:2 field is 0b0100 or 0b1110, {field:#06b} is undefined"
+    first, second = (int(index) for index in pattern.decode_table[field])
+    if first == second:
+        return f"indices {first}, {second} are equal, which PTX leaves undefined"
+    return f"indices {first}, {second} descend, which PTX leaves undefined under .sp::ordered_metadata"
+
+
+def _field_message(
+    instruction: Instruction,
+    fields: Fields,
+    wrong: npt.NDArray[np.bool_],
+    selector: int | None,
+    reason: str,
+) -> str:
+    *batch, row, chunk = (int(i) for i in np.argwhere(wrong)[0])
+    value = int(fields[(*batch, row, chunk)])
+    place = f"row {row}, chunk {chunk}"
+    if selector is not None:
+        mapped = metadata_map(instruction, selector)
+        lane, bit = (int(x) for x in mapped[(mapped[:, 3] == row) & (mapped[:, 4] == chunk)][0, :2])
+        place = f"lane {lane}, bits {bit + 3}..{bit} ({place})"
+    which = f" of batch element {tuple(batch)}" if batch else ""
+    return f"metadata field {value:#06b} in {place}{which}: {reason}"
+
+
+# --- block scales ----------------------------------------------------------------------------------
+
+
+def read_scales(instruction: Instruction, words: Words, operand: str, byte_id: int, thread_id: int) -> Codes:
+    """Scale codes, ``(..., m, chunks)`` for a and ``(..., chunks, n)`` for b.
+
+    Row r of A takes its scales from lane 4 * (r % 8) + 2 * thread_id + r // 8 and column j of B from
+    lane 4 * j + thread_id; chunk i is byte ``byte_id + i`` of the word. PTX ISA 9.1, section 9.7.14.3.
+    """
+    chunks = instruction.scale_chunks
+    if byte_id not in range(0, 4, chunks):
+        legal = ", ".join(str(value) for value in range(0, 4, chunks))
+        raise IllegalInstruction(f"byte-id-{operand} {byte_id}: with {chunks} scales a word it is {legal}")
+    threads = 2 if operand == "a" else 4
+    if thread_id not in range(threads):
+        raise IllegalInstruction(f"thread-id-{operand} {thread_id}: it is 0..{threads - 1}")
+    if operand == "a":
+        row = np.arange(instruction.shape.m)
+        lane = 4 * (row % 8) + 2 * thread_id + row // 8
+    else:
+        lane = 4 * np.arange(instruction.shape.n) + thread_id
+    shifts = (8 * (byte_id + np.arange(chunks))).astype(np.uint32)
+    codes = (words[..., lane, :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
+    return codes if operand == "a" else np.swapaxes(codes, -1, -2)
+
+
+# --- gathering -------------------------------------------------------------------------------------
+
+
+def columns_of(
+    instruction: Instruction, fields: Fields, selector: int | None, *, literal: bool
+) -> npt.NDArray[np.intp]:
+    """Logical column of every stored element; unless ``literal``, fields without a known effect raise."""
+    if not literal:
+        check_fields(instruction, fields, selector, unknown=True)
+    return stored_columns(indices_of(instruction, fields), require_sparse(instruction))
+
+
+def gathered_columns(instruction: Instruction, inputs: Inputs) -> npt.NDArray[np.intp] | None:
+    """Logical columns that the metadata registers name; None for a dense form."""
+    if not instruction.sparse:
+        return None
+    check_selector(instruction, inputs.selector)
+    fields = read_fields(instruction, inputs.registers["e"], inputs.selector)
+    return columns_of(instruction, fields, inputs.selector, literal=inputs.literal)
+
+
+def gather(instruction: Instruction, inputs: Inputs) -> Operands:
+    """Operands of a warp-level instruction: everything is in registers."""
+    scales: dict[str, Codes] = {}
+    if instruction.scale:
+        ids, words = inputs.scale_selectors, inputs.registers
+        scales["scale_a"] = read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a)
+        scales["scale_b"] = read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b)
+    a, b, c = (codes_from(inputs.registers[name], instruction, name) for name in "abc")
+    columns = gathered_columns(instruction, inputs)
+    return Operands(instruction=instruction, a=a, b=b, c=c, columns=columns, **scales)

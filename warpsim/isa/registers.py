@@ -1,0 +1,85 @@
+"""Words and codes: how elements are packed into 32- and 64-bit registers.
+
+Knows widths and shifts only. Element 0 of a register is in its least significant bits (PTX ISA 9.1,
+section 9.7.14.5 "Matrix fragments").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from .instruction import Codes, Storage
+
+Words = npt.NDArray[Any]  # uint32, or uint64 for .f64: (..., lanes, registers)
+
+_LITTLE = {8: "<u1", 16: "<u2", 32: "<u4", 64: "<u8"}
+
+
+def packed(codes: Codes, storage: Storage, register_bits: int) -> Words:
+    """Words ``(..., lanes, registers)`` of codes ``(..., lanes, values)``, lowest bits first."""
+    word = np.dtype(_LITTLE[register_bits])
+    if storage.bits in _LITTLE and not storage.shift:
+        return _seen_as(np.ascontiguousarray(codes, _LITTLE[storage.bits]), word)
+    each = register_bits // storage.bits
+    slots = codes.astype(word).reshape(*codes.shape[:-1], codes.shape[-1] // each, each)
+    words: Words = np.bitwise_or.reduce(slots << _shifts(storage, register_bits), axis=-1)
+    return words
+
+
+def unpacked(words: Words, storage: Storage, register_bits: int, mask: int) -> Codes:
+    """Codes ``(..., lanes, values)`` of words; bits outside ``mask`` (padding of a container) are dropped."""
+    word = np.dtype(_LITTLE[register_bits])
+    if storage.bits in _LITTLE and not storage.shift:
+        codes: Codes = np.ascontiguousarray(words, word).view(_LITTLE[storage.bits])
+        masked: Codes = codes & codes.dtype.type(mask)
+        return masked
+    slots: Codes = words[..., None] >> _shifts(storage, register_bits) & word.type(mask)
+    return slots.reshape(*words.shape[:-1], words.shape[-1] * slots.shape[-1])
+
+
+def _seen_as(array: npt.NDArray[Any], word: np.dtype[Any]) -> Words:
+    words: Words = array.view(word)
+    return words
+
+
+def _shifts(storage: Storage, register_bits: int) -> Words:
+    each = register_bits // storage.bits
+    return (np.arange(each) * storage.bits + storage.shift).astype(_LITTLE[register_bits])
+
+
+def checked(words: npt.ArrayLike, lanes: int, count: int, bits: int, what: str) -> Words:
+    """``words`` as an unsigned array ``(..., lanes, count)``.
+
+    Other integer arrays are taken by value if every value fits; a single register may come without
+    its last axis. Raises OperandError.
+    """
+    array = np.asarray(words)
+    word = np.dtype(_LITTLE[bits])
+    if array.dtype != word:
+        array = _as_words(array, word, what)
+    if count == 1 and array.shape[-1:] == (lanes,) and array.shape[-2:] != (lanes, 1):
+        array = array[..., None]
+    if array.shape[-2:] != (lanes, count):
+        raise OperandError(
+            f"{what} has shape {array.shape}, but its registers come as (..., {lanes}, {count}): "
+            f"lanes, then registers"
+        )
+    return array
+
+
+def _as_words(array: npt.NDArray[Any], word: np.dtype[Any], what: str) -> Words:
+    if array.dtype.kind not in "iu":
+        raise OperandError(
+            f"{what} has dtype {array.dtype}, but registers are {word}: "
+            f"give bits (array.view(np.{word})) or use warpsim.pack"
+        )
+    limit = np.iinfo(word).max
+    if array.size and (array.min() < 0 or array.max() > limit):
+        if array.dtype.itemsize == word.itemsize:
+            return _seen_as(array, word)  # the same bits, seen as signed
+        raise OperandError(f"{what} has values outside 0..{limit}, which are not {word} words")
+    return array.astype(word)

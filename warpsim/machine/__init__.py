@@ -1,0 +1,1 @@
+"""Lanes in time: registers, memories, and machines that execute statements on them."""

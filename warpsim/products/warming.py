@@ -1,0 +1,126 @@
+"""Every compiled kernel, compiled ahead of its first use and left in Numba's cache on disk.
+
+Knows which instructions share a kernel; the kernels compile themselves when they are called, here with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..arithmetic import numerics
+from ..arithmetic.kernels.panels import interpreted
+from ..arithmetic.panels import applies, plan_of
+from ..execution import batches
+from ..execution.interface import instructions
+from ..execution.pipeline import rule_for
+from ..execution.recipes import applies_to_registers, narrow_plan
+from ..isa.architectures import ARCHITECTURES, Rule
+from ..isa.descriptor import canonical_descriptor
+from ..isa.instruction import Inputs, Instruction, Operands
+from ..isa.memory import SHARED_BYTES
+from ..isa.sparsity import stored_columns
+from .gemm import gemm
+
+Job = tuple[str, Callable[[], object]]  # what it is for, and the call that compiles
+
+
+def warmup(target: str | None = None, progress: Callable[[int, int], None] | None = None) -> int:
+    """Compile the kernels of a target, or of all; how many there are.
+
+    They stay in Numba's cache (NUMBA_CACHE_DIR, or beside the package), so that no later process waits for
+    them. ``progress`` is called before each with its number and the number of all. Raises
+    IllegalInstruction for an unknown target.
+    """
+    jobs = [] if interpreted() else list(_jobs(target))
+    for number, (_, job) in enumerate(jobs):
+        if progress is not None:
+            progress(number, len(jobs))
+        job()
+    return len(jobs)
+
+
+def _jobs(target: str | None) -> Iterator[Job]:
+    """One job a kernel."""
+    seen: set[Any] = set()
+    for one in [target] if target else ARCHITECTURES:
+        for form in instructions(one):
+            for key, job in _of(form, rule_for(form)):
+                if key not in seen:
+                    seen.add(key)
+                    yield f"{form.mnemonic} on {form.target}", job
+
+
+def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
+    """The kernels that an instruction can run on, each with what tells it from others."""
+    dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
+    yield ("scalar", type(rule)), partial(_scalar, form, rule)
+    if not applies(form, rule):
+        return
+    narrow = narrow_plan(form, rule, form.shape.n).variant
+    yield ("panel", plan_of(form, rule).variant, *dtypes), partial(_panel, form)
+    yield ("matrices", narrow, *dtypes), partial(_matrices, form, rule)
+    if applies_to_registers(form, rule):
+        bits = form.storage("a").bits
+        yield ("registers", narrow, bits), partial(_registers, form)
+
+
+def _zeros(form: Instruction) -> Operands:
+    """One case of nothing but zeros."""
+    arrays: dict[str, Any] = {
+        operand: np.zeros((1, *form.matrix_shape(operand)), form.format(operand).code_dtype)
+        for operand in "abc"
+    }
+    if form.pattern:
+        units = np.tile(np.arange(form.pattern.kept), form.stored_k // form.pattern.stored)
+        columns = stored_columns(units.astype(np.uint8)[None], form.pattern)
+        arrays["columns"] = np.broadcast_to(columns, arrays["a"].shape)
+    if form.scale:
+        arrays["scale_a"] = np.zeros((1, form.shape.m, form.scale_chunks), np.uint8)
+        arrays["scale_b"] = np.zeros((1, form.scale_chunks, form.shape.n), np.uint8)
+    return Operands(instruction=form, **arrays)
+
+
+def _scalar(form: Instruction, rule: Rule) -> None:
+    numerics.compute(_zeros(form), rule)
+
+
+def _matrices(form: Instruction, rule: Rule) -> None:
+    batches.compute(_zeros(form), rule)
+
+
+def _panel(form: Instruction) -> None:
+    zeros = _zeros(form)
+    given = {"scale_a": zeros.scale_a, "scale_b": zeros.scale_b}
+    scales: dict[str, Any] = {name: codes[0] for name, codes in given.items() if codes is not None}
+    a: Any = zeros.a[0]
+    if form.pattern:
+        units = np.tile(np.arange(form.pattern.kept), form.stored_k // form.pattern.stored)
+        a = a, np.broadcast_to(units.astype(np.uint8), (form.shape.m, len(units)))
+    gemm(form, a, zeros.b[0], zeros.c[0], threads=1, **scales)
+
+
+def _registers(form: Instruction) -> None:
+    registers = {
+        name: np.zeros((form.family.lanes, count), np.uint32)
+        for name, count in form.registers.items()
+        if name != "d"
+    }
+    if "e" in registers:
+        registers["e"][...] = 0x44444444
+    batches.execute(form, _with_tiles(form, registers))
+
+
+def _with_tiles(form: Instruction, registers: dict[str, Any]) -> Inputs:
+    if form.family.opcode == "mma":
+        return Inputs(registers=registers)
+    size = {"element_bits": form.b.bits, "major": "K", "swizzle": "none"}
+    word = canonical_descriptor(0, mn=form.shape.n, k=form.shape.k, **size).encode()  # type: ignore[arg-type]
+    return Inputs(
+        registers=registers,
+        shared=np.zeros(SHARED_BYTES, np.uint8),
+        b_descriptor=np.array(word, np.uint64),
+    )

@@ -1,0 +1,242 @@
+"""Traces: PTX text with ``//!`` lines that bind data and expectations; reading them (see running.py).
+
+A trace is PTX that ``ptxas`` accepts once it is wrapped in a kernel: ``.reg`` declarations and
+statements for one warp or warpgroup. Comment lines that begin with ``//!`` say what the simulator does
+in between, where they stand, inside braces too::
+
+    //! target sm_90a                  the chip (required, before the first statement)
+    //! version 8.5                    the PTX version, if not the newest modelled
+    //! warpgroup 65536                four warps with that many bytes of shared memory (227 KiB if left out)
+    //! data tile.npz                  arrays, in a file beside the trace
+    //! load %a<4> = a                 registers %a0..%a3 from array a (32, 4); (128, 4) for a warpgroup
+    //! load %e = 0x44444444           the same word in every lane, or one word for each lane
+    //! expect %d<4> = d               compare registers with an array, bit by bit
+    //! shared tile+1024 = b           bytes of shared memory, from a variable or an address on, from array b
+    //! expect shared 0x400 = c        compare bytes of shared memory
+
+Arrays are unsigned integers, or bools for predicates. A single word may fill several registers. Words in
+shared memory are little-endian; what a ``//! shared`` line writes, wgmma sees without a fence, as if a bulk
+copy had brought it. Knows these lines; does not know file formats, or what executing does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Location, OperandError, TraceError, located
+from ..files.archives import Arrays, read_arrays, read_text
+from ..isa.memory import SHARED_BYTES
+from ..machine.machine import WARP, WARPGROUP
+from ..machine.register_file import split
+from ..ptx.decode import parse_version
+from ..ptx.parser import parse
+from ..ptx.qualifiers import check_target
+from ..ptx.statements import Binding, Block, Program, Statement
+
+_SETTING = re.compile(r"(target|version|data)\s+(.+)|(warpgroup)(?:\s+(.+))?", re.DOTALL)
+_SHARED = re.compile(r"(expect\s+)?shared\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
+_LOAD = re.compile(r"(load|expect)\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
+_HEXADECIMAL = re.compile(r"0[xX]0*[0-9a-fA-F]{1,16}")
+_SHORT = 40  # characters of the text that an error message quotes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Registers to fill from data, or to compare with it (``expected``)."""
+
+    registers: str
+    words: npt.NDArray[Any]  # (lanes, registers), (lanes,), or a single word
+    expected: bool
+    location: Location
+    shared: bool = False  # bytes of shared memory; ``registers`` is then where they begin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A trace that was read: its target, its statements, and for each ``//!`` line at an offset its data.
+
+    ``shared_bytes`` is the size of a warpgroup's shared memory, None for the trace of a warp; ``end`` is the
+    last place in the text.
+    """
+
+    path: str
+    target: str
+    version: tuple[int, int] | None
+    statements: tuple[Statement, ...]
+    loads: Mapping[int, Load]
+    end: Location
+    shared_bytes: int | None = None
+
+
+def read_trace(path: str | Path) -> Trace:
+    """The trace in a file, its data read and checked.
+
+    Raises TraceError (a ``//!`` line or the data file is wrong), PtxError, or OSError.
+    """
+    path = Path(path)
+    return _Reader(path, parse(read_text(path), str(path))).trace()
+
+
+class _Reader:
+    """Interprets the ``//!`` lines of one program."""
+
+    def __init__(self, path: Path, program: Program) -> None:
+        self.path = path
+        self.program = program
+        self.settings: dict[str, tuple[str, Location]] = {}
+        self.arrays: Arrays = {}
+        self.used: set[str] = set()
+        self.loads: dict[int, Load] = {}
+        self.shared_bytes: int | None = None
+
+    def trace(self) -> Trace:
+        begun = False
+        for statement in _flat(self.program.statements):
+            if isinstance(statement, Binding):
+                self.line(statement, begun)
+            else:
+                begun = True
+        if "target" not in self.settings:
+            top = Location(str(self.path), 1)
+            raise TraceError("the trace names no target: add a line '//! target sm_90a'", top)
+        for name in sorted(set(self.arrays) - self.used)[:1]:
+            raise TraceError(f"no load or expect uses array {name!r}", self.settings["data"][1])
+        version, _ = self.settings.get("version", ("", None))
+        text = self.program.source.text
+        return Trace(
+            path=str(self.path),
+            target=self.settings["target"][0],
+            version=parse_version(version) if version else None,
+            statements=self.program.statements,
+            loads=self.loads,
+            end=self.program.source.location(len(text.rstrip())),
+            shared_bytes=self.shared_bytes,
+        )
+
+    def line(self, binding: Binding, begun: bool) -> None:
+        """One ``//!`` line; errors point at the part of it that is wrong."""
+        text = binding.text
+        if match := _LOAD.fullmatch(text):
+            self.loads[binding.start] = self.load(match, _part(binding, match, 2), _part(binding, match, 3))
+        elif match := _SHARED.fullmatch(text):
+            self.loads[binding.start] = self.bytes(match, _part(binding, match, 2), _part(binding, match, 3))
+        elif match := _SETTING.fullmatch(text):
+            name, value = (1, 2) if match[1] else (3, 4)
+            place = _part(binding, match, value if match[value] else name)
+            self.set(match[name], match[value] or "", place, begun)
+        elif text:
+            raise TraceError(
+                f"'//! {_short(text)}': expected target, version, warpgroup, data, "
+                f"'load REGISTERS = DATA', 'shared PLACE = DATA' or 'expect REGISTERS = DATA'",
+                binding.location(),
+            )
+
+    def load(self, match: re.Match[str], registers: Location, source: Location) -> Load:
+        with located(lambda: source):
+            words = self.words(match[3])
+        with located(lambda: registers), as_trace_error():
+            split(match[2], words, self.lanes)
+        return Load(registers=match[2], words=words, expected=match[1] == "expect", location=registers)
+
+    def bytes(self, match: re.Match[str], place: Location, source: Location) -> Load:
+        """Bytes of shared memory; where they go is known when the trace runs."""
+        if self.shared_bytes is None:
+            raise TraceError("only a warpgroup has shared memory: add a line '//! warpgroup' before", place)
+        with located(lambda: source):
+            words = self.words(match[3])
+        return Load(registers=match[2], words=words, expected=bool(match[1]), location=place, shared=True)
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of the machine that the lines so far ask for."""
+        return WARP if self.shared_bytes is None else WARPGROUP
+
+    def set(self, name: str, value: str, location: Location, begun: bool) -> None:
+        with located(lambda: location):
+            self.check(name, value, begun)
+        self.settings[name] = value, location
+
+    def check(self, name: str, value: str, begun: bool) -> None:
+        """The setting is legal here; data is read."""
+        if name in self.settings:
+            given = self.settings[name][0]
+            raise TraceError(f"{name} is already given{f' as {_short(given)}' if given else ''}")
+        if name != "data" and (begun or (name == "warpgroup" and self.loads)):
+            what = "statement" if begun else "load"
+            raise TraceError(f"{name} is given after the first {what}: it stands before")
+        if name == "target":
+            check_target(value)
+        elif name == "warpgroup":
+            self.shared_bytes = _size(value)
+        elif name == "version":
+            parse_version(value)
+        else:
+            if Path(value).name != value:
+                raise TraceError(f"data {_short(value)!r}: expected the name of a file beside the trace")
+            self.arrays = read_arrays(self.path.parent / value)
+
+    def words(self, source: str) -> npt.NDArray[Any]:
+        """The words that are written out, or the array of that name."""
+        if source[:2].lower() == "0x":
+            return _hexadecimal(source, self.lanes)
+        if source not in self.arrays:
+            known = ", ".join(self.arrays) or "none: there is no '//! data' line before"
+            raise TraceError(f"no array {_short(source)!r}; the arrays are {known}")
+        self.used.add(source)
+        return self.arrays[source]
+
+
+def _part(binding: Binding, match: re.Match[str], group: int) -> Location:
+    """Where a group of a match on the text of a binding stands."""
+    offset = binding.source.text.index(binding.text, binding.start + len("//!"))
+    return binding.source.location(offset + match.start(group), offset + match.end(group))
+
+
+def _flat(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Statements in the order of the text, those in braces too."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, Block):
+            yield from _flat(statement.statements)
+
+
+def _size(value: str) -> int:
+    """Bytes of shared memory."""
+    size = int(value) if value.isdecimal() else 0
+    if value and not 1 <= size <= SHARED_BYTES:
+        raise TraceError(f"warpgroup {_short(value)}: expected bytes of shared memory, 1 to {SHARED_BYTES}")
+    return size or SHARED_BYTES
+
+
+def _hexadecimal(source: str, lanes: int) -> npt.NDArray[Any]:
+    """One word for all lanes, or one a lane."""
+    words = re.split(r"\s*,\s*|\s+", source)
+    for word in words:
+        if not _HEXADECIMAL.fullmatch(word):
+            raise TraceError(f"{_short(word)!r} is no hexadecimal word of at most 64 bits")
+    if len(words) not in (1, lanes):
+        raise TraceError(f"{len(words)} words: expected one for all lanes, or {lanes}")
+    values = [int(word, 16) for word in words]
+    array = np.array(values, np.uint64 if max(values) >> 32 else np.uint32)
+    return array if len(values) > 1 else array.reshape(())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
+
+
+@contextmanager
+def as_trace_error() -> Iterator[None]:
+    """A block in which data that does not fit is the trace's fault: OperandError becomes TraceError."""
+    try:
+        yield
+    except OperandError as error:
+        raise TraceError(error.message) from None

@@ -1,0 +1,105 @@
+"""Running traces: executing their statements, and applying their ``//!`` lines in between.
+
+Does not know what the lines look like (see reading.py) or how comparisons are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from ..errors import located
+from ..execution.pipeline import Engine, Undefined
+from ..machine.machine import Event, Machine, Warp
+from .checks import Check, compare, compare_shared
+from .reading import Load, Trace, as_trace_error
+
+if TYPE_CHECKING:
+    from ..machine.hazards import Hazard, Mode
+    from ..machine.warpgroup import Warpgroup
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What running a trace did: the matrix instructions that were executed, and the checks.
+
+    ``warp`` is the machine, which may be a warpgroup.
+    """
+
+    trace: Trace
+    warp: Machine
+    events: list[Event] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every expectation held."""
+        return all(check.passed for check in self.checks)
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """Broken ordering rules that were collected rather than raised, and warnings."""
+        return self.warp.hazards
+
+
+def run_trace(
+    trace: Trace,
+    *,
+    target: str | None = None,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    hazards: Mode = "error",
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Execute a trace, on another ``target`` if one is given, and compare what it expects.
+
+    ``hazards`` says what becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
+    (``Run.hazards``), or nothing. ``progress`` is told after each matrix instruction where in the text it
+    stands, and how long the text is. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
+    does not fit its registers or shared memory.
+    """
+    warp = _machine(trace, target, engine, undefined, hazards)
+    if trace.version:
+        warp.version = trace.version
+    run = Run(trace=trace, warp=warp)
+    with closing(warp.steps(trace.statements)) as steps:
+        for step in steps:
+            if isinstance(step, Event):
+                run.events.append(step)
+                if progress:
+                    progress(step.statement.start, len(step.statement.source.text))
+            elif step.start in trace.loads:
+                _apply(run, trace.loads[step.start])
+    warp.finish(trace.end)
+    return run
+
+
+def _machine(
+    trace: Trace, target: str | None, engine: Engine, undefined: Undefined, hazards: Mode
+) -> Machine:
+    """What executes the trace, on another ``target`` if one is given."""
+    target = target or trace.target
+    if trace.shared_bytes is None:
+        return Warp(target, engine=engine, undefined=undefined)
+    from ..machine.warpgroup import Warpgroup  # late: much that a warp does not need
+
+    return Warpgroup(target, trace.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
+
+
+def _apply(run: Run, load: Load) -> None:
+    with located(lambda: load.location), as_trace_error():
+        if load.shared:
+            _apply_shared(run, cast("Warpgroup", run.warp), load)
+        elif load.expected:
+            run.checks.append(compare(run.warp, load.registers, load.words, load.location))
+        else:
+            run.warp.load(load.registers, load.words, load.location)
+
+
+def _apply_shared(run: Run, warpgroup: Warpgroup, load: Load) -> None:
+    if load.expected:
+        run.checks.append(compare_shared(warpgroup, load.registers, load.words, load.location))
+    else:
+        warpgroup.write_shared(load.registers, load.words, load.location)

@@ -1,0 +1,1 @@
+"""Vector sets: many cases of one instruction, their files, where they come from, and checking them."""

@@ -1,0 +1,74 @@
+"""Files of vector sets: a module a format, each an object with a name, suffixes, ``read`` and ``write``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from ...errors import OperandError, TraceError
+from ..sets import VectorSet
+from .c_header import C_HEADER
+from .json_lines import JsonLines
+from .npz import NpzFormat
+from .readmemh import READMEMH
+from .tables import CSV
+from .testfloat import TESTFLOAT
+
+
+class VectorFormat(Protocol):
+    """What every format does."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Of its files."""
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+
+    def read(self, path: Path) -> VectorSet:
+        """The set in a file; raises TraceError, OSError."""
+
+    def parts(self, path: Path) -> Iterator[VectorSet]:
+        """The set in a file in parts of some megabytes, in order; raises what read raises."""
+
+    def write(self, path: Path, vectors: VectorSet) -> None:
+        """Write a set, whole or not at all; raises OSError."""
+
+
+FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JsonLines())
+
+
+def format_of(path: Path, name: str | None = None) -> VectorFormat:
+    """The format of that name, or of a file's suffix; raises OperandError."""
+    for one in FORMATS:
+        if one.name == name or (name is None and path.suffix.lower() in one.suffixes):
+            return one
+    if name is not None:
+        raise OperandError(f"format {name!r} is none of {', '.join(one.name for one in FORMATS)}")
+    suffixes = ", ".join(suffix for one in FORMATS for suffix in one.suffixes)
+    raise OperandError(f"{path.name!r} has the suffix of no format: {suffixes}")
+
+
+def read_vectors(path: str | Path) -> VectorSet:
+    """The set in a file; the suffix says its format. Raises TraceError for what is malformed, OSError."""
+    path = Path(path)
+    try:
+        return format_of(path).read(path)
+    except TraceError as error:
+        if error.location is None:
+            error = TraceError(f"{path}: {error.message}")
+        raise error from None
+
+
+def write_vectors(path: str | Path, vectors: VectorSet, format: str | None = None) -> None:
+    """Write a set, whole or not at all, in the format of that name or of the suffix.
+
+    Raises OperandError for a format that is none, OSError.
+    """
+    format_of(Path(path), format).write(Path(path), vectors)

@@ -1,0 +1,164 @@
+"""``$readmemh``: the cases as 32-bit words, one a line, for a memory of a SystemVerilog testbench.
+
+A case takes a fixed number of words: every operand lane by lane, a lane's registers in order, low word first
+where a register or descriptor has 64 bits; shared memory as little-endian words; an immediate that differs
+from case to case as one word, in two's complement. The places are parameters of a package in a file beside
+it with suffix ``.svh``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..sets import Spec, VectorSet
+from .manifest import Manifest
+from .text import Arrays, Lines, TextFormat, read_words, spelled
+
+Words = npt.NDArray[np.uint32]
+
+
+# --- the image of a case ---------------------------------------------------------------------------
+
+
+def offsets(specs: Mapping[str, Spec]) -> dict[str, tuple[int, int]]:
+    """Where in the words of a case each array begins, and how many words it takes."""
+    places, start = {}, 0
+    for name, (dtype, shape) in specs.items():
+        count = -(-prod(shape[1:]) * _stored(dtype) // 4)
+        places[name] = start, count
+        start += count
+    return places
+
+
+def _stored(dtype: np.dtype[Any]) -> int:
+    """Bytes that an element takes: immediates are words."""
+    return 4 if dtype == np.int8 else dtype.itemsize
+
+
+def image(array: npt.NDArray[Any]) -> Words:
+    """The words ``(cases, words)`` of an array."""
+    if array.dtype == np.int8:
+        return array.astype(np.int32).view(np.uint32).reshape(len(array), 1)
+    flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(len(array), -1).view(np.uint8)
+    padded = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4)))
+    return padded.view("<u4").astype(np.uint32, copy=False)
+
+
+def from_image(words: Words, spec: Spec) -> npt.NDArray[Any]:
+    """The array whose image these words are; the inverse of image for what image makes."""
+    dtype, shape = spec
+    if dtype == np.int8:
+        return words.view(np.int32).astype(np.int8).reshape(shape)
+    flat = np.ascontiguousarray(words, "<u4").view(np.uint8)[:, : prod(shape[1:]) * dtype.itemsize]
+    return np.ascontiguousarray(flat).view(dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+
+
+# --- the memory ------------------------------------------------------------------------------------
+
+
+def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
+    arrays = vectors.arrays()
+    images = {name: image(array) for name, array in arrays.items()}
+    comments = {name: [*_comments(name, arrays[name].shape, len(words[0]))] for name, words in images.items()}
+    for case in range(len(vectors)):
+        label = f": {vectors.labels[case]}" if vectors.labels else ""
+        yield f"// case {case}" + label.encode("ascii", "replace").decode("ascii")
+        for name, words in images.items():
+            for word, comment in zip(spelled(words[case]), comments[name], strict=True):
+                yield word + comment
+
+
+def _comments(name: str, shape: tuple[int, ...], count: int) -> Iterator[str]:
+    """A comment on the first word of every lane, or of the array."""
+    lanes = shape[1] if len(shape) == 3 else 1
+    for word in range(count):
+        lane, rest = divmod(word, count // lanes)
+        yield "" if rest else f" // {name}" + (f" T{lane}" if lanes > 1 else "")
+
+
+def _parse(lines: Lines, manifest: Manifest) -> Arrays:
+    specs = {name: entry.spec for name, entry in manifest.arrays.items()}
+    places = offsets(specs)
+    size = sum(count for _, count in places.values())
+    blocks = [_case(lines, case, size) for case in range(manifest.cases)]
+    words = np.concatenate(blocks).reshape(manifest.cases, size)
+    return {name: from_image(words[:, at : at + n], specs[name]) for name, (at, n) in places.items()}
+
+
+def _case(lines: Lines, case: int, size: int) -> Words:
+    """The words of the next case."""
+    words: list[str] = []
+    while len(words) < size:
+        content, _, _ = lines.following(f"word {len(words)} of case {case}").partition("//")
+        for token in content.split():
+            if token.startswith("@"):
+                _check_address(lines, token, case * size + len(words))
+                continue
+            read_words([token], np.uint32, lines)
+            words.append(token)
+        if len(words) > size:
+            lines.wrong(f"a case has {size} words, but case {case} has more")
+    return read_words(words, np.uint32, lines)
+
+
+def _check_address(lines: Lines, token: str, expected: int) -> None:
+    if not re.fullmatch("[0-9a-fA-F]{1,16}", token[1:]) or int(token[1:], 16) != expected:
+        lines.wrong(f"address {token[:20]!r}, but the next word is @{expected:x}", token)
+
+
+# --- the parameters --------------------------------------------------------------------------------
+
+
+def _parameters(path: Path, vectors: VectorSet) -> tuple[Path, Iterator[str]]:
+    return path.with_suffix(".svh"), _parameter_lines(path, vectors)
+
+
+def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
+    """A package of parameters: the form, the number of cases, and where each operand is."""
+    name = identifier(path.stem) + "_vectors"
+    arrays = vectors.arrays()
+    places = offsets({operand: (array.dtype, array.shape) for operand, array in arrays.items()})
+    form = vectors.instruction
+    file = path.name.encode("unicode_escape").decode("ascii")
+    yield f"// {file}: {form.mnemonic} on {form.target}"
+    yield "// case i, operand X, lane l, register r: word i * CASE_WORDS + X_OFFSET + l * X_REGISTERS + r"
+    yield f"`ifndef {name.upper()}_SVH"
+    yield f"`define {name.upper()}_SVH"
+    yield f"package {name};"
+    counts = {"CASES": len(vectors), "CASE_WORDS": sum(count for _, count in places.values())}
+    counts |= {"LANES": form.family.lanes, "M": form.shape.m, "N": form.shape.n, "K": form.shape.k}
+    counts |= {key.upper(): value for key, value in vectors.constants().items()}
+    for operand, (start, count) in places.items():
+        counts[f"{operand.upper()}_OFFSET"] = start
+        counts[f"{operand.upper()}_WORDS"] = count
+        if arrays[operand].ndim == 3:
+            counts[f"{operand.upper()}_REGISTERS"] = count // form.family.lanes
+    for parameter, value in counts.items():
+        yield f"  localparam int {parameter} = {value};"
+    yield "endpackage"
+    yield "`endif"
+
+
+def identifier(stem: str) -> str:
+    """A name for C and SystemVerilog made from that of a file."""
+    name = re.sub(r"\W", "_", stem, flags=re.ASCII)
+    return name if name[:1].isalpha() else f"v{name}"
+
+
+READMEMH = TextFormat(
+    name="readmemh",
+    suffixes=(".hex", ".mem"),
+    summary="$readmemh words, and a SystemVerilog package of their places (.svh)",
+    opening=("// warpsim vector set for $readmemh: one 32-bit word a line; the .svh file has the places",),
+    prefix="// ",
+    render=_render,
+    parse=_parse,
+    companion=_parameters,
+)

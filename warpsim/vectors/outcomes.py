@@ -1,0 +1,141 @@
+"""Verifying a vector set or a trace, in memory or in a file: what came of it, instruction by instruction.
+
+Knows which file is a set and which a trace, and who executes the cases. Does not know what a difference is
+(see verification), nor how outcomes are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..arithmetic.cores import thread_count
+from ..errors import OperandError, TraceError, WarpsimError
+from ..execution.pipeline import Engine, Undefined
+from ..traces.reading import read_trace
+from ..traces.running import run_trace
+from .formats import format_of
+from .sets import VectorSet
+from .verification import SHOWN, Item, Scheduler, Tally, run_items, threads, verify_parts
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Watch = Callable[[Tally], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of one file or set: the items found in it, or the error that it ended in.
+
+    ``items`` has one for every instruction and target; ``item.tally`` says how many cases and words were
+    compared, how many differ, and holds the first differences. ``provenance`` is what computed the expected
+    results of a set; ``seconds`` how long it took.
+    """
+
+    path: str
+    kind: str = "vectors"
+    items: Sequence[Item] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    error: WarpsimError | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every bit was as expected."""
+        return self.error is None and all(item.tally.passed for item in self.items)
+
+    @property
+    def tally(self) -> Tally:
+        """The tallies of all items together."""
+        return sum((item.tally for item in self.items), Tally())
+
+
+def verify(
+    source: VectorSet | str | Path,
+    *,
+    target: str | None = None,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    show: int = SHOWN,
+    jobs: int | None = None,
+    scheduler: str | Client | None = None,
+) -> Outcome:
+    """What comes of executing a vector set or a trace again and comparing every bit of D.
+
+    ``source`` is a set, or the file of one, or a trace (``.ptx``); sets in .npz files are read in parts and
+    may have any size. ``target`` is another chip than the set's own. ``show`` differences are kept of each
+    instruction; ``jobs`` threads execute the cases (None: one a core), or the Dask cluster of ``scheduler``.
+    A difference is no error: ask ``Outcome.passed``, and ``Outcome.tally`` how many words were compared and
+    which differ first. Raises TraceError with the place in a file, what executing raises (naming the case),
+    IllegalInstruction where the target has no such form, OperandError, ClusterError, OSError.
+    """
+    if show < 0:
+        raise OperandError(f"show={show}: at least 0 differences")
+    options: dict[str, Any] = {"target": target, "engine": engine, "undefined": undefined, "kept": show}
+    try:
+        return outcome_of(source, jobs=jobs, scheduler=scheduler, **options)
+    except TraceError as error:
+        if error.location is None and not isinstance(source, VectorSet):
+            error = TraceError(f"{source}: {error.message}")
+        raise error from None
+
+
+def outcome_of(
+    source: VectorSet | str | Path,
+    *,
+    kept: int = SHOWN,
+    jobs: int | None = None,
+    scheduler: str | Client | None = None,
+    watch: Watch = lambda tally: None,
+    **options: Any,
+) -> Outcome:
+    """The same; ``watch`` is called with the tally of every part as it is done."""
+    start = perf_counter()
+    if not isinstance(source, VectorSet) and Path(source).suffix.lower() == ".ptx":
+        items = _trace_items(Path(source), options, watch)
+        return Outcome(path=str(source), kind="trace", items=items, seconds=perf_counter() - start)
+    name, parts = _parts_of(source)
+    provenance: dict[str, Any] = {}
+    with _schedule(jobs, scheduler) as schedule:
+        noted = _noting(parts, provenance)
+        item = verify_parts(noted, kept=kept, scheduler=schedule, watch=watch, **options)
+    return Outcome(path=name, items=[item], provenance=provenance, seconds=perf_counter() - start)
+
+
+def _trace_items(path: Path, options: dict[str, Any], watch: Watch) -> list[Item]:
+    items = run_items(run_trace(read_trace(path), **options))
+    for item in items:
+        watch(item.tally)
+    return items
+
+
+def _parts_of(source: VectorSet | str | Path) -> tuple[str, Iterator[VectorSet]]:
+    """What a set is called, and its parts."""
+    if isinstance(source, VectorSet):
+        return source.title, source.parts()
+    return str(source), format_of(Path(source)).parts(Path(source))
+
+
+def _noting(parts: Iterator[VectorSet], provenance: dict[str, Any]) -> Iterator[VectorSet]:
+    """The parts, and on the way who computed them."""
+    for part in parts:
+        provenance.update(part.provenance)
+        yield part
+
+
+@contextmanager
+def _schedule(jobs: int | None, scheduler: str | Client | None) -> Iterator[Scheduler]:
+    """Who executes the cases: threads here, or a cluster."""
+    if scheduler is None:
+        yield threads(thread_count(jobs))
+        return
+    from ..cluster.connection import connected
+    from ..cluster.distribution import spread
+
+    with connected(scheduler) as client:
+        yield spread(client)

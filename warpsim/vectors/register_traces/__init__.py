@@ -1,0 +1,246 @@
+"""Register traces of real GPUs: logs of register values become vector sets of what the chip computed.
+
+A case needs every register of A, B, C, of the metadata and, afterwards, of D. What such logs hold, and lack:
+
+* Values are those before the instruction. D is found in a second log, taken after (``after``), or where a
+  later instruction of the same warp names the register, before anything that is seen to overwrite it.
+* NVBit's tool and CUTracer, as they come, record getSize() / 4 registers of each operand: one, the first, for
+  what is no load or store. They have to be told to record as many as there are (see HOW_TO_RECORD).
+* The selector of sparse forms is visible in the disassembly; whether PTX said ``.sp`` or
+  ``.sp::ordered_metadata`` is not: metadata that ascends throughout is taken as ordered.
+* The chip is not named, and must be given as ``target``. Block-scaled forms take their scale selectors from a
+  uniform register, m8n8k4 and f64 forms are several instructions, wgmma reads shared memory: not read here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa import fragments
+from ...isa.instruction import Instruction
+from ...ptx.qualifiers import check_target
+from ..sets import VectorSet
+from .logs import Record, read_records
+from .sass import ZERO, Sass, forms_by_name, is_matrix, parse
+
+HOW_TO_RECORD = """\
+In the tool's loop over operands, record every register of a matrix instruction's operand, not getSize() / 4
+of them: D, A, B, C in this order, then the metadata register, as many as 'warpsim info MNEMONIC' says, up to
+17. Make room for them: reg_vals[32][8] of NVBit's common.h, MAX_REG_OPERANDS 16 of CUTracer's, are less. Run
+the program twice, with IPOINT_BEFORE and with IPOINT_AFTER (CUTracer: CUTRACER_INSTRUMENT_IPOINT_UNIFORM=b,
+then a), and give the second log as --after. With one log alone, record every instruction of the kernel: D
+is then taken from the next instruction that reads it."""
+
+Lane = npt.NDArray[np.uint32]  # (32,): a register
+
+
+@dataclass(kw_only=True, eq=False)
+class Execution:
+    """A matrix instruction in a log, its inputs, and the registers of D as far as they have been seen."""
+
+    form: Instruction
+    sass: Sass
+    record: Record
+    inputs: Mapping[str, npt.NDArray[np.uint32]]
+    d: dict[int, Lane] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+
+    @property
+    def wanted(self) -> range:
+        """The registers that D is in."""
+        return range(self.sass.registers[0], self.sass.registers[0] + self.form.registers["d"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of D has been seen."""
+        return self.d.keys() == set(self.wanted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisterTrace:
+    """What a log holds: sets of executions, and why others are not among them, with their number."""
+
+    sets: tuple[VectorSet, ...]
+    missing: Mapping[str, int]
+    instructions: int
+
+
+def read_register_trace(
+    path: str | Path, target: str, *, after: str | Path | None = None, chip: str = "a GPU"
+) -> RegisterTrace:
+    """The matrix instructions of a log as vector sets, one for each form.
+
+    ``after`` is a log of the same run taken after each instruction. Raises TraceError, also for what is no
+    log, IllegalInstruction for an unknown target, OSError.
+    """
+    path, after = Path(path), Path(after) if after else None
+    check_target(target)
+    missing: Counter[str] = Counter()
+    executions = list(_executions(read_records(path), target, missing, follow=after is None))
+    if after:
+        _match(executions, read_records(after), target)
+    good = [one for one in executions if one.complete]
+    if lost := len(executions) - len(good):
+        missing["D was never seen whole after the instruction"] += lost
+    provenance = {"kind": "hardware", "chip": chip, "source": "register trace", "file": path.name}
+    sets = tuple(_set(form, same, provenance) for form, same in _grouped(good).items())
+    return RegisterTrace(sets=sets, missing=dict(missing), instructions=len(good) + missing.total())
+
+
+# --- from records to executions --------------------------------------------------------------------
+
+
+def _executions(
+    records: Iterable[Record], target: str, missing: Counter[str], *, follow: bool
+) -> Iterator[Execution]:
+    """The matrix instructions whose inputs are known; with ``follow``, D as later records show it."""
+    pending: dict[tuple[str, ...], list[Execution]] = {}
+    for record in records:
+        sass = parse(record.sass)
+        if sass is None:
+            continue
+        form = _form(sass, target)
+        values = _values(record, sass, form)
+        if follow:
+            waiting = pending.get(record.warp, [])
+            _observe(waiting, sass, form, values)
+            pending[record.warp] = [one for one in waiting if len(one.d) + len(one.lost) < len(one.wanted)]
+        if is_matrix(sass.name):
+            found = _execution(record, sass, form, values, missing)
+            if found:
+                pending.setdefault(record.warp, []).append(found)
+                yield found
+
+
+def _form(sass: Sass, target: str) -> Instruction | None:
+    """A form with that name; all of them have the same registers."""
+    named = forms_by_name(target).get(sass.name)
+    return named[0] if named else None
+
+
+def _values(record: Record, sass: Sass, form: Instruction | None) -> dict[int, Lane]:
+    """The value of every register that a record names, as far as they can be told apart."""
+    numbers = record.numbers or _numbers(sass, form, len(record.values))
+    named = dict(zip(numbers, record.values, strict=True)) if numbers else {}
+    named.pop(ZERO, None)
+    return named
+
+
+def _numbers(sass: Sass, form: Instruction | None, count: int) -> tuple[int, ...] | None:
+    """The registers that so many values belong to: all of each operand, or equally many of each."""
+    operands = sass.registers
+    if form and len(operands) == len(_operands(form)):
+        widths = [form.registers[name] for name in _operands(form)]
+        for zero in (None, 1, 0):  # RZ may count as the operand it stands for, as one register, or not at all
+            full = zip(operands, widths, strict=True)
+            counts = [width if zero is None or one != ZERO else zero for one, width in full]
+            if sum(counts) == count:
+                return _spread(operands, counts)
+    if operands and count % len(operands) == 0:
+        return _spread(operands, [count // len(operands)] * len(operands))
+    return None
+
+
+def _spread(operands: Iterable[int], counts: Iterable[int]) -> tuple[int, ...]:
+    pairs = zip(operands, counts, strict=True)
+    return tuple(ZERO if one == ZERO else one + i for one, count in pairs for i in range(count))
+
+
+def _operands(form: Instruction) -> tuple[str, ...]:
+    """The register operands of the SASS instruction, in order."""
+    return ("d", "a", "b", "c", "e") if form.sparse else ("d", "a", "b", "c")
+
+
+def _observe(waiting: list[Execution], sass: Sass, form: Instruction | None, values: dict[int, Lane]) -> None:
+    """Take D from the registers that a record names; what it overwrites without naming is lost.
+
+    The first operand may be written, four registers of it at most where the form is not known.
+    """
+    width = form.registers["d"] if form else 4
+    written = range(sass.registers[0], sass.registers[0] + width) if sass.registers else range(0)
+    for one in waiting:
+        unseen = set(one.wanted) - one.d.keys() - one.lost
+        one.d |= {number: values[number] for number in unseen & values.keys()}
+        one.lost |= (unseen - values.keys()) & set(written)
+
+
+def _execution(
+    record: Record, sass: Sass, form: Instruction | None, values: dict[int, Lane], missing: Counter[str]
+) -> Execution | None:
+    """A matrix instruction with its inputs; None, and the reason counted, if they are not known."""
+    if form is None or len(sass.registers) != len(_operands(form)):
+        missing[f"{sass.name} is not read here, or not an instruction of this target"] += 1
+        return None
+    if form.sparse and sass.immediate not in form.selectors:
+        missing[f"{sass.name}: the disassembly ends in no selector of this form"] += 1
+        return None
+    inputs = {}
+    for name, first in zip(_operands(form)[1:], sass.registers[1:], strict=True):
+        count = form.registers[name]
+        known = {number: values[number] for number in range(first, first + count) if number in values}
+        if first != ZERO and len(known) < count:
+            missing[f"{sass.name}: {len(known)} of the {count} registers of {name} are in the log"] += 1
+            return None
+        lanes = [known.get(first + index, np.zeros(32, np.uint32)) for index in range(count)]
+        inputs[name] = np.stack(lanes, axis=-1)
+    return Execution(form=_variant(form, sass, inputs), sass=sass, record=record, inputs=inputs)
+
+
+def _variant(form: Instruction, sass: Sass, inputs: Mapping[str, npt.NDArray[np.uint32]]) -> Instruction:
+    """Of the forms with that name, the one with ordered metadata only where all of it ascends."""
+    if form.pattern is None or not form.ordered or sass.immediate not in form.selectors:
+        return form
+    fields = fragments.read_fields(form, inputs["e"], sass.immediate)
+    if form.pattern.ascending[fields].all():
+        return form
+    named = forms_by_name(str(form.target))[sass.name]
+    return next((one for one in named if not one.ordered), form)
+
+
+# --- D from a second log, and sets -----------------------------------------------------------------
+
+
+def _match(executions: list[Execution], records: Iterable[Record], target: str) -> None:
+    """Take D from a log taken after: the n-th matrix instruction of a warp is the n-th there."""
+    grouped: dict[tuple[tuple[str, ...], str], list[Record]] = {}
+    for record in records:
+        grouped.setdefault((record.warp[-2:], record.sass), []).append(record)
+    results = {key: iter(found) for key, found in grouped.items()}
+    for one in executions:
+        result = next(results.get((one.record.warp[-2:], one.record.sass), iter(())), None)
+        if result is not None:
+            values = _values(result, one.sass, one.form)
+            one.d |= {number: values[number] for number in one.wanted if number in values}
+
+
+def _grouped(executions: Iterable[Execution]) -> dict[Instruction, list[Execution]]:
+    groups: dict[Instruction, list[Execution]] = {}
+    for one in executions:
+        groups.setdefault(one.form, []).append(one)
+    return groups
+
+
+def _set(form: Instruction, same: list[Execution], provenance: Mapping[str, Any]) -> VectorSet:
+    names = _operands(form)[1:]
+    selectors = np.array([one.sass.immediate or 0 for one in same], np.int8)
+    return VectorSet(
+        instruction=form,
+        registers={name: np.stack([one.inputs[name] for one in same]) for name in names},
+        d=np.stack([np.stack([one.d[number] for number in one.wanted], axis=-1) for one in same]),
+        immediates={"selector": selectors} if form.sparse else {},
+        descriptors={},
+        shared=None,
+        provenance=provenance,
+        seed=None,
+        title="register trace",
+        labels=tuple(
+            f"line {one.record.line}, CTA {one.record.warp[-2]} warp {one.record.warp[-1]}" for one in same
+        ),
+    )

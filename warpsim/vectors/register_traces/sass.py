@@ -1,0 +1,84 @@
+"""SASS: what a disassembled matrix instruction computes, and which registers are its operands.
+
+``HMMA.16816.F32 R4, R8, R12, R4`` is D, A, B, C by their first registers; sparse forms add the metadata
+register and the selector, ``HMMA.SP.16832.F32 R4, R4, R8, R12, R0, 0x1``. The names follow from the PTX form
+wherever ptxas 13.0 makes one instruction of it, as nvdisasm prints it for sm_75, sm_80, sm_89, sm_90a and
+sm_120a. Does not know logs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from ...isa.families import forms
+from ...isa.instruction import Instruction
+from ...ptx.qualifiers import on_target
+
+ZERO = 255  # the number of RZ
+
+_SASS = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;?\s*")
+_REGISTER = re.compile(r"[-!~|]?(?:R(\d+)|RZ)(?:\.\w+)*\|?")
+_OPCODES = {
+    **dict.fromkeys(("f16", "bf16", "tf32"), "HMMA"),
+    **dict.fromkeys(("s8", "u8", "s4", "u4"), "IMMA"),
+    "b1": "BMMA",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sass:
+    """One disassembled instruction: its name, and of its operands the registers and the last immediate."""
+
+    name: str
+    registers: tuple[int, ...]
+    immediate: int | None
+
+
+@cache
+def parse(text: str) -> Sass | None:
+    """The instruction that a text is, or None; address operands in brackets are no register operands."""
+    match = _SASS.fullmatch(text.strip())
+    if not match:
+        return None
+    operands = [operand.strip() for operand in match[2].split(",")]
+    found = [_REGISTER.fullmatch(operand) for operand in operands]
+    last = operands[-1]
+    return Sass(
+        name=match[1],
+        registers=tuple(int(one[1]) if one[1] else ZERO for one in found if one),
+        immediate=int(last, 16) if re.fullmatch("0x[0-9a-f]{1,8}", last) else None,
+    )
+
+
+def name_of(form: Instruction) -> str:
+    """The SASS name of a form that ptxas makes one instruction of."""
+    opcode = _OPCODES.get(form.a.name, "QMMA")
+    shape = f"{form.shape.m}{form.shape.n}{form.shape.k}"
+    types = {
+        "HMMA": [form.d.name, *([form.a.name] if form.a.name != "f16" else [])],
+        "QMMA": [form.d.name, form.a.name, form.b.name],
+        "IMMA": [form.a.name, form.b.name, *(["sat"] if form.satfinite else [])],
+        "BMMA": [form.bit_operation, "popc"],
+    }[opcode]
+    return ".".join([opcode, *(["SP"] if form.sparse else []), shape, *types]).upper()
+
+
+@cache
+def forms_by_name(target: str) -> dict[str, tuple[Instruction, ...]]:
+    """The mma and mma.sp forms of a target that a SASS name can stand for; ordered metadata comes first.
+
+    Left out are block-scaled, f64 and m8n8k4 forms: their operands are not registers of one instruction.
+    """
+    named: dict[str, list[Instruction]] = {}
+    for form in forms().values():
+        plain = form.family.rules == "mma" and form.products == 1 and form.register_bits == 32
+        if plain and form.scale is None and target in form.targets:
+            named.setdefault(name_of(form), []).append(on_target(form, target))
+    return {name: tuple(sorted(found, key=lambda form: not form.ordered)) for name, found in named.items()}
+
+
+def is_matrix(name: str) -> bool:
+    """Whether a SASS name is that of a matrix instruction, known here or not."""
+    return "MMA" in name.partition(".")[0]

@@ -1,0 +1,308 @@
+"""Vector sets: many cases of one instruction, its inputs and the D registers expected of each.
+
+Arrays have the cases as their first axis and are otherwise as warpsim.execute takes and returns them.
+Knows what belongs to a set and proves that it is whole; does not know files (see vector_formats), nor how
+inputs are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs, inputs_from
+from ..files.version import __version__
+from ..isa.instruction import Instruction
+from ..isa.memory import SHARED_BYTES
+from ..isa.registers import Words
+
+Array = npt.NDArray[Any]
+Spec = tuple[np.dtype[Any], tuple[int, ...]]  # of an array
+
+DESCRIPTORS = ("a_desc", "b_desc")
+IMMEDIATES = (
+    "selector",
+    *("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"),
+    *("scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b"),
+)
+PART_BYTES = 1 << 23  # of a set that is executed at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Cases of a set that one call executes: which they are, and the call's arguments."""
+
+    cases: slice | npt.NDArray[np.intp]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VectorSet:
+    """Cases of one instruction on its target, and the D expected of each.
+
+    ``registers`` are ``(cases, lanes, registers)`` of every operand but d, uint32 (uint64 for f64), and ``d``
+    likewise. ``immediates`` are arguments of warpsim.execute, one integer for all cases or an integer array
+    ``(cases,)``; wgmma has ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8.
+    ``provenance`` says what computed d: ``{"kind": "model", "version": ...}``, or ``{"kind": "hardware",
+    "chip": ..., ...}``. ``title`` says how the cases were chosen, ``labels``, one a case, what each is about.
+    """
+
+    instruction: Instruction
+    registers: Mapping[str, Words]
+    d: Words
+    immediates: Mapping[str, int | Array]
+    descriptors: Mapping[str, Array]
+    shared: Array | None
+    provenance: Mapping[str, Any]
+    seed: int | None
+    title: str = ""
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        legal = immediates_of(self.instruction)
+        for name, value in self.immediates.items():
+            _check_values(self.instruction, name, np.asarray(value), legal.get(name, ()))
+        specs = {name: (array.dtype, array.shape) for name, array in self.arrays().items()}
+        check_specs(self.instruction, specs, self.constants(), len(self))
+        if self.labels and len(self.labels) != len(self):
+            raise OperandError(f"{len(self.labels)} labels for {len(self)} cases: expected one each, or none")
+        for text in (self.title, *self.labels):
+            if not text.isprintable():
+                raise OperandError(f"{text[:40]!r}: title and labels are printable text on one line")
+
+    def __len__(self) -> int:
+        return len(self.d)
+
+    def constants(self) -> dict[str, int]:
+        """The immediates that are the same in all cases."""
+        return {name: int(value) for name, value in self.immediates.items() if not _varies(value)}
+
+    def varying(self) -> dict[str, Array]:
+        """The immediates that differ from case to case, as int8."""
+        varying = {name: value for name, value in self.immediates.items() if _varies(value)}
+        return {name: np.asarray(value, np.int8) for name, value in varying.items()}
+
+    def arrays(self) -> dict[str, Array]:
+        """Every array by its name, cases first, in the order of files; d comes last."""
+        shared = {} if self.shared is None else {"shared": self.shared}
+        registers = dict(sorted(self.registers.items()))
+        return {
+            **registers,
+            **dict(sorted(self.descriptors.items())),
+            **shared,
+            **self.varying(),
+            "d": self.d,
+        }
+
+    def part(self, start: int = 0, stop: int | None = None) -> VectorSet:
+        """The cases from ``start`` to ``stop``, as views of the same arrays."""
+        cut = slice(start, stop)
+        return replace(
+            self,
+            registers={name: words[cut] for name, words in self.registers.items()},
+            d=self.d[cut],
+            immediates=self.constants() | {name: values[cut] for name, values in self.varying().items()},
+            descriptors={name: values[cut] for name, values in self.descriptors.items()},
+            shared=None if self.shared is None else self.shared[cut],
+            labels=self.labels[cut],
+        )
+
+    def parts(self) -> Iterator[VectorSet]:
+        """The set in parts of some megabytes, in order."""
+        step = max(1, PART_BYTES // case_bytes(self))
+        return (self.part(start, start + step) for start in range(0, len(self), step))
+
+    def inputs(self, start: int = 0, stop: int | None = None) -> Iterator[Part]:
+        """The cases in parts of equal immediates and some megabytes, as arguments of warpsim.execute."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        step = max(1, PART_BYTES // case_bytes(self))
+        for first in range(start, stop, step):
+            yield from self._parts(first, min(first + step, stop))
+
+    def _parts(self, start: int, stop: int) -> Iterator[Part]:
+        varying = {name: values[start:stop].tolist() for name, values in self.varying().items()}
+        if not varying:
+            yield self._of(slice(start, stop), self.constants())
+            return
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for case, values in enumerate(zip(*varying.values(), strict=True), start):
+            groups.setdefault(values, []).append(case)
+        for values, cases in groups.items():
+            yield self._of(np.array(cases), self.constants() | dict(zip(varying, values, strict=True)))
+
+    def _of(self, cases: slice | npt.NDArray[np.intp], immediates: dict[str, int]) -> Part:
+        shared = {} if self.shared is None else {"shared": self.shared}
+        arrays = chain(self.registers.items(), self.descriptors.items(), shared.items())
+        return Part(cases=cases, arguments={name: array[cases] for name, array in arrays} | immediates)
+
+
+def _varies(value: int | Array) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def case_bytes(vectors: VectorSet) -> int:
+    """Bytes of one case."""
+    return sum(array.nbytes for array in vectors.arrays().values()) // len(vectors)
+
+
+# --- making and executing --------------------------------------------------------------------------
+
+
+def make_vectors(
+    instruction: Instruction,
+    *,
+    title: str = "",
+    seed: int | None = None,
+    labels: tuple[str, ...] = (),
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    **arguments: Any,
+) -> VectorSet:
+    """A set of the given inputs, named as in warpsim.execute, with the D that the model computes for them.
+
+    Every array has an axis of cases in front; an immediate is one integer, or one a case. Raises
+    OperandError, and what executing raises.
+    """
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    immediate = {name: value for name, value in arguments.items() if name in IMMEDIATES}
+    arrays = {name: np.asarray(value) for name, value in arguments.items() if name not in immediate}
+    registers = {name: array for name, array in arrays.items() if name not in (*DESCRIPTORS, "shared")}
+    cases = len(next(iter(registers.values()), ()))
+    lanes, bits = instruction.family.lanes, instruction.register_bits
+    vectors = VectorSet(
+        instruction=instruction,
+        registers=registers,
+        d=np.zeros((cases, lanes, instruction.registers["d"]), f"u{bits // 8}"),
+        immediates={name: _immediate(value) for name, value in immediate.items()},
+        descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
+        shared=arrays.get("shared"),
+        provenance=_provenance(instruction, engine),
+        seed=seed,
+        title=title,
+        labels=labels,
+    )
+    return replace(vectors, d=expected(vectors, engine, undefined))
+
+
+def expected(
+    vectors: VectorSet,
+    engine: Engine = "kernel",
+    undefined: Undefined = "error",
+    threads: int | None = None,
+) -> Words:
+    """D ``(cases, lanes, registers)`` of a set as the model computes it; raises what executing raises."""
+    d = np.empty_like(vectors.d)
+    for part in vectors.inputs():
+        inputs = inputs_from(undefined=undefined, **part.arguments)
+        d[part.cases] = execute_inputs(vectors.instruction, inputs, engine, threads)
+    return d
+
+
+def _provenance(instruction: Instruction, engine: Engine) -> dict[str, str]:
+    """That the model made a set, which version and engine of it, and why it is believed."""
+    why = str(evidence(instruction))
+    return {"kind": "model", "version": __version__, "engine": engine, "evidence": why}
+
+
+def _immediate(value: Any) -> int | Array:
+    array = np.asarray(value)
+    return array if array.ndim else int(array)
+
+
+# --- what belongs to a set -------------------------------------------------------------------------
+
+
+def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
+    """The immediates that an instruction has, and the values that each may take."""
+    legal: dict[str, Sequence[int]] = {}
+    if instruction.sparse:
+        legal["selector"] = instruction.selectors
+    if instruction.scale:
+        bytes_ = range(0, 4, instruction.scale_chunks)
+        legal |= {"byte_id_a": bytes_, "thread_id_a": range(2)}
+        legal |= {"byte_id_b": bytes_, "thread_id_b": range(4)}
+    if "b" not in instruction.family.operands:
+        signs = (-1, 1) if instruction.a.is_float else (1,)
+        majors = (0, 1) if instruction.a.bits == 16 else (0,)
+        legal |= {"scale_d": (0, 1), "imm_scale_a": signs, "imm_scale_b": signs}
+        legal |= {"imm_trans_a": majors, "imm_trans_b": majors}
+    return legal
+
+
+def check_specs(
+    instruction: Instruction, specs: Mapping[str, Spec], constants: Mapping[str, int], cases: int
+) -> None:
+    """Raise OperandError unless the arrays and immediates are those of so many cases of an instruction."""
+    if instruction.target is None:
+        raise OperandError(f"{instruction} has no target: decode it with target='sm_…'")
+    if cases < 1:
+        raise OperandError("a vector set has at least one case")
+    legal = immediates_of(instruction)
+    for name, value in constants.items():
+        _check_values(instruction, name, np.asarray(value), legal.get(name, ()))
+    wanted = _specs_of(instruction, cases) | {
+        name: (np.dtype(np.int8), (cases,)) for name in legal if name not in constants
+    }
+    for name, spec in specs.items():
+        if name not in wanted:
+            raise OperandError(f"{instruction} has no operand {name}; it takes {', '.join(wanted)}")
+        _check_spec(name, spec, wanted[name])
+    _check_complete(instruction, specs, wanted, constants)
+
+
+def _specs_of(instruction: Instruction, cases: int) -> dict[str, Spec]:
+    """Every array but immediates that an instruction can have; shared memory may be smaller."""
+    lanes = instruction.family.lanes
+    words = np.dtype(f"u{instruction.register_bits // 8}")
+    specs: dict[str, Spec] = {
+        name: (words if name in ("a", "b", "c", "d") else np.dtype(np.uint32), (cases, lanes, count))
+        for name, count in instruction.registers.items()
+    }
+    if "b" not in instruction.family.operands:
+        specs |= {name: (np.dtype(np.uint64), (cases,)) for name in DESCRIPTORS}
+        specs["shared"] = (np.dtype(np.uint8), (cases, SHARED_BYTES))
+    return specs
+
+
+def _check_spec(name: str, given: Spec, wanted: Spec) -> None:
+    (dtype, shape), (word, expected_shape) = given, wanted
+    if dtype != word:
+        raise OperandError(f"{name} has dtype {dtype}, but in a vector set it is {word}")
+    if name == "shared" and len(shape) == 2 and 0 < shape[1] <= SHARED_BYTES:
+        expected_shape = (expected_shape[0], shape[1])
+    if shape != expected_shape:
+        raise OperandError(f"{name} has shape {shape}, but in this vector set it is {expected_shape}")
+
+
+def _check_complete(
+    instruction: Instruction,
+    specs: Mapping[str, Spec],
+    wanted: Mapping[str, Spec],
+    constants: Mapping[str, int],
+) -> None:
+    if "a_desc" in specs and "a" in specs:
+        raise OperandError(
+            f"{instruction} takes A in registers (a) or behind a descriptor (a_desc), not both"
+        )
+    optional = {"a_desc"} if "a_desc" not in specs else {"a"}
+    optional |= {"c"} if constants.get("scale_d") == 0 else set()
+    for name in wanted:
+        if name not in specs and name not in optional and name not in IMMEDIATES:
+            raise OperandError(f"a vector set of {instruction} needs {name}")
+
+
+def _check_values(instruction: Instruction, name: str, values: Array, legal: Sequence[int]) -> None:
+    if not legal:
+        names = ", ".join(immediates_of(instruction)) or "none"
+        raise OperandError(f"{instruction} has no immediate {name}; it has {names}")
+    if values.dtype.kind not in "iu":
+        raise OperandError(f"{name} has dtype {values.dtype}, but it is an integer")
+    wrong = ~np.isin(values, legal)
+    if wrong.any():
+        raise OperandError(f"{name} is one of {', '.join(map(str, legal))}, not {int(values[wrong][0])}")
