@@ -30,6 +30,7 @@ from warpsim.cluster.versions import versions
 from warpsim.generation.generate import generate_vectors
 from warpsim.products import gemm as matrix_products
 from warpsim.vectors import sets as vectors
+from warpsim.vectors.formats import write_vectors
 
 distributed = pytest.importorskip("distributed", reason="the extra warpsim[distributed] is not installed")
 
@@ -486,7 +487,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     bad.d[3210, 7, 1] ^= 1
     paths = [tmp_path_factory.mktemp("sets") / name for name in ("good.npz", "bad.npz")]
     for path, one in zip(paths, (good, bad), strict=True):
-        vectors.write_vectors(path, one)
+        write_vectors(path, one)
     return paths
 
 
@@ -530,7 +531,7 @@ def test_vectors_on_the_command_line(cluster: Any, client: Any, tmp_path: Path) 
         cluster.scheduler_address,
     )
     assert (made[0], made[2]) == (0, "")
-    vectors.write_vectors(tmp_path / "here.npz", generate_vectors(F16, kind="random", count=300))
+    write_vectors(tmp_path / "here.npz", generate_vectors(F16, kind="random", count=300))
     assert there.read_bytes() == (tmp_path / "here.npz").read_bytes()
 
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from test_views_layout import Page
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.pages import Page
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.arithmetic.numerics import compute
 from warpsim.arithmetic.reference import Kind, decode, inputs_of

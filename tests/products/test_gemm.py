@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -298,8 +299,8 @@ def _executed(form: Instruction) -> Matrix:
 def test_the_compiler_does_not_change_bits(setting: str, tmp_path: Any) -> None:
     name, value = setting.split("=")
     environment = os.environ | {name: value, "NUMBA_CACHE_DIR": str(tmp_path)}
-    code = "import test_gemm; print(test_gemm.digest())"
-    directory = os.path.dirname(__file__)
+    code = "from tests.products import test_gemm; print(test_gemm.digest())"
+    directory = Path(__file__).parents[2]
     run = subprocess.run(
         [sys.executable, "-c", code],
         env=environment,

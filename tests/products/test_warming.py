@@ -18,7 +18,7 @@ from warpsim.products import warming
 EXECUTE = """
 import numpy as np
 import warpsim
-from warpsim import warming
+from warpsim.products import warming
 for form in warpsim.instructions("sm_75"):
     words = {name: np.zeros((32, n), np.uint32) for name, n in form.registers.items() if name != "d"}
     warpsim.execute(form, **words)

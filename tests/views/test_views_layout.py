@@ -6,7 +6,6 @@ read must be what `warpsim.fragment`, `metadata_map` and `pack` say.
 
 import json
 import re
-from html.parser import HTMLParser
 from itertools import product
 from xml.etree import ElementTree
 
@@ -16,6 +15,7 @@ from rich.text import Text
 
 import warpsim
 from tests.helpers import manual_layouts
+from tests.helpers.pages import Page
 from warpsim import OperandError, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.families import _forms_of
@@ -509,29 +509,6 @@ def test_svg_is_well_formed_and_has_every_lane(form):
             assert x + w <= width
             assert y >= 0
             assert y + h <= height
-
-
-class Page(HTMLParser):
-    """Tags that must be closed are; lanes, texts and anything that would be loaded are collected."""
-
-    VOID = ("meta",)
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.lanes, self.texts, self.loaded = [], set(), [], []
-
-    def handle_starttag(self, tag, attributes):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        named = dict(attributes)
-        self.lanes |= {int(named["data-lane"])} if "data-lane" in named else set()
-        self.loaded += [named[name] for name in ("src", "href") if name in named]
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
 
 
 @shown

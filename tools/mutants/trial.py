@@ -51,8 +51,8 @@ def mutated(fault: Fault) -> types.ModuleType:
     """reference.py with the fault's line changed; ValueError unless its text occurs once."""
     if _SOURCE.count(fault.old) != 1:
         raise ValueError(f"{fault.name}: {fault.old!r} occurs {_SOURCE.count(fault.old)} times")
-    module = types.ModuleType("warpsim.mutated_reference")
-    module.__package__ = "warpsim"
+    module = types.ModuleType("warpsim.arithmetic.mutated_reference")
+    module.__package__ = "warpsim.arithmetic"
     exec(compile(_SOURCE.replace(fault.old, fault.new), fault.name, "exec"), vars(module))
     return module
 
