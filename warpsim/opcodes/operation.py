@@ -41,6 +41,7 @@ class Operation:
     fidelity: Fidelity = "exact"
     note: str = ""
     optional: int = 0  # so many of the last results may be left out
+    constants: tuple[int, ...] = ()  # places of sources that only a constant may fill (immLut of lop3)
     reads_carry: bool = False
     writes_carry: bool = False
 

@@ -1,0 +1,48 @@
+"""Bytes of two registers put together anew: prmt.
+
+Knows PTX ISA 9.0, section 9.7.9, "prmt": the bytes of a are numbered 0 to 3, those of b 4 to 7.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .operation import Operation, Row, Values
+
+# Which byte goes where, for the selector's low two bits 0, 1, 2, 3; the most significant byte first.
+_MODES = {
+    "f4e":  ("3210", "4321", "5432", "6543"),
+    "b4e":  ("5670", "6701", "7012", "0123"),
+    "rc8":  ("0000", "1111", "2222", "3333"),
+    "ecl":  ("3210", "3211", "3222", "3333"),
+    "ecr":  ("0000", "1110", "2210", "3210"),
+    "rc16": ("1010", "3232", "1010", "3232"),
+}  # fmt: skip
+
+
+def _permute(a: Values, b: Values, selectors: Values) -> Values:
+    """Byte i is chosen by nibble i of the selectors; its bit 3 fills the byte with the sign of the chosen one."""
+    both = (b.astype(np.uint64) << 32) | a
+    result = np.zeros((), np.uint32)
+    for place in range(0, 32, 8):
+        selector = selectors >> (place // 2)
+        byte = ((both >> ((selector & 7) << 3)) & 0xFF).astype(np.uint32)
+        sign = np.where(byte > 0x7F, np.uint32(0xFF), np.uint32(0))
+        result = result | (np.where((selector & 8) != 0, sign, byte) << place)
+    return result
+
+
+def _build(type_name: str, mode: str) -> Operation:
+    if not mode:
+        return Operation(results=("b32",), sources=("b32",) * 3, compute=lambda a, b, c: (_permute(a, b, c),))
+    selectors = np.array([int(digits, 16) for digits in _MODES[mode]], np.uint32)
+    return Operation(
+        results=("b32",),
+        sources=("b32",) * 3,
+        compute=lambda a, b, c: (_permute(a, b, selectors[c & 3]),),
+    )
+
+
+ROWS: tuple[Row, ...] = (
+    Row(opcode="prmt", slots=(("b32",), ("", *_MODES)), build=_build, since=(2, 0), chip=20),
+)
