@@ -1,4 +1,4 @@
-"""Logic, shifts and single bits: and or xor not cnot lop3 shl shr shf bfi bfe popc clz brev bfind fns szext bmsk.
+"""Logic, shifts and bits: and or xor not cnot lop3 shl shr shf bfi bfe szext bmsk popc clz brev bfind fns.
 
 Knows what PTX ISA 9.0, sections 9.7.1 and 9.7.8, says and the spellings that ptxas 13.0 takes; predicates are
 bool lanes. Bytes are moved by prmt, in permutations.py. NumPy's shifts by the width or more give zero, or the
@@ -44,7 +44,7 @@ def _is_zero(type_name: str) -> Operation:
 
 def looked_up(a: Values, b: Values, c: Values, table: Values) -> Values:
     """Bit by bit the bit of ``table`` whose number is that of a (4), b (2) and c (1)."""
-    found = np.zeros((), np.uint32)
+    found: Values = np.zeros((), np.uint32)
     for entry in range(8):
         chosen = np.negative((table >> entry) & 1)  # all ones where the table has a one
         pattern = [value if entry & bit else ~value for value, bit in ((a, 4), (b, 2), (c, 1))]
@@ -95,7 +95,7 @@ def _funnel(side: str, mode: str, type_name: str) -> Operation:
     def compute(a: Values, b: Values, c: Values) -> Values:
         both = (b.astype(np.uint64) << 32) | a
         amount = np.minimum(c, 32) if mode == "clamp" else c & 31
-        shifted = (both << amount) >> 32 if side == "l" else both >> amount
+        shifted: Values = (both << amount) >> 32 if side == "l" else both >> amount
         return shifted.astype(np.uint32)
 
     return _operation("b32", ("b32", "b32", "u32"), compute)
@@ -106,8 +106,14 @@ def _funnel(side: str, mode: str, type_name: str) -> Operation:
 
 def _low_ones(count: Values, dtype: np.dtype[Any]) -> Values:
     """Words whose ``count`` lowest bits are ones; all where it is the width or more."""
-    one: Values = np.ones((), dtype)
-    return np.subtract(np.left_shift(one, count.astype(dtype)), one)
+    one = np.ones((), dtype)
+    ones: Values = np.subtract(np.left_shift(one, count.astype(dtype)), one)
+    return ones
+
+
+def _merged(inside: Values, outside: Values, mask: Values) -> Values:
+    """The bits of ``inside`` where the mask has ones, and of ``outside`` elsewhere."""
+    return np.bitwise_or(inside & mask, outside & ~mask)
 
 
 def _insert(type_name: str) -> Operation:
@@ -116,13 +122,13 @@ def _insert(type_name: str) -> Operation:
     def compute(a: Values, b: Values, c: Values, d: Values) -> Values:
         position, length = (c & 0xFF).astype(dtype), d & 0xFF
         mask = np.left_shift(_low_ones(length, dtype), position)
-        return (np.left_shift(a, position) & mask) | (b & ~mask)
+        return _merged(np.left_shift(a, position), b, mask)
 
     return _operation(type_name, (type_name, type_name, "u32", "u32"), compute)
 
 
 def _extract(type_name: str) -> Operation:
-    """The field moved down; of signed types its upper bit, or that of the word where it is cut, fills the rest."""
+    """The field moved down; of signed types its upper bit (the word's, where it is cut) fills the rest."""
     dtype, bits = number_dtype(type_name), bits_of(type_name)
 
     def compute(a: Values, b: Values, c: Values) -> Values:
@@ -132,7 +138,7 @@ def _extract(type_name: str) -> Operation:
         if not is_signed(type_name):
             return moved & mask
         sign = np.right_shift(moved, np.maximum(length, 1).astype(UNSIGNED[bits]) - 1) & (length != 0)
-        return (moved & mask) | (np.negative(sign) & ~mask)
+        return _merged(moved, np.negative(sign), mask)
 
     return _operation(type_name, (type_name, "u32", "u32"), compute)
 
@@ -146,7 +152,7 @@ def _sign_extend(mode: str, type_name: str) -> Operation:
         if type_name == "u32":
             return a & mask
         sign = (a >> ((np.maximum(kept, 1) - 1) & 31)) & (kept != 0)
-        return (a & mask) | (np.negative(sign) & ~mask)
+        return _merged(a, np.negative(sign), mask)
 
     return _operation(type_name, (type_name, "u32"), compute)
 
@@ -165,7 +171,10 @@ def _mask(mode: str, type_name: str) -> Operation:
 
 
 def highest_one(values: Values) -> Values:
-    """The number of the highest bit that is one, as uint32; all ones where none is. Halves the word at each step."""
+    """The number of the highest bit that is one, as uint32; all ones where none is.
+
+    Halves the word at each step.
+    """
     bits = values.dtype.itemsize * 8
     found = np.zeros((), np.uint32)
     rest = values
@@ -217,7 +226,7 @@ def _find_set(type_name: str) -> Operation:
         down = signed(offset) < 0
         count = np.abs(signed(offset))
         bits = (np.right_shift(mask, np.uint32(bit)) & 1 for bit in range(32))
-        found = np.uint32(_ONES)
+        found: Values = np.array(_ONES, np.uint32)
         ones = [(bit, is_one != 0) for bit, is_one in enumerate(bits)]
         for wanted, order in ((~down, ones), (down, ones[::-1])):
             found = _counted(order, base, count, wanted, found)

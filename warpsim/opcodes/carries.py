@@ -1,11 +1,11 @@
 """Integers longer than a register: add.cc addc sub.cc subc mad.cc madc.
 
-Knows the condition code CC.CF as a bool a lane, which passes from one instruction to the next; not where it is
-kept. PTX ISA 9.0, section 9.7.2.
+Knows the condition code CC.CF as a bool a lane, which passes from one instruction to the next; not where it
+is kept. PTX ISA 9.0, section 9.7.2; the manual has 64 bits since 4.3, but ptxas 13.0 asks that of .cc alone.
 
-After a subtraction the manual calls CC.CF the borrow. In the code of ptxas 13.0 (disassembled for sm_75, sm_90
-and sm_100a; folded constants agree) it is the carry of ``a + ~b + 1``, set where nothing is borrowed, and subc
-adds it to ``a + ~b``. A chain of one kind cannot tell the difference; addc after sub.cc can: it gets the carry.
+After a subtraction the manual calls CC.CF the borrow. In the code of ptxas 13.0 (disassembled for sm_75,
+sm_90 and sm_100a; folded constants agree) it is the carry of ``a + ~b + 1``, set where nothing is borrowed,
+and subc adds it to ``a + ~b``. Chains of one kind cannot tell; addc after sub.cc can: it gets the carry here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .operation import Operation, Row, Values
 
 _TYPES = ("u32", "s32")
 _LONG = ("u64", "s64")
+_ALL = _TYPES + _LONG
 _HALVES = ("lo", "hi")
 
 _CARRY = "CC.CF after a subtraction is the carry of a + ~b + 1 (not the borrow), as in ptxas's code"
@@ -96,21 +97,22 @@ def _multiply_add_next(half: str, written: str, type_name: str) -> Operation:
     )
 
 
-_MAYBE = ("", "cc")
-
 # fmt: off
 ROWS: tuple[Row, ...] = (
     Row(opcode="add",  slots=(("cc",), _TYPES),          build=_add_first,          since=(1, 2)),
     Row(opcode="add",  slots=(("cc",), _LONG),           build=_add_first,          since=(4, 3)),
-    Row(opcode="addc", slots=(_MAYBE, _TYPES),           build=_add_next,           since=(1, 2)),
-    Row(opcode="addc", slots=(_MAYBE, _LONG),            build=_add_next,           since=(4, 3)),
+    Row(opcode="addc", slots=(("",), _ALL),              build=_add_next,           since=(1, 2)),
+    Row(opcode="addc", slots=(("cc",), _TYPES),          build=_add_next,           since=(1, 2)),
+    Row(opcode="addc", slots=(("cc",), _LONG),           build=_add_next,           since=(4, 3)),
     Row(opcode="sub",  slots=(("cc",), _TYPES),          build=_subtract_first,     since=(1, 2)),
     Row(opcode="sub",  slots=(("cc",), _LONG),           build=_subtract_first,     since=(4, 3)),
-    Row(opcode="subc", slots=(_MAYBE, _TYPES),           build=_subtract_next,      since=(1, 2)),
-    Row(opcode="subc", slots=(_MAYBE, _LONG),            build=_subtract_next,      since=(4, 3)),
+    Row(opcode="subc", slots=(("",), _ALL),              build=_subtract_next,      since=(1, 2)),
+    Row(opcode="subc", slots=(("cc",), _TYPES),          build=_subtract_next,      since=(1, 2)),
+    Row(opcode="subc", slots=(("cc",), _LONG),           build=_subtract_next,      since=(4, 3)),
     Row(opcode="mad",  slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_first, since=(3, 0), chip=20),
     Row(opcode="mad",  slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_first, since=(4, 3), chip=20),
-    Row(opcode="madc", slots=(_HALVES, _MAYBE, _TYPES),  build=_multiply_add_next,  since=(3, 0), chip=20),
-    Row(opcode="madc", slots=(_HALVES, _MAYBE, _LONG),   build=_multiply_add_next,  since=(4, 3), chip=20),
+    Row(opcode="madc", slots=(_HALVES, ("",), _ALL),     build=_multiply_add_next,  since=(3, 0), chip=20),
+    Row(opcode="madc", slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_next,  since=(3, 0), chip=20),
+    Row(opcode="madc", slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_next,  since=(4, 3), chip=20),
 )
 # fmt: on

@@ -1,7 +1,7 @@
 """Comparisons and choices: setp set selp slct testp copysign.
 
-Knows the numbers of integer and floating types and the comparison operators of PTX ISA 9.0, sections 9.3.1 and
-9.7.5 to 9.7.7, and the spellings that ptxas 13.0 takes. Comparisons are exact: no value is rounded on the way.
+Knows the numbers of integer and floating types, the comparison operators of PTX ISA 9.0 (sections 9.3.1 and
+9.7.5 to 9.7.7) and the spellings that ptxas 13.0 takes. Comparisons are exact: no value is rounded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .operation import Operation, Row, Values, bits_of, dtype_of
-from .words import halves, number_dtype, packed, signed
+from .words import halves, number_dtype, packed
 
 Test = Callable[[Values, Values], Values]  # of two lanes' bits: bool
 
@@ -31,7 +31,8 @@ _COMBINE = ("", "and", "or", "xor")
 
 
 def _unordered(a: Values, b: Values) -> Values:
-    return (a != a) | (b != b)
+    unordered: Values = (a != a) | (b != b)
+    return unordered
 
 
 # A name ending in "u" holds of unordered numbers, too: it is what the opposite is not.
@@ -92,7 +93,7 @@ def _numbers(type_name: str, flush: bool) -> Callable[[Values], Values]:
 
 
 def comparison(name: str, type_name: str, flush: bool = False) -> Test:
-    """The comparison ``name`` of the bits of a type, vectors excluded; under ``flush`` subnormals are zeros."""
+    """The comparison ``name`` of the bits of a scalar type; under ``flush`` subnormals are zeros."""
     compare, numbers = _COMPARISONS[name], _numbers(type_name, flush)
     return lambda a, b: compare(numbers(a), numbers(b))
 
@@ -106,7 +107,10 @@ def _combined(result: Values, combine: str, others: tuple[Values, ...]) -> Value
 
 
 def _predicates(name: str, combine: str, flush: str, type_name: str) -> Operation:
-    """p from the comparison and q from its opposite; of a vector, p from its low element and q from its high."""
+    """p from the comparison and q from its opposite; of a vector, p from its low and q from its high element.
+
+    The scalar 16-bit floating types have no q.
+    """
     element = type_name.removesuffix("x2")
     test = comparison(name, element, flush == "ftz")
 
@@ -131,6 +135,15 @@ def _predicates(name: str, combine: str, flush: str, type_name: str) -> Operatio
     )
 
 
+def _predicate_alone(name: str, combine: str, flush: str, type_name: str) -> Operation:
+    test = comparison(name, type_name, flush == "ftz")
+    return Operation(
+        results=("pred",),
+        sources=(type_name, type_name, *_predicate(combine)),
+        compute=lambda a, b, *others: (_combined(test(a, b), combine, others),),
+    )
+
+
 def _predicate(combine: str) -> tuple[str, ...]:
     return ("pred",) if combine else ()
 
@@ -143,8 +156,8 @@ _ONE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 def _truth(result_type: str) -> Callable[[Values], Values]:
     dtype = dtype_of(result_type)
-    true = dtype.type(_ONE.get(result_type, (1 << bits_of(result_type)) - 1))
-    return lambda result: np.where(result, true, dtype.type(0))
+    true = np.array(_ONE.get(result_type, (1 << bits_of(result_type)) - 1), dtype)
+    return lambda result: np.where(result, true, np.zeros((), dtype))
 
 
 def _set(name: str, combine: str, flush: str, result_type: str, type_name: str) -> Operation:
@@ -175,11 +188,15 @@ def _set_pairs(name: str, combine: str, flush: str, result_type: str, type_name:
 # --- choices -------------------------------------------------------------------------------------
 
 
+def _chosen(condition: Values, a: Values, b: Values) -> Values:
+    return np.where(condition, a, b)
+
+
 def _select(type_name: str) -> Operation:
     return Operation(
         results=(type_name,),
         sources=(type_name, type_name, "pred"),
-        compute=lambda a, b, p: (np.where(p, a, b),),
+        compute=lambda a, b, p: (_chosen(p, a, b),),
     )
 
 
@@ -188,7 +205,7 @@ def _select_by_sign(flush: str, type_name: str, condition: str) -> Operation:
     return Operation(
         results=(type_name,),
         sources=(type_name, type_name, condition),
-        compute=lambda a, b, c: (np.where(numbers(c) >= 0, a, b),),
+        compute=lambda a, b, c: (_chosen(numbers(c) >= 0, a, b),),
     )
 
 
@@ -245,21 +262,31 @@ _SOURCES: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] =
 ROWS: tuple[Row, ...] = (
     *(Row(opcode="setp", slots=(names, _COMBINE, flush, types), build=_predicates)
       for types, names, flush in _SOURCES),
-    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16", "f16x2")),
+    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",)),
+        build=_predicate_alone, since=(4, 2), chip=53),
+    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",)),
         build=_predicates, since=(4, 2), chip=53),
-    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16", "bf16x2")),
+    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",)),
+        build=_predicate_alone, since=(7, 8), chip=90),
+    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16x2",)),
         build=_predicates, since=(7, 8), chip=90),
     *(Row(opcode="set", slots=(names, _COMBINE, flush, ("u32", "s32", "f32"), types), build=_set)
       for types, names, flush in _SOURCES),
     *(Row(opcode="set", slots=(names, _COMBINE, flush, ("f16",), types), build=_set, since=(4, 2), chip=53)
       for types, names, flush in _SOURCES),
-    *(Row(opcode="set", slots=(names, _COMBINE, flush, ("bf16",), types), build=_set, since=(7, 8), chip=90)
-      for types, names, flush in _SOURCES),
-    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, (*_INTEGERS, "f16"), ("f16",)),
+    *(Row(opcode="set", slots=(names, _COMBINE, _NONE, ("bf16",), types), build=_set, since=(7, 8), chip=90)
+      for types, names, _ in _SOURCES),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",), ("f16",)),
         build=_set, since=(4, 2), chip=53),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",), ("f16",)),
+        build=_set, since=(7, 8), chip=90),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _INTEGERS, ("f16",)),
+        build=_set, since=(6, 5), chip=53),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, (*_INTEGERS, "bf16"), ("bf16",)),
         build=_set, since=(7, 8), chip=90),
-    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, (*_WORDS, "f16x2"), ("f16x2",)),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _WORDS, ("f16x2",)),
+        build=_set_pairs, since=(6, 5), chip=53),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",), ("f16x2",)),
         build=_set_pairs, since=(4, 2), chip=53),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, (*_WORDS, "bf16x2"), ("bf16x2",)),
         build=_set_pairs, since=(7, 8), chip=90),

@@ -104,7 +104,8 @@ def _high_unsigned(a: Values, b: Values) -> Values:
     a_low, a_high, b_low, b_high = a & mask, a >> 32, b & mask, b >> 32
     first = np.add(np.multiply(a_high, b_low), np.multiply(a_low, b_low) >> 32)
     second = np.add(np.multiply(a_low, b_high), first & mask)
-    return np.add(np.add(np.multiply(a_high, b_high), first >> 32), second >> 32)
+    high: Values = np.add(np.add(np.multiply(a_high, b_high), first >> 32), second >> 32)
+    return high
 
 
 def _high_signed(a: Values, b: Values) -> Values:
@@ -126,7 +127,8 @@ def high_product(type_name: str) -> Binary:
     wide = _wide_product(type_name)
 
     def compute(a: Values, b: Values) -> Values:
-        return (wide(a, b) >> bits).astype(UNSIGNED[bits])
+        high: Values = np.right_shift(wide(a, b), bits).astype(UNSIGNED[bits])
+        return high
 
     return compute
 

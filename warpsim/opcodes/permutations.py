@@ -21,9 +21,9 @@ _MODES = {
 
 
 def _permute(a: Values, b: Values, selectors: Values) -> Values:
-    """Byte i is chosen by nibble i of the selectors; its bit 3 fills the byte with the sign of the chosen one."""
+    """Byte i is chosen by nibble i of the selectors; its bit 3 fills byte i with the chosen one's sign."""
     both = (b.astype(np.uint64) << 32) | a
-    result = np.zeros((), np.uint32)
+    result: Values = np.zeros((), np.uint32)
     for place in range(0, 32, 8):
         selector = selectors >> (place // 2)
         byte = ((both >> ((selector & 7) << 3)) & 0xFF).astype(np.uint32)
