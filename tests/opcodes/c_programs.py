@@ -116,10 +116,10 @@ def _function(name: str, operation: Operation) -> str:
         f"{c_type(source)} {letter}; memcpy(&{letter}, in + {8 * place}, sizeof {letter}); "
         for place, (letter, source) in enumerate(zip("abcd", operation.sources, strict=False))
     )
-    result = c_type(operation.results[0])
+    result = f"{c_type(operation.results[0])} d = {CASES[name].expression};"
     return (
         f"uint64_t {name.replace('.', '_')}(const unsigned char *in) {{ {sources}"
-        f"{result} d = {CASES[name].expression}; uint64_t out = 0; memcpy(&out, &d, sizeof d); return out; }}\n"
+        f"{result} uint64_t out = 0; memcpy(&out, &d, sizeof d); return out; }}\n"
     )
 
 

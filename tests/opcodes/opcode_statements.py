@@ -22,6 +22,7 @@ PREFIXES = {"1": "%p", "8": "%c", "16": "%h", "32": "%r", "64": "%d", "128": "%q
 
 # Words that name the instruction together with the opcode, and so stand next to it.
 NAMES = frozenset({"lo", "hi", "wide", "l", "r"})
+NAMED = frozenset({"mul", "mad", "madc", "mul24", "mad24", "dp2a", "shf"})
 
 
 def is_type(word: str) -> bool:
@@ -66,6 +67,19 @@ def spelling(words: Words, named: bool) -> tuple[Words, frozenset[str], Words]:
     return words[:named], frozenset(word for word in rest if not is_type(word)), types
 
 
+def reordered(rows: Iterable[Row], seed: int) -> Iterator[str]:
+    """Every form with its modifiers in another order, the types and the name left in theirs."""
+    random = Random(seed)
+    for row in rows:
+        for choice in row.forms():
+            words = tuple(filter(None, choice))
+            named = row.opcode in NAMED and words[0] in NAMES
+            rest = random.sample(words[named:], len(words) - named)
+            types = iter([word for word in words[named:] if is_type(word)])
+            changed = [next(types) if is_type(word) else word for word in rest]
+            yield statement(row.opcode, (*words[:named], *changed), shape_of(row.build(*choice)))
+
+
 def _mutations(words: Words, vocabulary: Sequence[str]) -> Iterator[Words]:
     for place in range(len(words)):
         yield (*words[:place], *words[place + 1 :])
@@ -103,7 +117,7 @@ def mutants(rows: Sequence[Row], opcode: str, types: Sequence[str], count: int, 
         if row.opcode == opcode
         for choice in row.forms()
     }
-    named = all(words[0] in NAMES for words in forms)
+    named = opcode in NAMED
     legal = {spelling(words, named) for words in forms}
     vocabulary = sorted({word for words in forms for word in words} | set(types))
     shapes = set(forms.values())

@@ -221,6 +221,14 @@ def test_every_table_of_lop3() -> None:
         *(np.asarray(word) for word in (a, b, c)), np.arange(256, dtype=np.uint32)
     )
     assert found.tolist() == [0x01010101 * table for table in range(256)]
+    one_by_one = [_compute_lop3(a, b, c, table) for table in range(256)]
+    assert one_by_one == found.tolist()
+
+
+def _compute_lop3(a: np.uint32, b: np.uint32, c: np.uint32, table: int) -> int:
+    words = [np.full(2, word) for word in (a, b, c)]
+    (found,) = FORMS["lop3.b32"][2].compute(*words, np.array(table, np.uint32))
+    return int(found[1])
 
 
 @pytest.mark.parametrize("name", ["bfe.u32", "bfe.s32", "bfe.u64", "bfe.s64"])
@@ -228,7 +236,7 @@ def test_every_position_and_length(name: str) -> None:
     _, words, operation = FORMS[name]
     width = bits_of(words[0])
     value = int("9c3a5f07e1d2b486"[: width // 4], 16)
-    places = [*range(0, width + 3), 127, 128, 255, 256, 257]
+    places = [*range(width + 3), 127, 128, 255, 256, 257]
     check_operation(operation, _extract(words), [(value, b, c) for b in places for c in places])
 
 

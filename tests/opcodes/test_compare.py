@@ -57,11 +57,14 @@ _COMBINE = {"and": "0001", "or": "0111", "xor": "0110"}
 def _compared(words: tuple[str, ...], a: int, b: int) -> bool:
     type_name = words[-1].removesuffix("x2")
     left, right = (_real(value, type_name, "ftz" in words) for value in (a, b))
+    return _TRUTH[words[0]][_relation(left, right)] == "1"
+
+
+def _relation(left: Fraction | float | None, right: Fraction | float | None) -> int:
+    """0 to 3: less, equal, greater, unordered."""
     if left is None or right is None:
-        relation = 3
-    else:
-        relation = 0 if left < right else 1 if left == right else 2
-    return _TRUTH[words[0]][relation] == "1"
+        return 3
+    return 1 + (left > right) - (left < right)
 
 
 def _combined(words: tuple[str, ...], result: bool, source: tuple[int, ...]) -> bool:
@@ -174,16 +177,7 @@ def test_every_narrow_code_against_some(type_name: str, flush: str) -> None:
     codes = np.arange(65536, dtype=np.uint16)
     reals = [_real(code, type_name, bool(flush)) for code in range(65536)]
     for other in (0x0000, 0x8001, 0x0400, 0x7E00):
-        relations = [
-            3
-            if real is None or reals[other] is None
-            else 0
-            if real < reals[other]
-            else 1
-            if real == reals[other]
-            else 2
-            for real in reals
-        ]
+        relations = [_relation(real, reals[other]) for real in reals]
         for name, truth in _TRUTH.items():
             if name in ("lo", "ls", "hi", "hs"):
                 continue

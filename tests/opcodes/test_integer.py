@@ -175,7 +175,7 @@ def test_as_c_computes(name: str) -> None:
 
 
 def test_long_sums() -> None:
-    """Chains as compilers write them: 96-bit sums and differences, and the borrow that comes out at the end."""
+    """Chains as compilers write them: 96-bit sums and differences, and the carry that comes out last."""
     words = {
         name: FORMS[name][2].compute for name in ("add.cc.u32", "addc.cc.u32", "sub.cc.u32", "subc.cc.u32")
     }

@@ -17,6 +17,7 @@ from opcode_statements import (
     every_statement,
     mutants,
     refused,
+    reordered,
 )
 
 from warpsim.opcodes import bits, carries, compare, integer, permutations
@@ -60,6 +61,11 @@ def _explained(text: str) -> bool:
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_form_assembles(group: str, target: str) -> None:
     assert refused(every_statement(GROUPS[group][0]), target) == []
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_order_of_modifiers_does_not_matter(group: str) -> None:
+    assert refused(reordered(GROUPS[group][0], SEED), "sm_100a") == []
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,40 @@ def _is_zero(type_name: str) -> Operation:
     return _operation(type_name, (type_name,), lambda a: (a == 0).astype(a.dtype))
 
 
+# What two words make, by the four bits of its truth table: bit 2 * b + c is the result for those two.
+_PAIRS: tuple[Callable[[Values, Values], Values], ...] = (
+    lambda b, c: b ^ b,
+    lambda b, c: ~(b | c),
+    lambda b, c: ~b & c,
+    lambda b, c: ~b,
+    lambda b, c: b & ~c,
+    lambda b, c: ~c,
+    lambda b, c: b ^ c,
+    lambda b, c: ~(b & c),
+    lambda b, c: b & c,
+    lambda b, c: ~(b ^ c),
+    lambda b, c: c,
+    lambda b, c: ~b | c,
+    lambda b, c: b,
+    lambda b, c: b | ~c,
+    lambda b, c: b | c,
+    lambda b, c: b | ~b,
+)
+
+
 def looked_up(a: Values, b: Values, c: Values, table: Values) -> Values:
-    """Bit by bit the bit of ``table`` whose number is that of a (4), b (2) and c (1)."""
+    """Bit by bit the bit of ``table`` whose number is that of a (4), b (2) and c (1).
+
+    A table of shape () is split by a into two of b and c, which takes about a fifth of the steps.
+    """
+    if table.ndim:
+        return _looked_up_each(a, b, c, table)
+    entries = int(table)
+    where_set, where_clear = _PAIRS[entries >> 4 & 15](b, c), _PAIRS[entries & 15](b, c)
+    return where_clear ^ (a & (where_set ^ where_clear))
+
+
+def _looked_up_each(a: Values, b: Values, c: Values, table: Values) -> Values:
     found: Values = np.zeros((), np.uint32)
     for entry in range(8):
         chosen = np.negative((table >> entry) & 1)  # all ones where the table has a one
