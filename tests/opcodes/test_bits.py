@@ -231,6 +231,18 @@ def _compute_lop3(a: np.uint32, b: np.uint32, c: np.uint32, table: int) -> int:
     return int(found[1])
 
 
+@pytest.mark.parametrize("name", [name for name in FORMS if name.startswith("prmt")])
+def test_selectors_of_all_lanes(name: str) -> None:
+    """One selector for all lanes is another path than one a lane."""
+    _, words, operation = FORMS[name]
+    lanes = lanes_of(operation, f"selectors {name}", 200)
+    for a, b, selectors in lanes:
+        (found,) = operation.compute(
+            *(np.full(2, word, np.uint32) for word in (a, b)), np.array(selectors, "u4")
+        )
+        assert (int(found[1]),) == _permute(words)(a, b, selectors)
+
+
 @pytest.mark.parametrize("name", ["bfe.u32", "bfe.s32", "bfe.u64", "bfe.s64"])
 def test_every_position_and_length(name: str) -> None:
     _, words, operation = FORMS[name]

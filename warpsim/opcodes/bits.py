@@ -252,7 +252,10 @@ def _reverse(type_name: str) -> Operation:
 
 
 def _find_set(type_name: str) -> Operation:
-    """The number of the |offset|-th one from bit base upwards, or downwards where offset is negative."""
+    """The number of the |offset|-th one from bit base upwards, or downwards where offset is negative.
+
+    For the offset -2**31 the manual's loop finds none; ptxas's code for sm_90 would give 0.
+    """
 
     def compute(mask: Values, base: Values, offset: Values) -> Values:
         down = signed(offset) < 0

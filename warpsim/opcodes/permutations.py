@@ -21,7 +21,31 @@ _MODES = {
 
 
 def _permute(a: Values, b: Values, selectors: Values) -> Values:
-    """Byte i is chosen by nibble i of the selectors; its bit 3 fills byte i with the chosen one's sign."""
+    """Byte i is chosen by nibble i of the selectors; its bit 3 fills byte i with the chosen one's sign.
+
+    Selectors of shape (), as in most code, take a few shifts.
+    """
+    if selectors.ndim:
+        return _permute_each(a, b, selectors)
+    result: Values = np.zeros((), np.uint32)
+    for place in range(0, 32, 8):
+        selector = int(selectors) >> (place // 2) & 15
+        word = b if selector & 4 else a
+        result = result | _byte_moved(word, 8 * (selector & 3), place, signs=bool(selector & 8))
+    return result
+
+
+def _byte_moved(word: Values, source: int, place: int, signs: bool) -> Values:
+    """The byte at bit ``source`` of the word, or its sign eight times, at bit ``place``; zeros elsewhere."""
+    moved: Values
+    if signs:
+        moved = np.multiply((word >> (source + 7)) & 1, np.uint32(0xFF << place))
+    else:
+        moved = (word << (place - source) if place > source else word >> (source - place)) & (0xFF << place)
+    return moved
+
+
+def _permute_each(a: Values, b: Values, selectors: Values) -> Values:
     both = (b.astype(np.uint64) << 32) | a
     result: Values = np.zeros((), np.uint32)
     for place in range(0, 32, 8):
