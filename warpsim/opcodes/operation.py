@@ -1,0 +1,87 @@
+"""Rows of the opcode tables, and the operations that they expand to.
+
+A row is one line of the PTX manual's syntax: an opcode and slots, each a choice of modifiers. The product of
+its slots are its forms. ``build`` turns the chosen modifiers into an Operation: the types of what it writes and
+reads, and a pure function on arrays. Does not know what any opcode computes.
+
+Values are unsigned NumPy arrays, one element a lane: uint8, uint16, uint32 or uint64 as wide as the PTX type,
+bool for ``.pred``; a source may also be of shape ``()``, the same in all lanes. Functions broadcast, never
+raise and never warn, whatever the bits: lanes that do not execute hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[Any]  # one unsigned value a lane, or one of shape () for all
+Compute = Callable[..., tuple[Values, ...]]
+Fidelity = Literal["exact", "inferred", "approximate"]
+Version = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One form: what it writes and reads, and how the one follows from the other.
+
+    ``compute`` takes one array a source, then the carry flag (bool) where ``reads_carry``, and returns one
+    array a result, then the carry flag where ``writes_carry``. ``optional`` results may be left out of the
+    statement (``p|q`` of setp). ``note`` says why a result is not exact: the documented error, or what was inferred.
+    """
+
+    results: tuple[str, ...]  # PTX types without their dot, "pred" included
+    sources: tuple[str, ...]
+    compute: Compute
+    fidelity: Fidelity = "exact"
+    note: str = ""
+    optional: int = 0  # so many of the last results may be left out
+    constants: tuple[int, ...] = ()  # places of sources that only a constant may fill (immLut of lop3)
+    reads_carry: bool = False
+    writes_carry: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """``opcode`` and its slots; "" in a slot stands for leaving the modifier out.
+
+    ``since`` is the first PTX version, ``chip`` the first target (80 for sm_80) that has the forms; ``suffix``
+    is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots exist.
+    """
+
+    opcode: str
+    slots: tuple[tuple[str, ...], ...]
+    build: Callable[..., Operation]  # one argument a slot
+    since: Version = (1, 0)
+    chip: int = 0
+    suffix: str = ""
+    legal: Callable[..., bool] = field(default=lambda *modifiers: True)
+
+    def forms(self) -> Iterator[tuple[str, ...]]:
+        """The choices, one a slot, of every form."""
+        return (choice for choice in product(*self.slots) if self.legal(*choice))
+
+    @cached_property
+    def by_modifiers(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """The choices by the modifiers that are written, as ("sat", "s32")."""
+        return {tuple(filter(None, choice)): choice for choice in self.forms()}
+
+
+def bits_of(type_name: str) -> int:
+    """Bits of one lane of a PTX type: 1 for "pred", 32 for "f16x2" and "b32", 64 for "f32x2"."""
+    if type_name == "pred":
+        return 1
+    stem, _, count = type_name.partition("x")
+    digits = "".join(filter(str.isdecimal, stem))
+    return int(digits) * int(count or 1)
+
+
+def dtype_of(type_name: str) -> np.dtype[Any]:
+    """The dtype of the values of a PTX type: bool, uint8, uint16, uint32 or uint64."""
+    bits = bits_of(type_name)
+    return np.dtype(np.bool_) if bits == 1 else np.dtype(f"u{max(bits, 8) // 8}")
