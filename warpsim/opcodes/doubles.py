@@ -71,11 +71,12 @@ def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
     product = np.asarray(x * y)
     safe = _product_is_safe(a, b) & (_exponent(c) < 2040)
     near, error = _fused(product, _product_error(x, y, product), z)
-    plain = np.asarray(product + z)
+    finite = _are_finite(a, b)
+    plain = np.where(finite & np.isinf(z), z, product + z)  # a product that overflows is still finite
     bits = _stepped(np.where(safe, near, plain), np.where(safe, error, np.float64(0)), rounding)
     if rounding == "rm":
         bits = np.where((bits & ~_SIGN) == 0, ((a ^ b) | c) & _SIGN, bits)  # no safe result underflows
-    unsafe = ~safe & _are_finite(a, b, c) & (x != 0) & (y != 0)
+    unsafe = ~safe & finite & _are_finite(c) & (x != 0) & (y != 0)
     return with_nans(_repaired(bits, unsafe, exact.fma, (a, b, c), rounding), a, b, c)
 
 
