@@ -198,7 +198,7 @@ def with_nans(bits: Values, *sources: Values) -> Values:
     nan = is_nan(bits, _FORM)
     if not nan.any():
         return bits
-    result = np.where(nan, np.uint64(_FORM.nan), bits)
+    result = np.where(nan, _FORM.nan, bits)
     for source in reversed(sources):
         result = np.where(is_nan(source, _FORM), source | _QUIET, result)
     return result

@@ -29,17 +29,17 @@ TININESS = (
 def fma_nearest(a: Values, b: Values, c: Values) -> Values:
     """uint32 bits of a * b + c, rounded once, for bits of three f32 values.
 
-    The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, which for
-    subnormal results is not looked at: then the error of the sum decides.
+    The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, or may do so
+    because the result is hardly normal: then the error of the sum decides.
     """
     product = a.view(np.float32).astype(np.float64) * b.view(np.float32)
     total = np.asarray(product + c.view(np.float32))
-    bits = total.view(np.uint64)
-    halfway = (bits & np.uint64(0x1FFF_FFFF)) == np.uint64(0x1000_0000)
-    small = (np.abs(total) < 2.0**-126) & (total != 0)
-    if (halfway | small).any():
-        total = odd_sum(product, c.view(np.float32).astype(np.float64), "rn")
-    return single(total, "rn")
+    bits = single(total, "rn")
+    ties = (total.view(np.uint64) & np.uint64(0x1FFF_FFFF)) == np.uint64(0x1000_0000)
+    small = (bits & np.uint32(0x7FFF_FFFF)) <= np.uint32(0x0080_0000)
+    if ties.any() or (small & (total != 0)).any():
+        bits = single(odd_sum(product, c.view(np.float32).astype(np.float64), "rn"), "rn")
+    return bits
 
 
 def negated(bits: Values) -> Values:

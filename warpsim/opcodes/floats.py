@@ -12,67 +12,83 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 
 from .operation import Compute, Values
 
+Constant = np.unsignedinteger[Any]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
     """An IEEE 754 binary format: ``fraction_bits`` below the exponent's field, the sign on top.
 
-    ``real`` is the NumPy dtype of the values, None where NumPy has none.
+    ``canonical_nan`` is what operations return for a NaN.
     """
 
     bits: int
     fraction_bits: int
-    nan: int
-    real: type[np.floating[Any]] | None
+    canonical_nan: int
 
     def __post_init__(self) -> None:
-        assert self.infinity < self.nan % 2**self.bits < 2**self.bits, f"{self.nan:#x} is not a NaN"
+        assert self.infinity < self.nan & self.magnitude, f"{self.canonical_nan:#x} is not a NaN"
 
-    @property
+    @cached_property
     def word(self) -> type[np.unsignedinteger[Any]]:
-        """The unsigned type of the bits."""
+        """The unsigned type of the bits, and of the constants below."""
         return _WORDS[self.bits]
 
-    @property
-    def sign(self) -> int:
+    @cached_property
+    def sign(self) -> Constant:
         """The bit of the sign."""
-        return 1 << (self.bits - 1)
+        return self.word(1 << (self.bits - 1))
 
-    @property
-    def smallest_normal(self) -> int:
+    @cached_property
+    def magnitude(self) -> Constant:
+        """All bits but the sign."""
+        return self.word((1 << (self.bits - 1)) - 1)
+
+    @cached_property
+    def smallest_normal(self) -> Constant:
         """Bits of the smallest normal value, which are also the exponent's lowest bit."""
-        return 1 << self.fraction_bits
+        return self.word(1 << self.fraction_bits)
 
-    @property
-    def infinity(self) -> int:
+    @cached_property
+    def largest_subnormal(self) -> Constant:
+        """Bits of the largest subnormal value, which are also all bits of a fraction."""
+        return self.word((1 << self.fraction_bits) - 1)
+
+    @cached_property
+    def infinity(self) -> Constant:
         """Bits of plus infinity, which are also the exponent's field."""
-        return self.sign - self.smallest_normal
+        return self.word((1 << (self.bits - 1)) - (1 << self.fraction_bits))
 
-    @property
+    @cached_property
+    def nan(self) -> Constant:
+        """Bits of the NaN that operations return."""
+        return self.word(self.canonical_nan)
+
+    @cached_property
     def bias(self) -> int:
         """What the exponent's field holds for 1.0."""
         return (1 << (self.bits - 2 - self.fraction_bits)) - 1
 
-    @property
-    def one(self) -> int:
+    @cached_property
+    def one(self) -> Constant:
         """Bits of 1.0."""
-        return self.bias << self.fraction_bits
+        return self.word(self.bias << self.fraction_bits)
 
 
 _WORDS: dict[int, type[np.unsignedinteger[Any]]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 FORMATS = {
-    "f16":  Format(bits=16, fraction_bits=10, nan=0x7FFF,                 real=np.float16),
-    "bf16": Format(bits=16, fraction_bits=7,  nan=0x7FFF,                 real=None),
-    "f32":  Format(bits=32, fraction_bits=23, nan=0x7FFF_FFFF,            real=np.float32),
-    "f64":  Format(bits=64, fraction_bits=52, nan=0xFFF8_0000_0000_0000, real=np.float64),
+    "f16":  Format(bits=16, fraction_bits=10, canonical_nan=0x7FFF),
+    "bf16": Format(bits=16, fraction_bits=7,  canonical_nan=0x7FFF),
+    "f32":  Format(bits=32, fraction_bits=23, canonical_nan=0x7FFF_FFFF),
+    "f64":  Format(bits=64, fraction_bits=52, canonical_nan=0xFFF8_0000_0000_0000),
 }  # fmt: skip
 
 
@@ -109,30 +125,31 @@ def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., V
 
 def is_nan(bits: Values, form: Format) -> Values:
     """Where ``bits`` are of a NaN: a bool array."""
-    return (bits & form.word(form.sign - 1)) > form.word(form.infinity)
+    return (bits & form.magnitude) > form.infinity
 
 
 def flushed(bits: Values, form: Format) -> Values:
     """``bits`` with subnormals replaced by the zero of their sign."""
-    subnormal = (bits & form.word(form.infinity)) == 0
-    return np.where(subnormal, bits & form.word(form.sign), bits)
+    below = (bits & form.magnitude) - form.word(1)  # of a zero the largest number
+    subnormal = below < form.largest_subnormal
+    return np.where(subnormal, bits & form.sign, bits) if subnormal.any() else bits
 
 
 def canonical(bits: Values, form: Format) -> Values:
     """``bits`` with every NaN replaced by the format's own."""
     nan = is_nan(bits, form)
-    return np.where(nan, form.word(form.nan), bits) if nan.any() else bits
+    return np.where(nan, form.nan, bits) if nan.any() else bits
 
 
 def saturated(bits: Values, form: Format) -> Values:
     """``bits`` clamped to +0.0 .. 1.0, a NaN and minus zero to +0.0 (modifier .sat)."""
-    outside = bits > form.word(form.infinity)  # every negative value and every NaN
-    return np.where(outside, form.word(0), np.minimum(bits, form.word(form.one)))
+    outside = bits > form.infinity  # every negative value and every NaN
+    return np.where(outside, form.word(0), np.minimum(bits, form.one))
 
 
 def rectified(bits: Values, form: Format) -> Values:
     """``bits`` with negative values, minus zero among them, replaced by +0.0 (modifier .relu); a NaN stays."""
-    negative = (bits >= form.word(form.sign)) & ~is_nan(bits, form)
+    negative = (bits >= form.sign) & ~is_nan(bits, form)
     return np.where(negative, form.word(0), bits)
 
 

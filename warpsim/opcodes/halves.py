@@ -69,7 +69,7 @@ def _function(opcode: str, type_name: str, ftz: str, clamp: str, oob: str) -> Ca
         type_name=type_name, nearest=_NEAREST[step, type_name], exact=_EXACT[step], ftz=bool(ftz), clamp=clamp
     )
     if opcode == "sub":
-        sign = np.uint16(FORMATS[type_name].sign)
+        sign = FORMATS[type_name].sign
         return lambda a, b: compute(a, b ^ sign)
     return _without_bounds(compute) if oob else compute
 

@@ -25,35 +25,27 @@ NAN_OF_SIGN_64 = "a NaN's result is unspecified by PTX; inferred: the source mad
 NAN_OF_TWO = "of two NaN, the bits of the result are inferred: the second source made quiet"
 
 
-def _order(bits: Values, form: Format) -> Values:
-    """Unsigned numbers in the order of the values; not for NaN."""
-    sign = form.word(form.sign)
-    return np.where(bits & sign, ~bits, bits | sign)
-
-
-def _chosen(a: Values, b: Values, largest: bool, form: Format) -> Values:
-    """Bits of the smaller or larger of two values, of one where the other is a NaN."""
-    first = (_order(a, form) > _order(b, form)) if largest else (_order(a, form) < _order(b, form))
-    not_a, not_b = is_nan(a, form), is_nan(b, form)
-    return np.where((first | not_b) & ~not_a, a, b)
-
-
-def _both_nan(a: Values, b: Values, form: Format) -> Values:
-    """The NaN for two of them."""
-    return b | np.uint64(1 << 51) if form is FORMATS["f64"] else np.broadcast_to(form.word(form.nan), b.shape)
+def _ordered(bits: Values, form: Format) -> Values:
+    """Signed integers in the order of the values, and back; not for NaN."""
+    signed = bits.view(f"i{form.bits // 8}")
+    return signed ^ ((signed >> (form.bits - 1)) & signed.dtype.type(form.magnitude))
 
 
 def _extremum(a: Values, b: Values, *, largest: bool, propagate: bool, form: Format) -> Values:
     """Bits of min or max of two sources."""
-    result = _chosen(a, b, largest, form)
+    pick = np.maximum if largest else np.minimum
+    result = _ordered(np.asarray(pick(_ordered(a, form), _ordered(b, form))), form).view(form.word)
     not_a, not_b = is_nan(a, form), is_nan(b, form)
-    nan = not_a | not_b if propagate else not_a & not_b
-    return np.where(nan, _both_nan(a, b, form), result) if nan.any() else result
+    if not (not_a.any() or not_b.any()):
+        return result
+    result = np.where(not_a, b, np.where(not_b, a, result))
+    both = b | np.uint64(1 << 51) if form is FORMATS["f64"] else form.nan
+    return np.where(not_a | not_b if propagate else not_a & not_b, both, result)
 
 
 def _with_xor_of_signs(compute: Callable[..., Values], form: Format) -> Callable[..., Values]:
     """``compute`` of magnitudes, with the exclusive or of the sources' signs, unless it is a NaN."""
-    sign, magnitude = form.word(form.sign), form.word(form.sign - 1)
+    sign, magnitude = form.sign, form.magnitude
 
     def signed(a: Values, b: Values) -> Values:
         result = compute(a & magnitude, b & magnitude)
@@ -93,7 +85,7 @@ def _build_of_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
     def build(ftz: str, nan: str, absolute: str, type_name: str) -> Operation:
         form = format_of(type_name)
         two = partial(_extremum, largest=opcode == "max", propagate=bool(nan), form=form)
-        mask = form.word(form.sign - 1 if absolute else form.sign * 2 - 1)
+        mask = form.magnitude if absolute else form.magnitude | form.sign
 
         def compute(a: Values, b: Values, c: Values) -> Values:
             return two(two(a & mask, b & mask), c & mask)
@@ -110,12 +102,12 @@ def _build_of_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
 
 def _with_sign(opcode: str, bits: Values, form: Format) -> Values:
     """Bits of abs or neg; see NAN_OF_SIGN."""
-    sign = form.word(form.sign)
+    sign = form.sign
     result = bits & ~sign if opcode == "abs" else bits ^ sign
     nan = is_nan(bits, form)
     if not nan.any():
         return result
-    unchanged = bits | np.uint64(1 << 51) if form is FORMATS["f64"] else form.word(form.nan)
+    unchanged = bits | np.uint64(1 << 51) if form is FORMATS["f64"] else form.nan
     return np.where(nan, unchanged, result)
 
 

@@ -76,11 +76,16 @@ def single(value: Values, rounding: str) -> Values:
 
 
 def half(value: Values, type_name: str) -> Values:
-    """uint16 bits of ``value``, float64 rounded to odd, as "f16" or "bf16" to nearest even."""
+    """uint16 bits of ``value``, float64 rounded to odd, as "f16" or "bf16" to nearest even.
+
+    To bf16 by way of f32, whose own rounding does harm only where it makes a tie.
+    """
     if type_name == "f16":
         return np.asarray(value.astype(np.float16)).view(np.uint16)
-    bits = single_odd(value)
-    return brain(bits)
+    near = np.asarray(value.astype(np.float32))
+    bits = near.view(np.uint32)
+    tie = (bits & np.uint32(0xFFFF)) == np.uint32(0x8000)
+    return brain(single_odd(value) if tie.any() and (tie & (near != value)).any() else bits)
 
 
 def single_odd(value: Values) -> Values:
@@ -99,7 +104,7 @@ def brain(bits: Values) -> Values:
     even = (bits >> np.uint32(16)) & np.uint32(1)
     rounded = ((bits + (np.uint32(0x7FFF) + even)) >> np.uint32(16)).astype(np.uint16)
     nan = (bits & np.uint32(0x7FFF_FFFF)) > np.uint32(0x7F80_0000)
-    return np.where(nan, np.uint16(0x7FFF), rounded)
+    return np.where(nan, np.uint16(0x7FFF), rounded) if nan.any() else rounded
 
 
 def is_tiny(value: Values, form: Format, rounding: str) -> Values:
@@ -120,12 +125,14 @@ def flush_result(bits: Values, form: Format, rounding: str, exact: Callable[[], 
 
     Only results of exactly the smallest normal magnitude need ``exact()``, the value before it was rounded.
     """
-    magnitude = bits & form.word(form.sign - 1)
-    tiny = magnitude < form.word(form.smallest_normal)
-    border = magnitude == form.word(form.smallest_normal)
+    smallest = form.smallest_normal
+    magnitude = bits & form.magnitude
+    if not (magnitude - form.word(1) < smallest).any():  # of a zero the largest number
+        return bits
+    tiny, border = magnitude < smallest, magnitude == smallest
     if border.any():
         tiny = tiny | border & is_tiny(exact(), form, rounding)
-    return np.where(tiny, bits & form.word(form.sign), bits)
+    return np.where(tiny, bits & form.sign, bits)
 
 
 def wide_values(sources: tuple[Values, ...], type_name: str) -> list[Values]:
