@@ -71,12 +71,18 @@ def to_integer(number: Fraction, mode: str) -> int:
     if mode == "rn":
         up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1)
     else:
-        up = rest > 0 and mode == "rp" or rest > 0 and mode == "rz" and number < 0
+        up = (rest > 0 and mode == "rp") or (rest > 0 and mode == "rz" and number < 0)
     return below + up
 
 
 def encode(value: Value, kind: Kind, mode: str, ftz: bool = False) -> int:
-    names = {NAN: kind.nan, "+0": 0, "-0": kind.sign, "+inf": kind.infinity, "-inf": kind.sign | kind.infinity}
+    names = {
+        NAN: kind.nan,
+        "+0": 0,
+        "-0": kind.sign,
+        "+inf": kind.infinity,
+        "-inf": kind.sign | kind.infinity,
+    }
     if isinstance(value, str):
         return names[value]
     exponent = floor_log2(abs(value))
@@ -184,7 +190,13 @@ def flush(bits: int, kind: Kind) -> int:
 
 
 def evaluate(
-    opcode: str, bits: list[int], kinds: list[str], result: str, mode: str = "rn", ftz: bool = False, clamp: str = ""
+    opcode: str,
+    bits: list[int],
+    kinds: list[str],
+    result: str,
+    mode: str = "rn",
+    ftz: bool = False,
+    clamp: str = "",
 ) -> int:
     """Bits of the result of an exact operation."""
     kind = KINDS[result]

@@ -8,18 +8,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from samples import random
+from float_samples import random
 from slow_floats import KINDS, NAN, decode, encode, flush, number
 
 from warpsim.opcodes.approximate import ROWS
 from warpsim.opcodes.operation import Operation, dtype_of
 
 OPERATIONS = {
-    ".".join([row.opcode, *filter(None, choice)]): row.build(*choice) for row in ROWS for choice in row.forms()
+    ".".join([row.opcode, *filter(None, choice)]): row.build(*choice)
+    for row in ROWS
+    for choice in row.forms()
 }
 INF, NEGATIVE_INF, QUIET = "+inf", "-inf", NAN
 
-# PTX ISA 9.0, sections 9.7.3.13 to 9.7.3.22, 9.7.4.9 and 9.7.4.10: results for -Inf, -1.5, -0, +0, +Inf and NaN.
+# PTX ISA 9.0, sections 9.7.3.13 to 9.7.3.22, 9.7.4.9, 9.7.4.10: results for -Inf, -1.5, -0, +0, +Inf and NaN.
 SPECIAL: dict[str, tuple[str | None, ...]] = {
     "rcp": ("-0", None, NEGATIVE_INF, INF, "+0", QUIET),
     "sqrt": (QUIET, QUIET, "-0", "+0", INF, QUIET),
@@ -50,7 +52,9 @@ def canonical_nan(name: str, scalar: str) -> int:
     return 0x7FFFFFFF00000000 if name.endswith("approx.ftz.f64") else KINDS[scalar].nan
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if not name.startswith("div") and "x2" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in OPERATIONS if not name.startswith("div") and "x2" not in name]
+)
 def test_special_values(name: str) -> None:
     scalar = name.rpartition(".")[2]
     kind = KINDS[scalar]
@@ -66,13 +70,17 @@ def test_special_values(name: str) -> None:
             assert have == expected, f"{source:#x}: {have:#x}"
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if "ftz" in name and "x2" not in name and "div" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in OPERATIONS if "ftz" in name and "x2" not in name and "div" not in name]
+)
 def test_ftz_takes_subnormal_sources_for_zero(name: str) -> None:
     scalar = name.rpartition(".")[2]
     kind = KINDS[scalar]
     subnormals = [1, kind.sign | 1, (1 << kind.precision - 1) - 1, kind.sign | 5 << kind.precision - 4]
     zeros = [flush(bits, kind) for bits in subnormals]
-    assert compute(OPERATIONS[name], [[bits] for bits in subnormals]) == compute(OPERATIONS[name], [[bits] for bits in zeros])
+    assert compute(OPERATIONS[name], [[bits] for bits in subnormals]) == compute(
+        OPERATIONS[name], [[bits] for bits in zeros]
+    )
 
 
 def exponential(value: float) -> float:
@@ -86,7 +94,7 @@ REFERENCES: dict[str, Callable[[float], float]] = {
 
 
 def references(name: str, bits: list[int], scalar: str) -> list[tuple[int, int, float]]:
-    """Source, and value of the function by the math module, of sources with a finite positive or any value."""
+    """Index, source, and the function's value by the math module, of finite sources in its domain."""
     function = REFERENCES[name.partition(".")[0]]
     positive = name.partition(".")[0] in ("sqrt", "rsqrt", "lg2")
     kept = []
@@ -113,7 +121,9 @@ def ulps(have: int, value: float, scalar: str) -> Fraction:
 def test_within_one_unit_of_the_last_place(name: str) -> None:
     scalar = name.rpartition(".")[2]
     kind = KINDS[scalar]
-    bits = list(range(1 << 16)) if kind.bits == 16 else random(scalar, 4000, np.random.default_rng(3)).tolist()
+    bits = (
+        list(range(1 << 16)) if kind.bits == 16 else random(scalar, 4000, np.random.default_rng(3)).tolist()
+    )
     if "ftz" in name:
         bits = [word for word in bits if flush(word, kind) == word]
     found = compute(OPERATIONS[name], [[word] for word in bits])

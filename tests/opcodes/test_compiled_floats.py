@@ -1,4 +1,4 @@
-"""f32 and f64 arithmetic against the C library's, compiled by gcc, in all four directions: millions of bits."""
+"""f32 and f64 arithmetic against the C library's, compiled by gcc, in all four directions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import random, sources
+from float_samples import random, sources
 from slow_floats import KINDS
 
 from warpsim.opcodes import floating, rounded
@@ -52,7 +52,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         pytest.skip("gcc is not installed")
     folder: Path = tmp_path_factory.mktemp("compiled")
     (folder / "floats.c").write_text(SOURCE)
-    command = ["gcc", "-O1", "-frounding-math", "-ffp-contract=off", "-shared", "-fPIC", "floats.c", "-o", "floats.so", "-lm"]
+    command = [
+        "gcc",
+        "-O1",
+        "-frounding-math",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        "floats.c",
+        "-o",
+        "floats.so",
+        "-lm",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "floats.so"))
 
@@ -81,7 +92,11 @@ def test_as_compiled_c(library: ctypes.CDLL, opcode: str, name: str, mode: str) 
     columns = [np.ascontiguousarray(np.concatenate([one, two]).astype(word)) for one, two in triples]
     wanted = np.empty_like(columns[0])
     function = getattr(library, f"{opcode}_{name}")
-    function(MODES.index(mode), ctypes.c_long(len(wanted)), *(ctypes.c_void_p(x.ctypes.data) for x in (*columns, wanted)))
+    function(
+        MODES.index(mode),
+        ctypes.c_long(len(wanted)),
+        *(ctypes.c_void_p(x.ctypes.data) for x in (*columns, wanted)),
+    )
     (found,) = operation.compute(*columns[: len(operation.sources)])
     infinity, sign = word.type(KINDS[name].infinity), word.type(KINDS[name].sign - 1)
     not_nan = (wanted & sign) <= infinity

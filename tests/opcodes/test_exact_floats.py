@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import sources
+from float_samples import sources
 from slow_floats import KINDS, evaluate, extremum
 
 from warpsim.opcodes import floating, halves, minmax, rounded
@@ -48,7 +48,9 @@ def lanes(operation: Operation, count: int) -> tuple[list[list[int]], list[int]]
     return np.stack(columns, axis=1).tolist(), found.tolist()
 
 
-def differences(operation: Operation, sources: list[list[int]], found: list[int], wanted: list[int]) -> list[str]:
+def differences(
+    operation: Operation, sources: list[list[int]], found: list[int], wanted: list[int]
+) -> list[str]:
     return [
         f"{' '.join(map(hex, words))}: {have:#x}, not {want:#x}"
         for words, have, want in zip(sources, found, wanted, strict=True)
@@ -96,6 +98,9 @@ def test_sign(opcode: str, choice: tuple[str, ...], operation: Operation) -> Non
         return bits & ~kind.sign if opcode == "abs" else bits ^ kind.sign
 
     assert differences(operation, rows, found, [wanted(*row) for row in rows]) == []
+    if operation.sources[0] in ("f16", "bf16"):
+        (every,) = operation.compute(np.arange(1 << 16, dtype=np.uint16))
+        assert every.tolist() == [wanted(bits) for bits in range(1 << 16)]
 
 
 def test_a_source_out_of_bounds_gives_zero() -> None:
@@ -105,9 +110,7 @@ def test_a_source_out_of_bounds_gives_zero() -> None:
     assert result.tolist() == [0x40000000]
 
 
-@pytest.mark.parametrize(
-    ("opcode", "choice", "operation"), forms((*EXACT_ROWS, *minmax.ROWS))
-)
+@pytest.mark.parametrize(("opcode", "choice", "operation"), forms((*EXACT_ROWS, *minmax.ROWS)))
 def test_one_value_for_all_lanes(opcode: str, choice: tuple[str, ...], operation: Operation) -> None:
     rng = np.random.default_rng(5)
     arrays = [rng.integers(0, 2**63, 8).astype(dtype_of(name)) for name in operation.sources]
@@ -117,3 +120,44 @@ def test_one_value_for_all_lanes(opcode: str, choice: tuple[str, ...], operation
     assert all_single.shape == ()
     assert all_single == plain[0]
     assert np.array_equal(np.broadcast_to(last_single, plain.shape), plain)
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+@pytest.mark.parametrize("opcode", ["add", "mul"])
+def test_every_half_with_another(opcode: str, name: str) -> None:
+    operation = next(row for row in halves.ROWS if row.opcode == opcode and name in row.slots[-1]).build(
+        "rn", "", "", name
+    )
+    every = np.arange(1 << 16, dtype=np.uint16)
+    others = np.random.default_rng(9).permutation(every)
+    (found,) = operation.compute(every, others)
+    rows = np.stack([every, others], axis=1).tolist()
+    assert (
+        differences(
+            operation, rows, found.tolist(), [evaluate(opcode, row, [name] * 2, name) for row in rows]
+        )
+        == []
+    )
+
+
+# What ptxas 13.0 leaves of instructions whose sources are constants.
+FOLDED = [
+    ("mul", ("", "ftz", "", "f32"), (0x3F7FFFFF, 0x00800000), 0),  # 2^-126 (1 - 2^-24), which f32 rounds up
+    ("mul", ("", "ftz", "", "f32"), (0x20000400, 0x1FFFF800), 0x00800000),  # 2^-126 (1 - 2^-26)
+    ("add", ("", "", "sat", "f32"), (0x80000000, 0x80000000), 0),
+    ("min", ("", "", "", "", "f32"), (0x00000000, 0x80000000), 0x80000000),
+    ("min", ("", "NaN", "", "", "f32"), (0x7F812345, 0x7F912345), 0x7FFFFFFF),
+    ("max", ("", "", "", "", "f32"), (0xFFC12345, 0x3F800000), 0x3F800000),
+    ("min", ("", "", "", "", "f64"), (0, 1 << 63), 1 << 63),
+]
+
+
+@pytest.mark.parametrize(("opcode", "choice", "words", "wanted"), FOLDED)
+def test_as_ptxas_folds_constants(
+    opcode: str, choice: tuple[str, ...], words: tuple[int, ...], wanted: int
+) -> None:
+    rows = (row for row in (*floating.ROWS, *minmax.ROWS) if row.opcode == opcode and choice in row.forms())
+    operation = next(rows).build(*choice)
+    kinds = zip(operation.sources, words, strict=True)
+    (found,) = operation.compute(*(np.array(word, dtype_of(name)) for name, word in kinds))
+    assert int(found) == wanted

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .doubles import NAN, with_nans
-from .floats import FORMATS, Values, canonical, flushed, in_pairs, quiet, widened
-from .operation import Operation, Row
+from .floats import FORMATS, canonical, flushed, in_pairs, quiet, widened
+from .operation import Operation, Row, Values
 from .rounding import half, single
 
 _Real = Callable[..., Values]  # float64 -> float64
@@ -110,7 +110,7 @@ def _rsqrt_double(bits: Values) -> Values:
 
 
 def _upper_word(function: _Real) -> Callable[[Values], Values]:
-    """``function`` of the upper 32 bits of f64 values, its result rounded to those bits, the lower ones zero."""
+    """``function`` of the upper words of f64 values; of its result the upper word, rounded, and zeros."""
     form = FORMATS["f64"]
 
     def compute(bits: Values) -> Values:
@@ -148,20 +148,20 @@ _APPROX, _FTZ, _NONE, _F32 = ("approx",), ("", "ftz"), ("",), ("f32",)
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
 
 ROWS: tuple[Row, ...] = (
-    Row(opcode="rcp",   slots=(_APPROX, _FTZ, _F32),              build=_build("rcp"),   since=(1, 4)),
-    Row(opcode="sqrt",  slots=(_APPROX, _FTZ, _F32),              build=_build("sqrt"),  since=(1, 4)),
-    Row(opcode="rsqrt", slots=(_APPROX, _FTZ, _F32),              build=_build("rsqrt"), since=(1, 4)),
-    Row(opcode="sin",   slots=(_APPROX, _FTZ, _F32),              build=_build("sin"),   since=(1, 4)),
-    Row(opcode="cos",   slots=(_APPROX, _FTZ, _F32),              build=_build("cos"),   since=(1, 4)),
-    Row(opcode="lg2",   slots=(_APPROX, _FTZ, _F32),              build=_build("lg2"),   since=(1, 4)),
-    Row(opcode="ex2",   slots=(_APPROX, _FTZ, _F32),              build=_build("ex2"),   since=(1, 4)),
-    Row(opcode="ex2",   slots=(_APPROX, _NONE, _F16),             build=_build("ex2"),   since=(7, 0), chip=75),
-    Row(opcode="ex2",   slots=(_APPROX, ("ftz",), _BF16),         build=_build("ex2"),   since=(7, 8), chip=90),
-    Row(opcode="tanh",  slots=(_APPROX, _NONE, _F32),             build=_build("tanh"),  since=(7, 0), chip=75),
-    Row(opcode="tanh",  slots=(_APPROX, _NONE, _F16),             build=_build("tanh"),  since=(7, 0), chip=75),
-    Row(opcode="tanh",  slots=(_APPROX, _NONE, _BF16),            build=_build("tanh"),  since=(7, 8), chip=90),
-    Row(opcode="div",   slots=(("approx", "full"), _FTZ, _F32),   build=_build("div"),   since=(1, 4)),
-    Row(opcode="rcp",   slots=(_APPROX, ("ftz",), ("f64",)),      build=_rcp_upper,      since=(2, 1), chip=20),
-    Row(opcode="rsqrt", slots=(_APPROX, _NONE, ("f64",)),         build=_rsqrt64,        since=(1, 4), chip=13),
-    Row(opcode="rsqrt", slots=(_APPROX, ("ftz",), ("f64",)),      build=_rsqrt_upper,    since=(4, 0), chip=20),
+    Row(opcode="rcp", slots=(_APPROX, _FTZ, _F32), build=_build("rcp"), since=(1, 4)),
+    Row(opcode="sqrt", slots=(_APPROX, _FTZ, _F32), build=_build("sqrt"), since=(1, 4)),
+    Row(opcode="rsqrt", slots=(_APPROX, _FTZ, _F32), build=_build("rsqrt"), since=(1, 4)),
+    Row(opcode="sin", slots=(_APPROX, _FTZ, _F32), build=_build("sin"), since=(1, 4)),
+    Row(opcode="cos", slots=(_APPROX, _FTZ, _F32), build=_build("cos"), since=(1, 4)),
+    Row(opcode="lg2", slots=(_APPROX, _FTZ, _F32), build=_build("lg2"), since=(1, 4)),
+    Row(opcode="ex2", slots=(_APPROX, _FTZ, _F32), build=_build("ex2"), since=(1, 4)),
+    Row(opcode="ex2", slots=(_APPROX, _NONE, _F16), build=_build("ex2"), since=(7, 0), chip=75),
+    Row(opcode="ex2", slots=(_APPROX, ("ftz",), _BF16), build=_build("ex2"), since=(7, 8), chip=90),
+    Row(opcode="tanh", slots=(_APPROX, _NONE, _F32), build=_build("tanh"), since=(7, 0), chip=75),
+    Row(opcode="tanh", slots=(_APPROX, _NONE, _F16), build=_build("tanh"), since=(7, 0), chip=75),
+    Row(opcode="tanh", slots=(_APPROX, _NONE, _BF16), build=_build("tanh"), since=(7, 8), chip=90),
+    Row(opcode="div", slots=(("approx", "full"), _FTZ, _F32), build=_build("div"), since=(1, 4)),
+    Row(opcode="rcp", slots=(_APPROX, ("ftz",), ("f64",)), build=_rcp_upper, since=(2, 1), chip=20),
+    Row(opcode="rsqrt", slots=(_APPROX, _NONE, ("f64",)), build=_rsqrt64, since=(1, 4), chip=13),
+    Row(opcode="rsqrt", slots=(_APPROX, ("ftz",), ("f64",)), build=_rsqrt_upper, since=(4, 0), chip=20),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,8 @@ class Arithmetic:
         form = FORMATS[self.type_name]
         if self.ftz:
             sources = tuple(flushed(source, form) for source in sources)
-        bits = self.nearest(*sources) if self.rounding == "rn" else single(self._value(sources), self.rounding)
+        nearest = self.rounding == "rn"
+        bits = self.nearest(*sources) if nearest else single(self._value(sources), self.rounding)
         if self.ftz:
             bits = flush_result(bits, form, self.rounding, lambda: self._value(sources))
         bits = canonical(bits, form)
@@ -48,7 +50,7 @@ class Arithmetic:
         return self.exact(*wide_values(sources, self.type_name), self.rounding)
 
 
-def native(function: Callable[..., Values], real: type[np.floating]) -> Callable[..., Values]:  # type: ignore[type-arg]
+def native(function: Callable[..., Values], real: type[np.floating[Any]]) -> Callable[..., Values]:
     """``function`` of values of the NumPy type ``real``, as one of bits."""
 
     def on_bits(*sources: Values) -> Values:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from . import exact
-from .floats import FORMATS, Values, is_nan
+from .floats import FORMATS, is_nan
+from .operation import Values
 from .rounding import odd_sum
 
 NAN = (
@@ -91,9 +92,7 @@ def div(a: Values, b: Values, rounding: str) -> Values:
     remainder = (x - back) - _product_error(near, y, back)
     error = np.where(safe, np.copysign(1.0, y) * remainder, np.float64(0))
     unsafe = ~safe & _are_finite(a, b) & (x != 0) & (y != 0)
-    return with_nans(
-        _repaired(_stepped(near, error, rounding), unsafe, exact.div, (a, b), rounding), a, b
-    )
+    return with_nans(_repaired(_stepped(near, error, rounding), unsafe, exact.div, (a, b), rounding), a, b)
 
 
 def rcp(a: Values, rounding: str) -> Values:
@@ -147,13 +146,15 @@ def _product_error(x: Values, y: Values, product: Values) -> Values:
     """x * y - product, exactly (Dekker), for safe factors."""
     x_high, y_high = _high_half(x), _high_half(y)
     x_low, y_low = x - x_high, y - y_high
-    return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    error: Values = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return error
 
 
 def _high_half(x: Values) -> Values:
     """The upper 26 bits (Veltkamp)."""
     scaled = x * _SPLITTER
-    return scaled - (scaled - x)
+    high: Values = scaled - (scaled - x)
+    return high
 
 
 def _two_sum(x: Values, y: Values) -> tuple[Values, Values]:
@@ -170,7 +171,7 @@ def _fused(product: Values, error: Values, addend: Values) -> tuple[Values, Valu
 
 
 def _stepped(near: Values, error: Values, rounding: str) -> Values:
-    """Bits of ``near``, one step further where ``error``, of the sign of exact - near, and direction ask for it."""
+    """Bits of ``near``, a step further where need be; ``error`` has the sign of exact - near."""
     bits = np.asarray(near).view(np.uint64)
     if rounding == "rn":
         return bits

@@ -71,18 +71,18 @@ def _rounded_sum(a: tuple[int, int], b: tuple[int, int], rounding: str) -> int:
 def _rounded(value: int, exponent: int, rounding: str) -> int:
     """Bits of value * 2**exponent, value not zero."""
     sign, magnitude = (_SIGN if value < 0 else 0), abs(value)
-    last = max(exponent + magnitude.bit_length() - 1 - _FRACTION, _LOWEST)  # exponent of the result's last bit
+    last = max(exponent + magnitude.bit_length() - 1 - _FRACTION, _LOWEST)  # of the result's last bit
     shift = last - exponent
     kept, rest = (magnitude >> shift, magnitude & (1 << shift) - 1) if shift > 0 else (magnitude << -shift, 0)
     half = 1 << shift - 1 if shift > 0 else 1
     up = {
-        "rn": rest > half or rest == half and kept & 1,
+        "rn": rest > half or (rest == half and kept & 1),
         "rz": False,
         "rm": rest and sign,
         "rp": rest and not sign,
     }[rounding]
     kept += bool(up)
-    if last > _TOP or last == _TOP and kept >> _FRACTION + 1:
+    if last > _TOP or (last == _TOP and kept >> _FRACTION + 1):
         away = {"rn": True, "rz": False, "rm": bool(sign), "rp": not sign}[rounding]
         return sign | (_INFINITY if away else _INFINITY - 1)
     # The fraction's top bit, where set, adds one to the exponent's field.

@@ -1,7 +1,7 @@
 """add, sub, mul, fma and mad of f32, f32x2 and f64, and the sums that mix f32 with f16 or bf16.
 
-Knows the forms of PTX ISA 9.0, sections 9.7.3.3 to 9.7.3.7 and 9.7.5, as ptxas 13.0 takes them. ``mad`` with a
-rounding modifier is ``fma``. Does not know f16 and bf16 results (halves.py), nor division (rounded.py).
+Knows the forms of PTX ISA 9.0, sections 9.7.3.3 to 9.7.3.7 and 9.7.5, as ptxas 13.0 takes them. ``mad`` with
+a rounding modifier is ``fma``. Does not know f16 and bf16 results (halves.py), nor division (rounded.py).
 
 Relies on NumPy's float32 and float64 arithmetic being IEEE 754, to nearest even, with subnormals: the caller
 sets such an environment.
@@ -15,22 +15,18 @@ import numpy as np
 
 from . import doubles
 from .arithmetic import Arithmetic, native
-from .floats import Values, in_pairs, quiet, widened
-from .operation import Operation, Row
-from .rounding import Exact, odd_fma, odd_product, odd_sum, single
+from .floats import in_pairs, quiet, widened
+from .operation import Operation, Row, Values
+from .rounding import TININESS, Exact, odd_fma, odd_product, odd_sum, single
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
-TININESS = (
-    "results just below the smallest normal number: inferred that .ftz decides after rounding, "
-    "as the code does that ptxas generates for div.ftz.f32"
-)
 
 
 def fma_nearest(a: Values, b: Values, c: Values) -> Values:
     """uint32 bits of a * b + c, rounded once, for bits of three f32 values.
 
-    The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, or may do so
-    because the result is hardly normal: then the error of the sum decides.
+    The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, or may do
+    so because the result is hardly normal: then the error of the sum decides.
     """
     product = a.view(np.float32).astype(np.float64) * b.view(np.float32)
     total = np.asarray(product + c.view(np.float32))
@@ -85,7 +81,7 @@ def _singles(opcode: str) -> Callable[[str, str, str, str], Operation]:
 
 
 def _mixed(opcode: str) -> Callable[[str, str, str, str], Operation]:
-    """``build`` of a row whose factors, or first term, are f16 or bf16; the last source and the result are f32."""
+    """``build`` of a row whose last source and result are f32, and its other sources f16 or bf16."""
 
     def build(rounding: str, sat: str, result: str, narrow: str) -> Operation:
         function = _arithmetic(opcode, rounding, "", sat)
@@ -95,7 +91,8 @@ def _mixed(opcode: str) -> Callable[[str, str, str, str], Operation]:
             wide = (widened(source, narrow).astype(np.float32).view(np.uint32) for source in sources[:-1])
             return (function(*wide, sources[-1]),)
 
-        return Operation(results=(result,), sources=(narrow,) * (count - 1) + (result,), compute=quiet(compute))
+        sources = (*(narrow,) * (count - 1), result)
+        return Operation(results=(result,), sources=sources, compute=quiet(compute))
 
     return build
 
@@ -118,24 +115,24 @@ def _doubles(opcode: str) -> Callable[[str, str], Operation]:
 
 _ANY = ("", *ROUNDINGS)
 _FTZ, _SAT = ("", "ftz"), ("", "sat")
-_HALF = ("f16", "bf16")
+_NONE, _F32X2, _HALF = ("",), ("f32x2",), ("f16", "bf16")
 
 ROWS: tuple[Row, ...] = (
-    Row(opcode="add", slots=(_ANY, _FTZ, _SAT, ("f32",)),        build=_singles("add")),
-    Row(opcode="sub", slots=(_ANY, _FTZ, _SAT, ("f32",)),        build=_singles("sub")),
-    Row(opcode="mul", slots=(_ANY, _FTZ, _SAT, ("f32",)),        build=_singles("mul")),
-    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)),   build=_singles("fma"), since=(2, 0), chip=20),
-    Row(opcode="mad", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)),   build=_singles("mad"), since=(2, 0), chip=20),
-    Row(opcode="add", slots=(_ANY, _FTZ, ("",), ("f32x2",)),     build=_singles("add"), since=(8, 6), chip=100),
-    Row(opcode="sub", slots=(_ANY, _FTZ, ("",), ("f32x2",)),     build=_singles("sub"), since=(8, 6), chip=100),
-    Row(opcode="mul", slots=(_ANY, _FTZ, ("",), ("f32x2",)),     build=_singles("mul"), since=(8, 6), chip=100),
-    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, ("",), ("f32x2",)), build=_singles("fma"), since=(8, 6), chip=100),
-    Row(opcode="add", slots=(_ANY, _SAT, ("f32",), _HALF),       build=_mixed("add"),   since=(8, 6), chip=100),
-    Row(opcode="sub", slots=(_ANY, _SAT, ("f32",), _HALF),       build=_mixed("sub"),   since=(8, 6), chip=100),
-    Row(opcode="fma", slots=(ROUNDINGS, _SAT, ("f32",), _HALF),  build=_mixed("fma"),   since=(8, 6), chip=100),
-    Row(opcode="add", slots=(_ANY, ("f64",)),                    build=_doubles("add"), chip=13),
-    Row(opcode="sub", slots=(_ANY, ("f64",)),                    build=_doubles("sub"), chip=13),
-    Row(opcode="mul", slots=(_ANY, ("f64",)),                    build=_doubles("mul"), chip=13),
-    Row(opcode="fma", slots=(ROUNDINGS, ("f64",)),               build=_doubles("fma"), since=(1, 4), chip=13),
-    Row(opcode="mad", slots=(ROUNDINGS, ("f64",)),               build=_doubles("mad"), since=(1, 4), chip=13),
+    Row(opcode="add", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("add")),
+    Row(opcode="sub", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("sub")),
+    Row(opcode="mul", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("mul")),
+    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)), build=_singles("fma"), since=(2, 0), chip=20),
+    Row(opcode="mad", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)), build=_singles("mad"), since=(2, 0), chip=20),
+    Row(opcode="add", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("add"), since=(8, 6), chip=100),
+    Row(opcode="sub", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("sub"), since=(8, 6), chip=100),
+    Row(opcode="mul", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("mul"), since=(8, 6), chip=100),
+    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, _NONE, _F32X2), build=_singles("fma"), since=(8, 6), chip=100),
+    Row(opcode="add", slots=(_ANY, _SAT, ("f32",), _HALF), build=_mixed("add"), since=(8, 6), chip=100),
+    Row(opcode="sub", slots=(_ANY, _SAT, ("f32",), _HALF), build=_mixed("sub"), since=(8, 6), chip=100),
+    Row(opcode="fma", slots=(ROUNDINGS, _SAT, ("f32",), _HALF), build=_mixed("fma"), since=(8, 6), chip=100),
+    Row(opcode="add", slots=(_ANY, ("f64",)), build=_doubles("add"), chip=13),
+    Row(opcode="sub", slots=(_ANY, ("f64",)), build=_doubles("sub"), chip=13),
+    Row(opcode="mul", slots=(_ANY, ("f64",)), build=_doubles("mul"), chip=13),
+    Row(opcode="fma", slots=(ROUNDINGS, ("f64",)), build=_doubles("fma"), since=(1, 4), chip=13),
+    Row(opcode="mad", slots=(ROUNDINGS, ("f64",)), build=_doubles("mad"), since=(1, 4), chip=13),
 )  # fmt: skip

@@ -142,13 +142,16 @@ def canonical(bits: Values, form: Format) -> Values:
 
 
 def saturated(bits: Values, form: Format) -> Values:
-    """``bits`` clamped to +0.0 .. 1.0, a NaN and minus zero to +0.0 (modifier .sat)."""
+    """``bits`` clamped to +0.0 .. 1.0, a NaN to +0.0 (modifier .sat).
+
+    Minus zero becomes +0.0 too, as where ptxas folds constants.
+    """
     outside = bits > form.infinity  # every negative value and every NaN
     return np.where(outside, form.word(0), np.minimum(bits, form.one))
 
 
 def rectified(bits: Values, form: Format) -> Values:
-    """``bits`` with negative values, minus zero among them, replaced by +0.0 (modifier .relu); a NaN stays."""
+    """``bits`` with negative values, also minus zero, replaced by +0.0 (modifier .relu); a NaN stays."""
     negative = (bits >= form.sign) & ~is_nan(bits, form)
     return np.where(negative, form.word(0), bits)
 

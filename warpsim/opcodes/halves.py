@@ -1,12 +1,14 @@
 """add, sub, mul and fma of f16, f16x2, bf16 and bf16x2.
 
 Knows the forms of PTX ISA 9.0, sections 9.7.4.1 to 9.7.4.4, as ptxas 13.0 takes them, and that .oob makes a
-result +0.0 wherever a source is the value that tensor copies fill with. Left out: fma.{rz,rm,rp} of bf16, which
-ptxas takes but the manual does not have: it generates the code of an f16 sum for them.
+result +0.0 wherever a source is the value that tensor copies fill with. Left out: fma.{rz,rm,rp} of bf16,
+which ptxas takes but the manual does not have: it generates the code of an f16 sum for them. In: fma.oob.sat
+of f16, which the manual does not have but the hardware does (HFMA2.OOB.SAT).
 
-A sum or product of two f16 values, and a sum of two bf16 values, is rounded in f32 first without harm: 24 bits
-are at least twice the format's precision and two (Figueroa, "When is double rounding innocuous?"), and what f32
-does not hold exactly is never subnormal in the result. Products of bf16 may be, and go through float64.
+A sum or product of two f16 values, and a sum of two bf16 values, is rounded in f32 first without harm: 24
+bits are at least twice the format's precision and two (Figueroa, "When is double rounding innocuous?"), and
+what f32 does not hold exactly is never subnormal in the result. Products of bf16 may be, and go through
+float64.
 """
 
 from __future__ import annotations
@@ -16,15 +18,14 @@ from collections.abc import Callable
 import numpy as np
 
 from .arithmetic import Arithmetic, native
-from .floats import FORMATS, Values, in_pairs, quiet, widened
-from .floating import TININESS
-from .operation import Operation, Row
-from .rounding import Exact, brain, half, odd_fma, odd_product, odd_sum
+from .floats import FORMATS, in_pairs, quiet, widened
+from .operation import Operation, Row, Values
+from .rounding import TININESS, Exact, brain, half, odd_fma, odd_product, odd_sum
 
 OUT_OF_BOUNDS = 0x7FF7
 OOB = (
-    "inferred: OOB NaN is 0x7ff7, as reported of tensor copies on sm_120, and any of the three sources may be it; "
-    "the manual gives no bits"
+    "inferred: OOB NaN is 0x7ff7, as reported of tensor copies on sm_120, and any of the three sources may "
+    "be it; the manual gives no bits"
 )
 
 
@@ -98,24 +99,21 @@ def _fma_oob(rounding: str, oob: str, clamp: str, type_name: str) -> Operation:
     return _operation("fma", type_name, "", clamp, oob)
 
 
-def _fma_oob_last(rounding: str, clamp: str, oob: str, type_name: str) -> Operation:
-    return _operation("fma", type_name, "", clamp, oob)
-
-
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
-_RN, _FTZ, _SAT, _NONE = ("", "rn"), ("", "ftz"), ("", "sat"), ("",)
+_RN, _FTZ, _SAT, _OOB, _NONE = ("", "rn"), ("", "ftz"), ("", "sat"), ("oob",), ("",)
+
+_CLAMP = ("", "relu", "sat")
 
 ROWS: tuple[Row, ...] = (
-    Row(opcode="add", slots=(_RN, _FTZ, _SAT, _F16),                       build=_binary("add"), since=(4, 2), chip=53),
-    Row(opcode="sub", slots=(_RN, _FTZ, _SAT, _F16),                       build=_binary("sub"), since=(4, 2), chip=53),
-    Row(opcode="mul", slots=(_RN, _FTZ, _SAT, _F16),                       build=_binary("mul"), since=(4, 2), chip=53),
-    Row(opcode="add", slots=(_RN, _NONE, _NONE, _BF16),                    build=_binary("add"), since=(7, 8), chip=90),
-    Row(opcode="sub", slots=(_RN, _NONE, _NONE, _BF16),                    build=_binary("sub"), since=(7, 8), chip=90),
-    Row(opcode="mul", slots=(_RN, _NONE, _NONE, _BF16),                    build=_binary("mul"), since=(7, 8), chip=90),
-    Row(opcode="fma", slots=(("rn",), _FTZ, _SAT, _F16),                   build=_fma,      since=(4, 2), chip=53),
-    Row(opcode="fma", slots=(("rn",), _FTZ, ("relu",), _F16),              build=_fma,      since=(7, 0), chip=80),
-    Row(opcode="fma", slots=(("rn",), _NONE, ("", "relu"), _BF16),         build=_fma,      since=(7, 0), chip=80),
-    Row(opcode="fma", slots=(("rn",), ("oob",), ("", "relu", "sat"), _F16), build=_fma_oob, since=(8, 1), chip=90),
-    Row(opcode="fma", slots=(("rn",), ("oob",), ("", "relu"), _BF16),      build=_fma_oob,  since=(8, 1), chip=90),
-    Row(opcode="fma", slots=(("rn",), ("relu",), ("oob",), _F16 + _BF16),  build=_fma_oob_last, since=(8, 1), chip=90),
+    Row(opcode="add", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("add"), since=(4, 2), chip=53),
+    Row(opcode="sub", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("sub"), since=(4, 2), chip=53),
+    Row(opcode="mul", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("mul"), since=(4, 2), chip=53),
+    Row(opcode="add", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("add"), since=(7, 8), chip=90),
+    Row(opcode="sub", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("sub"), since=(7, 8), chip=90),
+    Row(opcode="mul", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("mul"), since=(7, 8), chip=90),
+    Row(opcode="fma", slots=(("rn",), _FTZ, _SAT, _F16), build=_fma, since=(4, 2), chip=53),
+    Row(opcode="fma", slots=(("rn",), _FTZ, ("relu",), _F16), build=_fma, since=(7, 0), chip=80),
+    Row(opcode="fma", slots=(("rn",), _NONE, ("", "relu"), _BF16), build=_fma, since=(7, 0), chip=80),
+    Row(opcode="fma", slots=(("rn",), _OOB, _CLAMP, _F16), build=_fma_oob, since=(8, 1), chip=90),
+    Row(opcode="fma", slots=(("rn",), _OOB, ("", "relu"), _BF16), build=_fma_oob, since=(8, 1), chip=90),
 )  # fmt: skip

@@ -15,11 +15,12 @@ from functools import partial
 
 import numpy as np
 
-from .floats import FORMATS, Format, Values, flushed, format_of, in_pairs, is_nan, quiet
-from .operation import Operation, Row
+from .floats import FORMATS, Format, flushed, format_of, in_pairs, is_nan, quiet
+from .operation import Operation, Row, Values
 
 NAN_OF_SIGN = (
-    "a NaN's result is unspecified by PTX; inferred: the canonical NaN, as of the addition that ptxas generates"
+    "a NaN's result is unspecified by PTX; inferred: the canonical NaN, as of the addition that ptxas "
+    "generates"
 )
 NAN_OF_SIGN_64 = "a NaN's result is unspecified by PTX; inferred: the source made quiet, its sign unchanged"
 NAN_OF_TWO = "of two NaN, the bits of the result are inferred: the second source made quiet"
@@ -28,7 +29,8 @@ NAN_OF_TWO = "of two NaN, the bits of the result are inferred: the second source
 def _ordered(bits: Values, form: Format) -> Values:
     """Signed integers in the order of the values, and back; not for NaN."""
     signed = bits.view(f"i{form.bits // 8}")
-    return signed ^ ((signed >> (form.bits - 1)) & signed.dtype.type(form.magnitude))
+    ordered: Values = signed ^ ((signed >> (form.bits - 1)) & signed.dtype.type(form.magnitude))
+    return ordered
 
 
 def _extremum(a: Values, b: Values, *, largest: bool, propagate: bool, form: Format) -> Values:
@@ -131,7 +133,7 @@ def _build_sign(opcode: str) -> Callable[[str, str], Operation]:
 
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
 _FTZ, _NAN, _NONE = ("", "ftz"), ("", "NaN"), ("",)
-_XOR, _ABS = ("xorsign",), ("abs",)
+_XOR, _ABS, _F32 = ("xorsign",), ("abs",), ("f32",)
 
 ROWS: tuple[Row, ...] = (
     *(
@@ -139,10 +141,10 @@ ROWS: tuple[Row, ...] = (
         for opcode in ("min", "max")
         for two, three in [(_build(opcode), _build_of_three(opcode))]
         for row in (
-            Row(opcode=opcode, slots=(_FTZ, _NONE, _NONE, _NONE, ("f32",)), build=two),
-            Row(opcode=opcode, slots=(_FTZ, ("NaN",), _NONE, _NONE, ("f32",)), build=two, since=(7, 0), chip=80),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, _XOR, _ABS, ("f32",)), build=two, since=(7, 2), chip=86),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, ("", "abs"), ("f32",)), build=three, since=(8, 8), chip=100),
+            Row(opcode=opcode, slots=(_FTZ, _NONE, _NONE, _NONE, _F32), build=two),
+            Row(opcode=opcode, slots=(_FTZ, ("NaN",), _NONE, _NONE, _F32), build=two, since=(7, 0), chip=80),
+            Row(opcode=opcode, slots=(_FTZ, _NAN, _XOR, _ABS, _F32), build=two, since=(7, 2), chip=86),
+            Row(opcode=opcode, slots=(_FTZ, _NAN, ("", "abs"), _F32), build=three, since=(8, 8), chip=100),
             Row(opcode=opcode, slots=(_NONE, _NONE, _NONE, _NONE, ("f64",)), build=two, chip=13),
             Row(opcode=opcode, slots=(_FTZ, _NAN, _NONE, _NONE, _F16), build=two, since=(7, 0), chip=80),
             Row(opcode=opcode, slots=(_FTZ, _NAN, _XOR, _ABS, _F16), build=two, since=(7, 2), chip=86),

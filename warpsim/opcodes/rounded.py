@@ -1,7 +1,7 @@
 """rcp, sqrt and div with a rounding modifier, of f32 and f64: IEEE 754, right to the bit.
 
-Knows the forms of PTX ISA 9.0, sections 9.7.3.8, 9.7.3.13 and 9.7.3.15, as ptxas 13.0 takes them, and one more
-that the manual does not have: for rcp.rnd.ftz.f64 ptxas generates the code of rcp.rnd.f64.
+Knows the forms of PTX ISA 9.0, sections 9.7.3.8, 9.7.3.13 and 9.7.3.15, as ptxas 13.0 takes them, and one
+more that the manual does not have: for rcp.rnd.ftz.f64 ptxas generates the code of rcp.rnd.f64.
 
 A quotient or root of f32 values in float64 needs no rounding to odd: it is either a number of 25 bits or
 farther from every such number than float64 rounds, so that one more rounding sees the right side of it.
@@ -18,10 +18,10 @@ import numpy as np
 
 from . import doubles
 from .arithmetic import Arithmetic, native
-from .floating import ROUNDINGS, TININESS
-from .floats import Values, quiet
-from .operation import Operation, Row
-from .rounding import Exact
+from .floating import ROUNDINGS
+from .floats import quiet
+from .operation import Operation, Row, Values
+from .rounding import TININESS, Exact
 
 _NEAREST: dict[str, Callable[..., Values]] = {
     "rcp": native(lambda a: np.float32(1) / a, np.float32),
@@ -34,7 +34,7 @@ _EXACT: dict[str, Exact] = {
     "div": lambda a, b, rounding: a / b,
 }
 _COUNTS = {"rcp": 1, "sqrt": 1, "div": 2}
-UNDOCUMENTED = "not in the manual; inferred: rcp of the same rounding without .ftz, the code that ptxas generates"
+UNDOCUMENTED = "not in the manual; inferred: as without .ftz, the code that ptxas generates"
 
 
 def _singles(opcode: str) -> Callable[[str, str, str], Operation]:

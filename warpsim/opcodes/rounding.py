@@ -1,13 +1,14 @@
 """From an exact result to the bits of f32, f16 or bf16: one rounding, in any direction, and flushing.
 
-The way there: an operation computes in float64 and leaves there a value rounded to odd: the exact result where
-float64 holds it, else that of its two neighbours whose last bit is set. Such a value lies on the same side of
-every number of 51 bits or fewer as the exact result does, so that rounding it once more gives what rounding the
-exact result gives, in every direction (Boldo and Melquiond, "Emulation of a FMA and Correctly Rounded Sums").
-Products of two f32 are exact in float64, and so are all f32, f16 and bf16 values.
+The way there: an operation computes in float64 and leaves there a value rounded to odd: the exact result
+where float64 holds it, else that of its two neighbours whose last bit is set. Such a value lies on the same
+side of every number of 51 bits or fewer as the exact result does, so that rounding it once more gives what
+rounding the exact result gives, in every direction (Boldo and Melquiond, "Emulation of a FMA and Correctly
+Rounded Sums"). Products of two f32 are exact in float64, and so are all f32, f16 and bf16 values.
 
-Tininess, for .ftz: a result is flushed where it is below the smallest normal number after it was rounded to the
-format's precision with an exponent of unbounded range, as the code of div.ftz.f32 does that ptxas generates.
+Tininess, for .ftz: a result is flushed where it is below the smallest normal number after it was rounded to
+the format's precision with an exponent of unbounded range. The code of div.ftz.f32 that ptxas generates does
+so, and ptxas folds constants so.
 
 Relies on float64 and float32 arithmetic of NumPy that rounds to nearest even and keeps subnormals: the caller
 sets such an environment.
@@ -19,8 +20,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .floats import Format, Values, widened
+from .floats import Format, widened
+from .operation import Values
 
+TININESS = (
+    "results just below the smallest normal number: inferred that .ftz decides after rounding, "
+    "as the code does that ptxas generates for div.ftz.f32"
+)
 Exact = Callable[..., Values]  # values as float64, then the rounding -> float64, rounded to odd
 
 _LAST = np.int64(1)
@@ -68,7 +74,7 @@ def single(value: Values, rounding: str) -> Values:
     wide = near.astype(np.float64)
     up, down = wide < value, wide > value  # where the result must go up, or down, to get beyond the value
     if rounding == "rz":
-        return bits - (np.abs(wide) > np.abs(value)).astype(np.uint32)
+        return np.asarray(bits - (np.abs(wide) > np.abs(value)).astype(np.uint32))
     moved = up if rounding == "rp" else down
     toward_infinity = up & (value > 0) | down & (value < 0)
     step = np.where(toward_infinity, np.uint32(1), np.uint32(0xFFFF_FFFF))
@@ -109,15 +115,16 @@ def brain(bits: Values) -> Values:
 
 def is_tiny(value: Values, form: Format, rounding: str) -> Values:
     """Where the exact result behind ``value`` is flushed, once rounded to the format's precision."""
-    smallest = np.ldexp(1.0, 1 - form.bias)
+    smallest = 2.0 ** (1 - form.bias)
     precision = form.fraction_bits + 1
     magnitude = np.abs(value)
+    toward: Values = magnitude < smallest
     if rounding == "rz":
-        return magnitude < smallest
+        return toward
     if rounding == "rn":
-        return magnitude < smallest - np.ldexp(smallest, -precision - 1)
+        return np.asarray(magnitude < smallest - smallest * 2.0 ** (-precision - 1))
     away = value > 0 if rounding == "rp" else value < 0
-    return np.where(away, magnitude <= smallest - np.ldexp(smallest, -precision), magnitude < smallest)
+    return np.where(away, magnitude <= smallest - smallest * 2.0**-precision, toward)
 
 
 def flush_result(bits: Values, form: Format, rounding: str, exact: Callable[[], Values]) -> Values:

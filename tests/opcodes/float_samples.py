@@ -1,4 +1,4 @@
-"""Sources that break floating-point arithmetic: bits of every class, pairs and triples that meet at the edges.
+"""Sources that break floating-point arithmetic: bits of every class, and those that meet at the edges.
 
 Knows bit fields only, never how a result is computed.
 """
@@ -13,7 +13,7 @@ Bits = npt.NDArray[np.uint64]
 
 
 def nasty(name: str) -> list[int]:
-    """Zeros, subnormals, the smallest and largest, powers of two and neighbours, infinities and NaN, both signs."""
+    """Bits of zeros, subnormals, the smallest and largest, powers of two, infinities and NaN, both signs."""
     kind = KINDS[name]
     step = 1 << kind.precision - 1
     one = kind.bias * step
@@ -27,10 +27,12 @@ def nasty(name: str) -> list[int]:
 
 
 def random(name: str, count: int, rng: np.random.Generator) -> Bits:
-    """Bits of which half are uniform, and half have an exponent close to that of 1.0 and few fraction bits set."""
+    """Bits of which half are uniform, and half are close to 1.0 and have few fraction bits set."""
     kind = KINDS[name]
     bits = rng.integers(0, 1 << kind.bits, count, np.uint64)
-    field = rng.integers(kind.bias - min(2 * kind.precision, kind.bias - 1), kind.bias + kind.precision, count)
+    field = rng.integers(
+        kind.bias - min(2 * kind.precision, kind.bias - 1), kind.bias + kind.precision, count
+    )
     fraction = rng.integers(0, 1 << kind.precision - 1, count, np.uint64)
     fraction &= rng.integers(0, 1 << kind.precision - 1, count, np.uint64)
     sign = rng.integers(0, 2, count).astype(np.uint64) << np.uint64(kind.bits - 1)
@@ -39,7 +41,7 @@ def random(name: str, count: int, rng: np.random.Generator) -> Bits:
 
 
 def sources(names: list[str], count: int, seed: int) -> list[Bits]:
-    """Columns of bits, one a source: the nasty ones against each other, as many as ``count``, and as many random."""
+    """Columns of bits, one a source: up to ``count`` nasty ones against each other, and ``count`` random."""
     rng = np.random.default_rng([seed, len(names)])
     edges = [np.array(nasty(name), np.uint64) for name in names]
     total = int(np.prod([len(edge) for edge in edges]))
@@ -47,5 +49,6 @@ def sources(names: list[str], count: int, seed: int) -> list[Bits]:
     index = np.unravel_index(chosen, [len(edge) for edge in edges])
     crossed = [edge[where] for edge, where in zip(edges, index, strict=True)]
     return [
-        np.concatenate([column, random(name, count, rng)]) for column, name in zip(crossed, names, strict=True)
+        np.concatenate([column, random(name, count, rng)])
+        for column, name in zip(crossed, names, strict=True)
     ]
