@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from float_samples import sources
-from slow_floats import KINDS, evaluate, extremum
+from tests.helpers.float_samples import sources
+from tests.helpers.slow_floats import KINDS, evaluate, extremum
 
-from warpsim.opcodes import floating, halves, minmax, rounded
-from warpsim.opcodes.operation import Operation, Row, dtype_of
+from warpsim.machine.opcodes import floating, halves, minmax, rounded
+from warpsim.machine.opcodes.operation import Operation, Row, dtype_of
 
 EXACT_ROWS = (*floating.ROWS, *halves.ROWS, *rounded.ROWS)
 

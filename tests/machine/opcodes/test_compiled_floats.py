@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from float_samples import random, sources
-from slow_floats import KINDS
+from tests.helpers.float_samples import random, sources
+from tests.helpers.slow_floats import KINDS
 
-from warpsim.opcodes import floating, rounded
+from warpsim.machine.opcodes import floating, rounded
 
 SOURCE = """
 #include <fenv.h>

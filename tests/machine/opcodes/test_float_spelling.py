@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import ptxas
-from warpsim.opcodes import approximate, floating, halves, minmax, rounded
-from warpsim.opcodes.operation import Row
+from tests.helpers import ptxas
+from warpsim.machine.opcodes import approximate, floating, halves, minmax, rounded
+from warpsim.machine.opcodes.operation import Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing())
 

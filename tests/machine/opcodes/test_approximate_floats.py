@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from float_samples import random
-from slow_floats import KINDS, NAN, decode, encode, flush, number
+from tests.helpers.float_samples import random
+from tests.helpers.slow_floats import KINDS, NAN, decode, encode, flush, number
 
-from warpsim.opcodes.approximate import ROWS
-from warpsim.opcodes.operation import Operation, dtype_of
+from warpsim.machine.opcodes.approximate import ROWS
+from warpsim.machine.opcodes.operation import Operation, dtype_of
 
 OPERATIONS = {
     ".".join([row.opcode, *filter(None, choice)]): row.build(*choice)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from random import Random
 
-import ptxas
+from tests.helpers import ptxas
 
-from warpsim.opcodes.operation import Operation, Row, bits_of
+from warpsim.machine.opcodes.operation import Operation, Row, bits_of
 
 Words = tuple[str, ...]
 Shape = tuple[Words, Words]  # how wide the results and the sources are: "1" to "64", "#" for a constant

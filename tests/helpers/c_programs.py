@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from opcode_values import Reference, number
+from tests.helpers.opcode_values import Reference, number
 
-from warpsim.opcodes.operation import Operation, bits_of
+from warpsim.machine.opcodes.operation import Operation, bits_of
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
 FLOATS = {"f32": "float", "f64": "double"}

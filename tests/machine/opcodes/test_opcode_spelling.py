@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-import ptxas
+from tests.helpers import ptxas
 import pytest
-from opcode_statements import (
+from tests.helpers.opcode_statements import (
     FLOAT_TYPES,
     INTEGER_TYPES,
     accepted,
@@ -20,8 +20,8 @@ from opcode_statements import (
     reordered,
 )
 
-from warpsim.opcodes import bits, carries, compare, integer, permutations
-from warpsim.opcodes.operation import Row
+from warpsim.machine.opcodes import bits, carries, compare, integer, permutations
+from warpsim.machine.opcodes.operation import Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

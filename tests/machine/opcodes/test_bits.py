@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from c_programs import CASES as C_CASES
-from c_programs import compiled
-from opcode_values import Reference, check_operation, lanes_of, number, operations
+from tests.helpers.c_programs import CASES as C_CASES
+from tests.helpers.c_programs import compiled
+from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
 
-from warpsim.opcodes import bits, permutations
-from warpsim.opcodes.operation import bits_of
+from warpsim.machine.opcodes import bits, permutations
+from warpsim.machine.opcodes.operation import bits_of
 
 ROWS = (*bits.ROWS, *permutations.ROWS)
 FORMS = {

@@ -9,12 +9,12 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from c_programs import CASES as C_CASES
-from c_programs import compiled
-from opcode_values import Reference, check_operation, lanes_of, number, operations
+from tests.helpers.c_programs import CASES as C_CASES
+from tests.helpers.c_programs import compiled
+from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
 
-from warpsim.opcodes import compare
-from warpsim.opcodes.operation import bits_of
+from warpsim.machine.opcodes import compare
+from warpsim.machine.opcodes.operation import bits_of
 
 FORMS = {
     f"{opcode}.{'.'.join(words)}": (opcode, words, operation)

@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from warpsim.opcodes.operation import Operation, Row, bits_of, dtype_of
+from warpsim.machine.opcodes.operation import Operation, Row, bits_of, dtype_of
 
 # All sources of a lane, the carry last, as Python integers; all results likewise.
 Reference = Callable[..., tuple[int, ...]]
