@@ -5,6 +5,7 @@
       x IllegalInstruction    PTX has no such form, or not on this target, or not with these operands
       x NotModelled           legal PTX whose result on this chip nobody has established
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
+      x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
       x TraceError            a trace or vector file is malformed
       x ClusterError          a Dask cluster cannot do a job: not there, no workers, or other versions
@@ -21,6 +22,7 @@ from typing import Self
 
 __all__ = [
     "ClusterError",
+    "Fault",
     "IllegalInstruction",
     "Location",
     "NotModelled",
@@ -111,6 +113,10 @@ class NotModelled(WarpsimError):
 
 class UndefinedBehavior(WarpsimError):
     """PTX leaves the result undefined: metadata, selector, a register never written, a wait left out."""
+
+
+class Fault(WarpsimError):
+    """A kernel did what no machine allows: an address outside every allocation, a deadlock, a trap."""
 
 
 class OperandError(WarpsimError, ValueError):

@@ -1,4 +1,93 @@
-"""What scalar PTX opcodes compute, lane by lane: one table row a form, one pure function an operation.
+"""What PTX opcodes do: one table row a form, a file a group (PTX ISA 9.1, section 9.7).
 
-Knows types, modifiers and values; does not know registers, guards, memory, or text.
+Scalar rows are pure functions of values, lane by lane (see operation.py); effects touch memory, other lanes
+or the program counter (see effect.py). ``bind`` finds the row that a statement spells.
 """
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ...errors import IllegalInstruction, NotModelled
+from .operation import Row
+
+if TYPE_CHECKING:
+    from ..site import Site
+    from ..wave import Step
+
+GROUPS = (
+    *("control", "copies", "transfers", "barriers", "integer", "carries", "bits", "permutations", "compare"),
+    *("floating", "halves", "minmax", "rounded", "approximate"),
+)
+# Opcodes that PTX has and that are known not to be executed, and why.
+REFUSED: dict[str, str] = {}
+
+
+@cache
+def rows() -> dict[str, tuple[Row, ...]]:
+    """Every row by opcode; groups are imported when first asked for."""
+    from importlib import import_module
+
+    table: dict[str, tuple[Row, ...]] = {}
+    for group in GROUPS:
+        for row in import_module(f".{group}", __name__).ROWS:
+            table[row.opcode] = (*table.get(row.opcode, ()), row)
+    return table
+
+
+def bind(site: Site) -> Step:
+    """The step of a statement; raises IllegalInstruction, and NotModelled for an opcode without a row."""
+    statement = site.statement
+    known = rows().get(statement.opcode)
+    if known is None:
+        reason = REFUSED.get(statement.opcode, "no such opcode is executed")
+        raise NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
+    spelled = [(row, choice) for row in known if (choice := row.match(statement.modifiers)) is not None]
+    for row, choice in spelled:
+        if len(spelled) == 1 or _counts(site, row, choice):
+            check_available(site, row)
+            return row_step(site, row, choice)
+    raise _no_form(site, known)
+
+
+def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
+    """The step of a statement that spells a form of a row."""
+    from .effect import Effect
+    from .scalar import scalar_step
+
+    if isinstance(row, Effect):
+        return row.bind(site, *choice)
+    return scalar_step(site, row.build(*choice))
+
+
+def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:
+    """Whether a row has as many operands as are given, where several rows have the same modifiers."""
+    from .effect import Effect
+
+    return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(site.operands)
+
+
+def check_available(site: Site, row: Row) -> None:
+    """The module's target and version have the row; raises IllegalInstruction."""
+    target, version = site.module.target, site.module.version
+    number = int("".join(filter(str.isdecimal, target)))
+    if number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
+        needs = f"sm_{row.chip}{row.suffix}"
+        raise site.illegal(f"{site.statement.mnemonic} is not on {target}: it needs {needs} or higher")
+    if version < row.since:
+        needed, given = (".".join(map(str, one)) for one in (row.since, version))
+        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")
+
+
+def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction:
+    statement = site.statement
+    vocabulary = {word for row in known for slot in row.slots for word in slot}
+    for index, modifier in enumerate(statement.modifiers):
+        if modifier not in vocabulary:
+            message = f"{statement.opcode} has no modifier .{modifier} here"
+            return IllegalInstruction(message, statement.modifier_location(index))
+    return IllegalInstruction(
+        f"{statement.opcode} has no form {statement.mnemonic}: its modifiers do not go together",
+        statement.location(),
+    )

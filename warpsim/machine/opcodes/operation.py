@@ -66,10 +66,29 @@ class Row:
         """The choices, one a slot, of every form."""
         return (choice for choice in product(*self.slots) if self.legal(*choice))
 
+    def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The choice of each slot that these modifiers spell, in any order but for types; None for none."""
+        return next((choice for choice in _matches(self.slots, modifiers) if self.legal(*choice)), None)
+
     @cached_property
     def by_modifiers(self) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The choices by the modifiers that are written, as ("sat", "s32")."""
         return {tuple(filter(None, choice)): choice for choice in self.forms()}
+
+
+def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Every way to hand out modifiers to slots; each slot takes the first that suits, as ptxas does."""
+    if not slots:
+        if not left:
+            yield ()
+        return
+    first, rest = slots[0], slots[1:]
+    place = next((index for index, one in enumerate(left) if one in first), None)
+    if place is not None:
+        others = left[:place] + left[place + 1 :]
+        yield from ((left[place], *more) for more in _matches(rest, others))
+    if "" in first:
+        yield from (("", *more) for more in _matches(rest, left))
 
 
 def bits_of(type_name: str) -> int:

@@ -1,0 +1,78 @@
+"""Devices and their buffers: memory that several launches share.
+
+Knows arrays and allocations; does not know kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..ptx.qualifiers import check_target
+from .spaces import Allocation, DeviceMemory
+
+
+class Device:
+    """A chip with global memory. ``target`` is its PTX target, such as "sm_90a", or None for any.
+
+    ``device.array(x)`` copies an array there; buffers stay until the device goes.
+    """
+
+    def __init__(self, target: str | None = None) -> None:
+        if target is not None:
+            check_target(target)
+        self.target = target
+        self.memory = DeviceMemory()
+        self.symbols: dict[int, dict[str, int]] = {}  # addresses of variables, by module
+
+    def array(self, value: Any, name: str = "") -> Buffer:
+        """A buffer with the bytes of an array. Raises OperandError for what is no array of numbers."""
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise OperandError(f"{name or 'the array'} has dtype {array.dtype}, which has no bytes to copy")
+        buffer = self.empty(array.shape, array.dtype, name)
+        buffer.set(array)
+        return buffer
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, name: str = "") -> Buffer:
+        """A buffer of zeros for an array of that shape and dtype."""
+        kind = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        return Buffer(self, self.memory.allocate(size, name), shape, kind)
+
+
+class Buffer:
+    """An array in the memory of a device: ``address``, ``shape`` and ``dtype``."""
+
+    def __init__(
+        self, device: Device, allocation: Allocation, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.device = device
+        self.allocation = allocation
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def address(self) -> int:
+        """The address of its first byte."""
+        return self.allocation.address
+
+    def get(self) -> npt.NDArray[Any]:
+        """A copy of what it holds."""
+        content = self.device.memory.bytes_of(self.allocation)
+        return content.copy().view(self.dtype).reshape(self.shape)
+
+    def set(self, value: npt.ArrayLike) -> None:
+        """Copy an array of its shape and dtype there. Raises OperandError."""
+        array = np.ascontiguousarray(value)
+        if array.shape != self.shape or array.dtype != self.dtype:
+            given = f"{array.dtype} {array.shape}"
+            raise OperandError(f"the buffer is {self.dtype} {self.shape}, but the array is {given}")
+        self.device.memory.bytes_of(self.allocation)[:] = array.reshape(-1).view(np.uint8)
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self.dtype} {self.shape} at {self.address:#x}>"

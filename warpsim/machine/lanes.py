@@ -1,0 +1,109 @@
+"""Lanes that execute together, the frame of registers that they work in, and the place where they stand.
+
+Knows values, masks and program counters; does not know statements, memories or schedules. Arrays of values are
+never changed in place: a masked write makes a new one, so that registers may share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[Any]  # one unsigned value a lane of the wave
+Mask = npt.NDArray[np.bool_]
+
+
+class Lanes:
+    """Some lanes of a wave: ``mask`` (lanes,) bool, how many, and their numbers ``index`` on demand.
+
+    ``whole`` says that it is every lane there is, padding and those that have exited included.
+    """
+
+    __slots__ = ("_index", "count", "mask", "whole")
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask
+        self.count = int(np.count_nonzero(mask))
+        self.whole = self.count == mask.size
+        self._index: npt.NDArray[np.intp] | None = None
+
+    @property
+    def index(self) -> npt.NDArray[np.intp]:
+        """The numbers of these lanes, ascending."""
+        if self._index is None:
+            self._index = np.flatnonzero(self.mask)
+        return self._index
+
+    def of(self, values: Values) -> Values:
+        """Their part of an array with a value a lane, or of shape () as it is."""
+        return values if self.whole or not values.ndim else values[self.index]
+
+    def spread(self, part: Values) -> Values:
+        """The inverse of ``of``: one value a lane of the wave, 0 in the others."""
+        if self.whole:
+            return part
+        values = np.zeros((self.mask.size, *part.shape[1:]), part.dtype)
+        values[self.index] = part
+        return values
+
+
+class Frame:
+    """The registers of one activation of a function, and where to go on afterwards.
+
+    ``values`` by number, None where nothing has been written; ``partial`` has the mask of those that were
+    written in some lanes only. ``local`` is the first byte of this activation in the local memory of each
+    lane; ``leave`` is called with the lanes that return, before they do; ``function`` is what runs, None for
+    the kernel.
+    """
+
+    __slots__ = ("caller", "depth", "function", "leave", "local", "partial", "resume", "values")
+
+    def __init__(self, registers: int, caller: Frame | None = None, resume: int = -1, local: int = 0) -> None:
+        self.values: list[Values | None] = [None] * registers
+        self.partial: dict[int, Mask] = {}
+        self.caller = caller
+        self.resume = resume
+        self.depth: int = 0 if caller is None else caller.depth + 1
+        self.function: Any = None
+        self.leave: Callable[[Lanes], None] | None = None
+        self.local = local
+
+    def write(self, register: int, values: Values, lanes: Lanes, everyone: bool) -> None:
+        """Write a register in some lanes; ``everyone`` says that no other lane will ever read it."""
+        if not values.ndim:
+            values = np.full(lanes.mask.size, values)
+        old = self.values[register]
+        if everyone:
+            self.values[register] = values
+            if register in self.partial:
+                del self.partial[register]
+        elif old is None:
+            self.values[register] = np.where(lanes.mask, values, values.dtype.type(0))
+            self.partial[register] = lanes.mask
+        else:
+            self.values[register] = np.where(lanes.mask, values, old)
+            if register in self.partial:
+                self.partial[register] = self.partial[register] | lanes.mask
+
+    def missing(self, register: int, lanes: Lanes) -> Mask:
+        """Those of the lanes in which a register has never been written."""
+        if self.values[register] is None:
+            return lanes.mask
+        written = self.partial.get(register)
+        return np.zeros_like(lanes.mask) if written is None else lanes.mask & ~written
+
+
+class Front:
+    """Lanes that stand at one program counter of one frame, and how long they have gone round in a loop."""
+
+    __slots__ = ("frame", "lanes", "pc", "turns", "waits")
+
+    def __init__(self, pc: int, frame: Frame, lanes: Lanes) -> None:
+        self.pc = pc
+        self.frame = frame
+        self.lanes = lanes
+        self.turns = 0
+        self.waits: object | None = None  # what for, where it does not run

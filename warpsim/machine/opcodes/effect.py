@@ -1,0 +1,36 @@
+"""Rows of opcodes that do more than compute: they touch memory, other lanes, or the program counter.
+
+``bind`` turns a statement and its chosen modifiers into a step, once, when the program is loaded; the step is
+called with the wave, the front that stands there, and those of its lanes whose guard holds. A step prepares
+everything (reads, checks, computes) before it writes anything, so that an error leaves all as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .operation import Operation, Row
+
+if TYPE_CHECKING:
+    from ..wave import Step
+
+
+def _no_operation(*modifiers: str) -> Operation:
+    raise AssertionError("an effect has no operation of its own")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect(Row):
+    """A row whose forms are bound to their operands by a function ``(site, *modifiers) -> step``.
+
+    ``fidelity`` and ``note`` are those of its results. ``together`` says how many lanes in a row must execute
+    it as one: 1, or 32.
+    """
+
+    bind: Callable[..., Step]
+    build: Callable[..., Operation] = _no_operation
+    fidelity: str = "exact"
+    note: str = ""
+    together: int = 1

@@ -1,0 +1,93 @@
+"""Statements that compute lane by lane: the operands of an Operation become readers and writers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...ptx.operands import Operand, Pair
+from ..lanes import Front, Lanes
+from .operation import Operation
+
+if TYPE_CHECKING:
+    from ..site import Reader, Site, Writer
+    from ..wave import Step, Wave
+
+CARRY = "carry"  # the condition code register, kept for each frame of a wave
+
+
+def scalar_step(site: Site, operation: Operation) -> Step:
+    """What a statement does whose operation is known. Raises IllegalInstruction for its operands."""
+    targets, sources = _operands(site, operation)
+    wide = site.statement.opcode in ("cvt", "mov")
+    writers = [
+        site.writer(one, kind, index, wide=wide)
+        for (one, index), kind in zip(targets, operation.results, strict=False)
+    ]
+    readers = [
+        site.reader(one, kind, index, wide=wide)
+        for (one, index), kind in zip(sources, operation.sources, strict=True)
+    ]
+    if operation.reads_carry or operation.writes_carry:
+        return _with_carry(operation, readers, writers)
+    if len(writers) == 1 and len(operation.results) == 1:
+        return _single(operation, readers, writers[0])
+    return _several(operation, readers, writers)
+
+
+def _operands(
+    site: Site, operation: Operation
+) -> tuple[list[tuple[Operand, int]], list[tuple[Operand, int]]]:
+    """Targets and sources, each with the place of its operand; ``d|p`` is two targets."""
+    results, sources = len(operation.results), len(operation.sources)
+    site.count(sources + 1)
+    first = site.operands[0]
+    targets: list[tuple[Operand, int]] = [(first, 0)]
+    if isinstance(first, Pair):
+        targets = [(first.first, 0), (first.second, 0)]
+    if not results - operation.optional <= len(targets) <= results:
+        raise site.illegal(f"{site.statement.mnemonic} has {results} results, as in 'd|p'", 0)
+    return targets, [(one, index) for index, one in enumerate(site.operands[1:], 1)]
+
+
+def _single(operation: Operation, readers: list[Reader], write: Writer) -> Step:
+    compute = operation.compute
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        (result,) = compute(*[read(wave, front) for read in readers])
+        write(wave, front, lanes, result)
+
+    return step
+
+
+def _several(operation: Operation, readers: list[Reader], writers: list[Writer]) -> Step:
+    compute = operation.compute
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        results = compute(*[read(wave, front) for read in readers])
+        for write, result in zip(writers, results, strict=False):
+            write(wave, front, lanes, result)
+
+    return step
+
+
+def _with_carry(operation: Operation, readers: list[Reader], writers: list[Writer]) -> Step:
+    compute = operation.compute
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        values = [read(wave, front) for read in readers]
+        carries = wave.kept.setdefault(CARRY, {})
+        carry = carries.get(id(front.frame))
+        if carry is None:
+            carry = np.zeros(wave.lanes, np.bool_)
+        if operation.reads_carry:
+            values.append(carry)
+        results = compute(*values)
+        if operation.writes_carry:
+            *results, made = results
+            carries[id(front.frame)] = np.where(lanes.mask, made, carry)
+        for write, result in zip(writers, results, strict=False):
+            write(wave, front, lanes, result)
+
+    return step

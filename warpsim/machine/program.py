@@ -1,0 +1,374 @@
+"""A module, loaded once: PTX text becomes records that are executed without looking at the text again.
+
+    Module   directives, variables in memory, functions, and the kernels, each an Entry
+    Entry    what one launch needs: code, registers, parameters, static shared memory
+    Record   one statement: its guard, and the step that it does
+
+Everything that cannot be executed is listed, with its place, before anything runs. Knows names and statements;
+does not know arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5, 7 and 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..errors import IllegalInstruction, NotModelled, PtxError, WarpsimError
+from ..ptx.decode import parse_version
+from ..ptx.operands import Register
+from ..ptx.parser import parse
+from ..ptx.qualifiers import check_target
+from ..ptx.statements import (
+    Block,
+    Directive,
+    InstructionStatement,
+    Kernel,
+    Label,
+    Program,
+    RegisterDeclaration,
+    Statement,
+    VariableDeclaration,
+)
+from . import initial
+from .opcodes import bind
+from .opcodes.operation import dtype_of
+from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
+from .site import Site
+from .wave import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none."""
+
+    step: Step
+    statement: InstructionStatement
+    guard: int = -1
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of a kernel: its place, name, kind ("u64", "b8" for bytes), size and alignment in bytes."""
+
+    index: int
+    name: str
+    kind: str
+    bytes: int
+    alignment: int
+    offset: int = 0
+
+
+@dataclass(eq=False, kw_only=True)
+class Function:
+    """A kernel or device function while it is loaded: its declarations and where its code begins."""
+
+    name: str
+    kernel: Kernel
+    start: int = -1
+    types: list[str] = field(default_factory=list)  # of registers, by number
+    local_bytes: int = 0
+    parameters: list[Variable] = field(default_factory=list)
+    results: list[Variable] = field(default_factory=list)
+
+    @cached_property
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """Of the registers, by number."""
+        return [dtype_of(one) for one in self.types]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Entry:
+    """A kernel, ready to run: ``code`` is that of the whole module, and begins for it at ``start``."""
+
+    name: str
+    code: list[Record]
+    start: int
+    registers: int
+    dtypes: list[np.dtype[Any]]
+    parameters: tuple[Parameter, ...]
+    parameter_bytes: int
+    static_shared_bytes: int
+    dynamic_shared: bool
+    local_bytes: int
+    block: tuple[int, int, int] | None  # .reqntid
+    most_threads: int | None  # .maxntid
+    cluster: tuple[int, int, int] | None  # .reqnctapercluster
+
+
+class Module:
+    """A PTX module: ``target``, ``version`` and, by name, its kernels and variables.
+
+    ``problems`` are the errors of all statements that cannot be executed, in the order of the text.
+    """
+
+    def __init__(self, program: Program, target: str | None = None) -> None:
+        self.program = program
+        self.target = target or _directive(program, "target").split(",")[0].strip()
+        self.version = parse_version(_directive(program, "version"))
+        check_target(self.target)
+        self.problems: list[WarpsimError] = []
+        self.code: list[Record] = []
+        self.scope = Scope()
+        self.variables: list[Variable] = []  # of global and const space
+        self.functions: dict[str, Function] = {}
+        self._names: list[str] = []  # of functions, by the number that stands for their address
+        self._shared_end = 0
+        self._declare_all()
+        self._load_all()
+
+    def entry(self, name: str) -> Entry:
+        """A kernel by name; raises IllegalInstruction for none, and the first problem of the module."""
+        function = self.functions.get(name)
+        if function is None or function.kernel.kind != "entry":
+            known = ", ".join(self.entries) or "none"
+            raise IllegalInstruction(f"no kernel {name!r}; the kernels are {known}")
+        if self.problems:
+            raise self.problems[0]
+        return _entry(self, function)
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels, in the order of the text."""
+        return tuple(name for name, one in self.functions.items() if one.kernel.kind == "entry")
+
+    def function_number(self, name: str) -> int:
+        """The number that stands for the address of a function."""
+        if name not in self._names:
+            self._names.append(name)
+        return self._names.index(name) + 1
+
+    def function_at(self, number: int) -> Function | None:
+        """The function whose address a number is."""
+        known = 1 <= number <= len(self._names)
+        return self.functions.get(self._names[number - 1]) if known else None
+
+    # --- declarations ---
+
+    def _declare_all(self) -> None:
+        for statement in self.program.statements:
+            if isinstance(statement, VariableDeclaration):
+                self._noted(lambda one=statement: self.declare_variable(self.scope, one, None))
+            elif isinstance(statement, Kernel):
+                self._declare_function(statement)
+
+    def _declare_function(self, kernel: Kernel) -> None:
+        known = self.functions.get(kernel.name)
+        if known is None or known.kernel.body is None:
+            self.functions[kernel.name] = Function(name=kernel.name, kernel=kernel)
+            self.scope.names[kernel.name] = FunctionName(kernel.name)
+
+    def declare_variable(
+        self, scope: Scope, statement: VariableDeclaration, function: Function | None
+    ) -> None:
+        """Give a variable its place in its space."""
+        alignment = statement.align or max(initial.element_bytes(statement.type), 1)
+        offset, dynamic = 0, False
+        if statement.space == "param" and function is not None:
+            scope.declare(statement.name, self.parameter(statement, function, 0, framed=True), statement)
+            return
+        if statement.space == "shared":
+            dynamic = statement.size == 0
+            offset = -(-self._shared_end // alignment) * alignment
+            self._shared_end = offset + statement.size
+        elif statement.space == "local" and function is not None:
+            offset = -(-function.local_bytes // alignment) * alignment
+            function.local_bytes = offset + statement.size
+        variable = Variable(
+            name=statement.name,
+            space=statement.space,
+            size=statement.size,
+            alignment=alignment,
+            offset=offset,
+            dynamic=dynamic,
+            initial=initial.initial_bytes(statement),
+        )
+        scope.declare(statement.name, variable, statement)
+        if statement.space in ("global", "const"):
+            self.variables.append(variable)
+
+    def parameter(
+        self, statement: VariableDeclaration, function: Function, place: int, framed: bool | None = None
+    ) -> Variable:
+        """A .param variable: behind ``place`` among those of a kernel, elsewhere in the frame."""
+        alignment = statement.align or initial.element_bytes(statement.type)
+        framed = function.kernel.kind == "func" if framed is None else framed
+        offset = -(-(function.local_bytes if framed else place) // alignment) * alignment
+        if framed:
+            function.local_bytes = offset + statement.size
+        return Variable(
+            name=statement.name,
+            space="param",
+            size=statement.size,
+            alignment=alignment,
+            offset=offset,
+            framed=framed,
+        )
+
+    @property
+    def static_shared_bytes(self) -> int:
+        """Bytes of shared memory that declarations take, up to where dynamic shared memory begins."""
+        return -(-self._shared_end // 16) * 16
+
+    # --- code ---
+
+    def _load_all(self) -> None:
+        for function in list(self.functions.values()):
+            if function.kernel.body is not None:
+                function.start = len(self.code)
+                _Body(self, function).load()
+
+    def _noted(self, action: Any) -> None:
+        try:
+            action()
+        except WarpsimError as error:
+            self.problems.append(error)
+
+
+def load_module(text: str, file: str = "<string>", target: str | None = None) -> Module:
+    """The module of a PTX text; raises PtxError, and IllegalInstruction where directives are missing."""
+    return Module(parse(text, file), target)
+
+
+def _directive(program: Program, name: str) -> str:
+    for statement in program.statements:
+        if isinstance(statement, Directive) and statement.name == name:
+            return statement.text.strip()
+    raise PtxError(
+        f"a module begins with .version and .target: .{name} is missing", program.source.location(0)
+    )
+
+
+class _Body:
+    """The statements of one function, in two passes: what names mean, then what statements do."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.function = function
+        self.sites: list[tuple[InstructionStatement, Scope]] = []
+        self.start = len(module.code)
+
+    def load(self) -> None:
+        """Append the records of the function to the module's code."""
+        scope = Scope(self.module.scope)
+        self._parameters(scope)
+        self._read(self.function.kernel.body or (), scope)
+        end = InstructionStatement(
+            None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start
+        )
+        for number, (statement, around) in enumerate([*self.sites, (end, scope)]):
+            self.module._noted(lambda: self._record(statement, around, self.start + number))  # noqa: B023
+            if len(self.module.code) == self.start + number:  # a problem: nothing runs, but places stay right
+                self.module.code.append(Record(step=_broken, statement=statement))
+
+    def _parameters(self, scope: Scope) -> None:
+        for kind in ("results", "parameters"):
+            place = 0
+            for one in getattr(self.function.kernel, kind):
+                if isinstance(one, RegisterDeclaration):
+                    self._registers(one, scope)
+                    continue
+                variable = self.module.parameter(one, self.function, place)
+                scope.declare(one.name, variable, one)
+                getattr(self.function, kind).append(variable)
+                place = variable.offset + one.size
+
+    def _read(self, statements: Iterable[Statement], scope: Scope) -> None:
+        """First pass: declarations, labels, and which statement stands where."""
+        for statement in statements:
+            if isinstance(statement, Block):
+                self._read(statement.statements, Scope(scope))
+            elif isinstance(statement, InstructionStatement):
+                self.sites.append((statement, scope))
+            elif isinstance(statement, Label):
+                label = LabelName(statement.name, self.start + len(self.sites))
+                self.module._noted(lambda: scope.declare(label.name, label, statement))  # noqa: B023
+                self._table_after = label.name
+            else:
+                self.module._noted(lambda: self._declaration(statement, scope))  # noqa: B023
+
+    def _declaration(self, statement: Statement, scope: Scope) -> None:
+        if isinstance(statement, RegisterDeclaration):
+            self._registers(statement, scope)
+        elif isinstance(statement, VariableDeclaration):
+            self.module.declare_variable(scope, statement, self.function)
+        elif isinstance(statement, Directive) and statement.name in ("branchtargets", "calltargets"):
+            names = tuple(name.strip() for name in statement.text.split(","))
+            scope.names[self._table_after] = LabelTable(names)
+
+    def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
+        types = self.function.types
+        elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
+        for name in statement.names:
+            for spelled in [f"{name}.{one}" for one in elements] or [name]:
+                scope.declare(spelled, RegisterName(len(types), statement.type), statement)
+                types.append(statement.type)
+
+    def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
+        """Second pass: one statement."""
+        site = Site(statement, scope, self.module, pc)
+        guard = -1
+        if statement.guard is not None:
+            found = scope.find(statement.guard[1])
+            if not isinstance(found, RegisterName) or found.type != "pred":
+                raise site.illegal(f"guard {statement.guard[1]} is not a predicate")
+            guard = found.number
+        step = bind(site)
+        negated = statement.guard is not None and statement.guard[0]
+        self.module.code.append(Record(step=step, statement=statement, guard=guard, negated=negated))
+
+
+def _broken(wave: object, front: object, lanes: object) -> None:
+    raise AssertionError("a statement with a problem is executed")
+
+
+_TUNING = re.compile(r"\.(\w+)\s*(\d+(?:\s*,\s*\d+)*)?")
+
+
+def _entry(module: Module, function: Function) -> Entry:
+    tuning = {name: _three(numbers) for name, numbers in _TUNING.findall(function.kernel.tuning)}
+    parameters = tuple(_described(function))
+    last = parameters[-1] if parameters else None
+    most = tuning.get("maxntid")
+    return Entry(
+        name=function.name,
+        code=module.code,
+        start=function.start,
+        registers=len(function.types),
+        dtypes=function.dtypes,
+        parameters=parameters,
+        parameter_bytes=last.offset + last.bytes if last else 0,
+        static_shared_bytes=module.static_shared_bytes,
+        dynamic_shared=True,
+        local_bytes=function.local_bytes,
+        block=tuning.get("reqntid"),
+        most_threads=most[0] * most[1] * most[2] if most else None,
+        cluster=tuning.get("reqnctapercluster"),
+    )
+
+
+def _three(numbers: str) -> tuple[int, int, int]:
+    given = [int(one) for one in numbers.replace(" ", "").split(",") if one]
+    x, y, z = (*given, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _described(function: Function) -> Iterator[Parameter]:
+    declared = [one for one in function.kernel.parameters if isinstance(one, VariableDeclaration)]
+    for index, (one, variable) in enumerate(zip(declared, function.parameters, strict=True)):
+        yield Parameter(
+            index=index,
+            name=one.name,
+            kind=one.type,
+            bytes=variable.size,
+            alignment=variable.alignment,
+            offset=variable.offset,
+        )
+
+
+__all__ = ["Entry", "Function", "Module", "NotModelled", "Parameter", "Record", "Register", "load_module"]

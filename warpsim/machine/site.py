@@ -1,0 +1,321 @@
+"""A statement while it is loaded: its operands become readers and writers, its mistakes errors with a place.
+
+Knows which registers and constants suit a type (PTX ISA 9.1, sections 6.2 and 9.4.1); does not know opcodes.
+A reader takes (wave, front) and returns one unsigned value a lane, or one of shape () for all; a writer takes
+(wave, front, lanes, values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from ..errors import IllegalInstruction, NotModelled, WarpsimError
+from ..ptx.constants import Immediate
+from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
+from ..ptx.statements import InstructionStatement
+from . import spaces, special
+from .lanes import Front, Lanes, Values
+from .opcodes.operation import bits_of, dtype_of
+from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
+
+if TYPE_CHECKING:
+    from .program import Module
+    from .wave import Wave
+
+Problem = TypeVar("Problem", bound=WarpsimError)
+Reader = Callable[["Wave", Front], Values]
+Writer = Callable[["Wave", Front, Lanes, Values], None]
+
+
+@dataclass(eq=False)
+class Site:
+    """One statement, and what the names in it mean."""
+
+    statement: InstructionStatement
+    scope: Scope
+    module: Module
+    pc: int
+    operands: Sequence[Operand] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.operands = self.statement.operands or ()
+
+    # --- errors ---
+
+    def illegal(
+        self, message: str, operand: int | None = None, element: int | None = None
+    ) -> IllegalInstruction:
+        """An error that points at the statement, or at an operand of it."""
+        return self.at(IllegalInstruction(message), operand, element)
+
+    def not_modelled(self, message: str, operand: int | None = None) -> NotModelled:
+        """An error that points at the statement, or at an operand of it."""
+        return self.at(NotModelled(message), operand)
+
+    def at(self, error: Problem, operand: int | None = None, element: int | None = None) -> Problem:
+        """The error, pointing at the statement or at an operand."""
+        place = self.statement
+        return error.at(place.location() if operand is None else place.operand_location(operand, element))
+
+    def count(self, *counts: int) -> int:
+        """The number of operands, which is one of these; raises IllegalInstruction."""
+        given = len(self.operands)
+        if given not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise self.illegal(f"{self.statement.mnemonic} takes {wanted} operands, but {given} are given")
+        return given
+
+    # --- names ---
+
+    def meaning(self, name: str, operand: int, element: int | None = None) -> Meaning:
+        """What a name stands for; raises IllegalInstruction where it is not declared."""
+        found = self.scope.find(name)
+        if found is None:
+            raise self.illegal(f"{name} is not declared", operand, element)
+        return found
+
+    def label(self, operand: int) -> LabelName:
+        """The label that an operand names."""
+        given = self.operands[operand]
+        found = self.scope.find(given.name) if isinstance(given, Register) else None
+        if not isinstance(found, LabelName):
+            raise self.illegal(f"expected a label, not '{given}'", operand)
+        return found
+
+    def register(self, operand: Operand, index: int, element: int | None = None) -> RegisterName:
+        """The register that an operand, or an element of it, names."""
+        if not isinstance(operand, Register):
+            raise self.illegal(f"expected a register, not '{operand}'", index, element)
+        found = self.meaning(operand.name, index, element)
+        if not isinstance(found, RegisterName):
+            raise self.illegal(f"{operand.name} is no register", index, element)
+        return found
+
+    # --- sources ---
+
+    def reader(
+        self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
+    ) -> Reader:
+        """Reads an operand as a type; with ``wide`` a register may be wider than it, and is cut.
+
+        Raises IllegalInstruction for what does not suit the type.
+        """
+        if isinstance(operand, Immediate):
+            constant = self.constant(operand, type_name, index, element)
+            return lambda wave, front: constant
+        if isinstance(operand, NegatedPredicate):
+            inner = self.reader(Register(operand.name), type_name, index, element)
+            return lambda wave, front: ~inner(wave, front)
+        if isinstance(operand, Displacement):
+            return self._variable_address(operand.base, operand.offset, type_name, index, element)
+        if not isinstance(operand, Register):
+            raise self.illegal(f"expected a register or a constant, not '{operand}'", index, element)
+        if self.scope.find(operand.name) is None and special.is_special(operand.name):
+            return self._special(operand.name, type_name, index, element)
+        if not isinstance(self.meaning(operand.name, index, element), RegisterName):
+            return self._variable_address(operand, 0, type_name, index, element)
+        found = self.register(operand, index, element)
+        self.check_type(operand.name, found.type, type_name, index, element, wide)
+        number, dtype = found.number, dtype_of(type_name)
+        if bits_of(found.type) == bits_of(type_name):
+            return lambda wave, front: _value(wave, front, number)
+        return lambda wave, front: _value(wave, front, number).astype(dtype)
+
+    def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
+        known = special.type_of(name)
+        if known is None:
+            raise self.at(NotModelled(f"the special register {name} is not modelled"), index, element)
+        bits = bits_of(type_name)
+        if bits_of(known) != bits and not (bits == 64 and bits_of(known) == 32):
+            raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
+        value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
+
+        def read(wave: Wave, front: Front) -> Values:
+            kept = wave.kept.get(name)
+            if kept is None:
+                kept = np.asarray(value(wave)).astype(dtype)
+                if special.REGISTERS[name].constant:
+                    wave.kept[name] = kept
+            return kept.astype(dtype, copy=False)
+
+        return read
+
+    def _variable_address(
+        self, base: Register, offset: int, type_name: str, index: int, element: int | None
+    ) -> Reader:
+        """The address of a variable or function in its space."""
+        found = self.meaning(base.name, index, element)
+        dtype = dtype_of(type_name)
+        if isinstance(found, FunctionName):
+            number = self.module.function_number(found.name)
+            handle = np.array(number, dtype)
+            return lambda wave, front: handle
+        if not isinstance(found, Variable):
+            raise self.illegal(f"{base} has no address", index, element)
+        if bits_of(type_name) < 32:
+            raise self.illegal(f"an address does not fit in .{type_name}", index, element)
+        address = self.address_of(found)
+        return lambda wave, front: (address(wave, front) + offset).astype(dtype)
+
+    def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
+        """The bits of a constant read as a type, shape ()."""
+        bits, dtype = bits_of(type_name), dtype_of(type_name)
+        floating = type_name.startswith(("f", "bf"))
+        if bits == 1:
+            if operand.kind != "integer":
+                raise self.illegal(f".pred does not take the constant {operand}", index, element)
+            return np.array(bool(operand.value), np.bool_)
+        if operand.kind == "integer":
+            if floating and bits >= 32:
+                raise self.illegal(
+                    f".{type_name} does not take the integer constant {operand}", index, element
+                )
+            return np.array(operand.value & (1 << bits) - 1, np.uint64).astype(dtype)
+        if type_name[0] in "us" or bits < 32:
+            raise self.illegal(f".{type_name} does not take a float constant", index, element)
+        return np.array(_float_bits(operand, bits), dtype)
+
+    def check_type(
+        self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
+    ) -> None:
+        """A register of a type may stand where another is wanted; raises IllegalInstruction."""
+        if not suits(known, wanted, wide=wide):
+            raise self.illegal(
+                f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
+            )
+
+    # --- results ---
+
+    def writer(
+        self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
+    ) -> Writer:
+        """Writes a register of a type; with ``wide`` it may be wider, and takes the value sign- or zero-extended."""
+        if isinstance(operand, Sink):
+            return _nowhere
+        found = self.register(operand, index, element)
+        self.check_type(str(operand), found.type, type_name, index, element, wide)
+        number, dtype = found.number, dtype_of(found.type)
+        if bits_of(found.type) == bits_of(type_name):
+            return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+        signed = np.dtype(f"i{dtype_of(type_name).itemsize}") if type_name[0] == "s" else None
+        wide_signed = np.dtype(f"i{dtype.itemsize}")
+
+        def extended(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+            if signed is not None:
+                values = values.view(signed).astype(wide_signed).view(dtype)
+            wave.write(front, lanes, number, values.astype(dtype, copy=False))
+
+        return extended
+
+    def elements(self, index: int, count: int) -> tuple[Operand, ...]:
+        """The registers of a vector operand of that many, or the operand itself for one."""
+        operand = self.operands[index]
+        given = operand.elements if isinstance(operand, Vector) else (operand,)
+        if len(given) != count:
+            raise self.illegal(f"expected {count} elements, but {len(given)} are given", index)
+        return given
+
+    # --- addresses ---
+
+    def address_of(self, variable: Variable) -> Reader:
+        """The address of a variable in its own space, int64."""
+        if variable.space in ("global", "const"):
+            name = variable.name
+            return lambda wave, front: np.array(wave.kept["symbols"][name], np.int64)
+        if variable.space == "local" or variable.framed:
+            place = variable.offset
+            return lambda wave, front: np.array(place + front.frame.local, np.int64)
+        if variable.space == "shared" and variable.dynamic:
+            return lambda wave, front: np.array(wave.entry.static_shared_bytes, np.int64)
+        place = variable.offset
+        return lambda wave, front: np.array(place, np.int64)
+
+    def place(self, index: int, space: str) -> tuple[Reader, str]:
+        """address, and the space that it really lies in: .param of a call is kept in local memory."""
+        operand = self.operands[index]
+        base = operand.base if isinstance(operand, Address) else None
+        found = self.scope.find(base.name) if base else None
+        framed = space == "param" and isinstance(found, Variable) and found.framed
+        return self.address(index, space), "local" if framed else space
+
+    def address(self, index: int, space: str) -> Reader:
+        """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
+
+        Raises IllegalInstruction for a register that holds no address, and a variable of another space.
+        """
+        operand = self.operands[index]
+        if not isinstance(operand, Address):
+            raise self.illegal(f"expected an address in brackets, not '{operand}'", index)
+        offset = operand.offset
+        if operand.base is None:
+            return lambda wave, front: np.array(offset, np.int64)
+        found = self.meaning(operand.base.name, index)
+        if isinstance(found, RegisterName):
+            if found.type not in _ADDRESSES:
+                raise self.illegal(f"{operand.base} is .{found.type}: an address has 32 or 64 bits", index)
+            number, narrow = found.number, bits_of(found.type) == 32
+            return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
+        if not isinstance(found, Variable):
+            raise self.illegal(f"{operand.base} has no address", index)
+        base = self.address_of(found)
+        shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
+        if space not in ("generic", found.space):
+            raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
+        return lambda wave, front: base(wave, front) + (offset + shift)
+
+
+_ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
+_WINDOWS = {
+    "shared": spaces.SHARED_WINDOW,
+    "local": spaces.LOCAL_WINDOW,
+    "param": spaces.PARAM_WINDOW,
+}
+
+
+def _value(wave: Wave, front: Front, number: int) -> Values:
+    """A register; the usual case of one that is written in all lanes is not handed on."""
+    frame = front.frame
+    value = frame.values[number]
+    if value is None or frame.partial:
+        return wave.read(front, number)
+    return value
+
+
+def _address(values: Values, offset: int, narrow: bool) -> Values:
+    """Addresses as int64; those of 32 bits are unsigned and do not wrap."""
+    return values.astype(np.int64) + offset if offset or narrow else values.view(np.int64)
+
+
+def _nowhere(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+    """What ``_`` does with a result."""
+
+
+def _float_bits(operand: Immediate, bits: int) -> int:
+    """The bits of a float constant as f32 or f64."""
+    own = 32 if operand.kind == "f32" else 64
+    if own == bits:
+        return operand.value
+    with np.errstate(all="ignore"):
+        value = np.array(operand.value, f"u{own // 8}").view(f"f{own // 8}").astype(f"f{bits // 8}")
+    return int(value.view(f"u{bits // 8}"))
+
+
+def suits(register: str, wanted: str, *, wide: bool = False) -> bool:
+    """Whether a register of one type may stand where another is wanted: as ptxas 13.0 takes them.
+
+    Untyped bits go with every type of their width, signed with unsigned integers; halves of 16 bits go with b16.
+    """
+    have, need = bits_of(register), bits_of(wanted)
+    if "pred" in (register, wanted):
+        return register == wanted
+    if have != need and not (wide and have > need):
+        return False
+    if have != need:
+        return register[0] in "bus"
+    untyped = (register[0] == "b" and register[1] != "f") or (wanted[0] == "b" and wanted[1] != "f")
+    integers = register[0] in "us" and wanted[0] in "us"
+    return register == wanted or untyped or integers or register[0] == wanted[0]

@@ -1,0 +1,439 @@
+"""A wave: CTAs that are executed together, all lanes at one statement in one operation.
+
+Lanes that part go on as fronts; the one with the lowest program counter steps first, so that they meet again
+without a stack of reconvergence points, and one that only goes round in a loop lets the others pass, so that
+nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling"). Knows
+fronts, barriers and the memories of its CTAs; does not know text, arguments, or what a statement means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Fault, WarpsimError
+from . import spaces
+from .lanes import Frame, Front, Lanes, Mask, Values
+from .spaces import Bytes, DeviceMemory, Offsets, Trespass
+
+if TYPE_CHECKING:
+    from .program import Entry, Record
+
+WARP = 32
+_PATIENCE = 512  # rounds of a loop before other lanes get their turn
+_BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
+
+Dimensions = tuple[int, int, int]
+Step = Callable[["Wave", Front, Lanes], "bool | None"]  # true where fronts have changed
+
+
+class Observer(Protocol):
+    """Who is told what happens; a method that is missing is not called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarrierWait:
+    """What lanes at a barrier wait for: its number, and threads, None for all of the CTA."""
+
+    number: int
+    threads: int | None
+
+    def __str__(self) -> str:
+        return f"barrier {self.number}" + (f" of {self.threads} threads" if self.threads else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneWait:
+    """What lanes at a statement of the whole warp wait for: the lanes that it names."""
+
+    names: str
+
+    def __str__(self) -> str:
+        return self.names
+
+
+class Wave:
+    """Some CTAs of a launch: ``ctas`` are their coordinates (CTAs, 3).
+
+    Lanes are numbered CTA by CTA; each CTA is padded to whole warps with lanes that never run.
+    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA.
+    """
+
+    def __init__(
+        self,
+        entry: Entry,
+        *,
+        ctas: npt.NDArray[np.int64],
+        grid: Dimensions,
+        block: Dimensions,
+        memory: DeviceMemory,
+        parameters: Bytes,
+        shared_bytes: int,
+        observers: Sequence[Any] = (),
+    ) -> None:
+        self.entry = entry
+        self.code: Sequence[Record] = entry.code
+        self.ctas, self.grid, self.block = ctas, grid, block
+        self.threads = block[0] * block[1] * block[2]
+        self.warps = -(-self.threads // WARP)  # of a CTA
+        self.lanes = len(ctas) * self.warps * WARP
+        number = np.arange(self.lanes)
+        self.cta = number // (self.warps * WARP)
+        self.thread = number % (self.warps * WARP)
+        self.memory = memory
+        self.parameters = parameters
+        self.shared_bytes = shared_bytes
+        self.shared_stride = max(-(-shared_bytes // 128) * 128, 128)
+        self.shared: Bytes = spaces.padded(len(ctas) * self.shared_stride)
+        self.shared_base = self.cta * self.shared_stride
+        self.local_stride = 0
+        self.local: Bytes = spaces.padded(0)
+        self.observers = tuple(observers)
+        self.kept: dict[
+            str, Any
+        ] = {}  # what opcode groups keep for the wave: special registers, async copies
+        everyone = Lanes(self.thread < self.threads)
+        self.alive = everyone.count
+        self.alive_of_cta = np.full(len(ctas), self.threads)
+        self.alive_mask: Mask = everyone.mask
+        self.frame = Frame(entry.registers)
+        self.fronts = [Front(entry.start, self.frame, everyone)]
+        self.waiting: list[Front] = []
+        self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
+        self.statements = 0  # executed so far, one for each front
+        self.reserve_local(entry.local_bytes)
+
+    # --- running ---
+
+    def run(self, budget: int | None = None) -> bool:
+        """Execute until every lane has exited, or so many statements; whether all have.
+
+        Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
+        """
+        end = None if budget is None else self.statements + budget
+        while self.fronts:
+            if end is not None and self.statements >= end:
+                return False
+            self._advance(self._next())
+        if self.waiting:
+            raise self.deadlock()
+        return True
+
+    def _next(self) -> Front:
+        """The front to run: the deepest, then lowest one that is not going round in vain."""
+        fronts = self.fronts
+        if len(fronts) == 1:
+            fronts[0].turns = 0
+            return fronts[0]
+        self._merge()
+        fronts = self.fronts
+        return min(fronts, key=lambda front: (front.turns // _PATIENCE, -front.frame.depth, front.pc))
+
+    def _merge(self) -> None:
+        """Fronts at one place of one frame become one."""
+        places: dict[tuple[int, int], Front] = {}
+        for front in self.fronts:
+            known = places.setdefault((id(front.frame), front.pc), front)
+            if known is not front:
+                known.lanes = Lanes(known.lanes.mask | front.lanes.mask)
+                known.turns = min(known.turns, front.turns)
+        self.fronts = list(places.values())
+
+    def _advance(self, front: Front) -> None:
+        """Execute statements until fronts change, or this one meets another."""
+        code = self.code
+        others = [one.pc for one in self.fronts if one is not front and one.frame is front.frame]
+        stop = min((pc for pc in others if pc > front.pc), default=-1)
+        record = code[front.pc]
+        try:
+            while True:
+                record = code[front.pc]
+                self.statements += 1
+                lanes: Lanes | None = front.lanes
+                if record.guard >= 0:
+                    lanes = self._guarded(front, record)
+                if lanes is not None and record.step(self, front, lanes):
+                    return
+                front.pc += 1
+                if front.pc == stop:
+                    return
+        except Trespass as trespass:
+            raise self.fault(record, trespass.lane, self._described(record, trespass)) from None
+        except WarpsimError as error:
+            if error.location is None:
+                error.at(record.statement.location())
+            raise
+
+    def _guarded(self, front: Front, record: Record) -> Lanes | None:
+        """The lanes of a front whose guard holds; None for none."""
+        value = self.read(front, record.guard)
+        mask = front.lanes.mask & (~value if record.negated else value)
+        count = int(np.count_nonzero(mask))
+        if count == front.lanes.count:
+            return front.lanes
+        return Lanes(mask) if count else None
+
+    # --- registers ---
+
+    def read(self, front: Front, register: int) -> Values:
+        """A register in all lanes; what was never written reads as 0, and observers are told."""
+        frame = front.frame
+        value = frame.values[register]
+        if value is None or (frame.partial and register in frame.partial):
+            self.tell("uninitialised", front, register, frame.missing(register, front.lanes))
+            if value is None:
+                types = self.entry.dtypes if frame.function is None else frame.function.dtypes
+                return np.zeros(self.lanes, types[register])
+        return value
+
+    def write(self, front: Front, lanes: Lanes, register: int, values: Values) -> None:
+        """Write a register in some lanes of a front."""
+        front.frame.write(register, values, lanes, lanes.count == self.alive)
+
+    # --- fronts ---
+
+    def jump(self, front: Front, lanes: Lanes, target: int) -> bool:
+        """Some lanes of a front go on elsewhere, the others behind this statement."""
+        if lanes.count == front.lanes.count:
+            if target <= front.pc:
+                front.turns += 1
+                if len(self.fronts) == 1 and front.turns % _PATIENCE:
+                    front.pc = target - 1  # goes on at once: nobody to meet
+                    return False
+            front.pc = target
+            return True
+        self._leave(front, lanes)
+        self.fronts.append(Front(target, front.frame, lanes))
+        return True
+
+    def _leave(self, front: Front, lanes: Lanes) -> None:
+        """Lanes leave a front; those that stay, if any, go on behind this statement."""
+        if lanes.count == front.lanes.count:
+            self.fronts.remove(front)
+        else:
+            front.lanes = Lanes(front.lanes.mask & ~lanes.mask)
+            front.pc += 1
+
+    def scatter(self, front: Front, lanes: Lanes, chosen: Values, targets: Sequence[int]) -> bool:
+        """Each lane goes on at the target that its value of ``chosen`` numbers."""
+        self._leave(front, lanes)
+        for number in np.unique(chosen[lanes.index]).tolist():
+            part = Lanes(lanes.mask & (chosen == number))
+            self.fronts.append(Front(targets[number], front.frame, part))
+        return True
+
+    def call(self, front: Front, lanes: Lanes, frame: Frame, target: int) -> bool:
+        """Some lanes go on in another frame; they come back behind this statement."""
+        self._leave(front, lanes)
+        self.fronts.append(Front(target, frame, lanes))
+        return True
+
+    def resume(self, front: Front, lanes: Lanes) -> bool:
+        """Some lanes return to their caller; the kernel's own return is the exit."""
+        frame = front.frame
+        if frame.caller is None:
+            return self.retire(front, lanes)
+        if frame.leave is not None:
+            frame.leave(lanes)
+        self._leave(front, lanes)
+        self.fronts.append(Front(frame.resume, frame.caller, lanes))
+        return True
+
+    def retire(self, front: Front, lanes: Lanes) -> bool:
+        """Some lanes exit; barriers that waited for them only are complete."""
+        self._leave(front, lanes)
+        self.alive -= lanes.count
+        self.alive_mask = self.alive_mask & ~lanes.mask
+        self.alive_of_cta -= self.count_of(lanes)
+        self.tell("exit", front, lanes)
+        for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
+            self._complete(wait)
+        return True
+
+    def count_of(self, lanes: Lanes) -> npt.NDArray[np.int64]:
+        """How many of the lanes are in each CTA."""
+        return np.bincount(self.cta[lanes.index], minlength=len(self.ctas))
+
+    # --- waiting ---
+
+    def wait(self, front: Front, lanes: Lanes, reason: object, *, behind: bool = True) -> bool:
+        """Some lanes stop until somebody wakes them; they go on behind this statement, or repeat it."""
+        halted = Front(front.pc + behind, front.frame, lanes)
+        halted.waits = reason
+        self._leave(front, lanes)
+        self.waiting.append(halted)
+        return True
+
+    def wake(self, reason: object, mask: Mask) -> None:
+        """Lanes that wait for that reason run again."""
+        left = list[Front]()
+        for front in self.waiting:
+            woken = front.lanes.mask & mask if front.waits == reason else None
+            if woken is None or not woken.any():
+                left.append(front)
+                continue
+            self.fronts.append(Front(front.pc, front.frame, Lanes(woken)))
+            front.lanes = Lanes(front.lanes.mask & ~mask)
+            if front.lanes.count:
+                left.append(front)
+        self.waiting = left
+
+    def barrier(
+        self, front: Front, lanes: Lanes, number: int, threads: int | None, *, waits: bool = True
+    ) -> bool:
+        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have."""
+        if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
+            self.tell("barrier", number, np.arange(len(self.ctas)), front)
+            return False
+        self.arrived[number] += self.count_of(lanes)
+        reason = BarrierWait(number=number, threads=threads)
+        changed = self.wait(front, lanes, reason) if waits else False
+        self._complete(reason)
+        return changed
+
+    def _complete(self, wait: BarrierWait) -> None:
+        """Wake the lanes of every CTA that has reached the number of threads."""
+        needed = self.alive_of_cta if wait.threads is None else wait.threads
+        arrived = self.arrived[wait.number]
+        done = (arrived >= needed) & (arrived > 0)
+        if done.any():
+            arrived[done] = 0
+            self.tell("barrier", wait.number, np.flatnonzero(done), None)
+            for reason in {one.waits for one in self.waiting if _same_barrier(one.waits, wait)}:
+                self.wake(reason, done[self.cta])
+
+    def deadlock(self) -> Fault:
+        """Who waits where, for what."""
+        lines = list[str]()
+        for front in self.waiting:
+            record = self.code[front.pc - 1] if isinstance(front.waits, BarrierWait) else self.code[front.pc]
+            place = record.statement.location()
+            lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
+        front = self.waiting[0]
+        place = self.code[max(front.pc - 1, 0)].statement.location()
+        arrived = [int(self.arrived[number].max()) for number in range(_BARRIERS)]
+        counts = ", ".join(f"barrier {n} has {count}" for n, count in enumerate(arrived) if count)
+        detail = f" ({counts} of {int(self.alive_of_cta.max())} threads)" if counts else ""
+        return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), place)
+
+    # --- memories ---
+
+    def reserve_local(self, size: int) -> None:
+        """Give every lane at least that many bytes of local memory; what is there stays."""
+        if size <= self.local_stride:
+            return
+        stride = -(-size // 16) * 16
+        grown = np.zeros((self.lanes, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local[: self.lanes * self.local_stride].reshape(self.lanes, -1)
+        self.local, self.local_stride = grown.reshape(-1), stride
+
+    def local_bytes_of(self, frame: Frame) -> int:
+        """Bytes of local memory that an activation takes up."""
+        used: int = self.entry.local_bytes if frame.function is None else frame.function.local_bytes
+        return used
+
+    def places(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
+        """The memory of a space, and where in it the words lie that some lanes address. Raises Trespass.
+
+        ``addresses`` has one value for each of the lanes, or is of shape ().
+        """
+        where = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,)))
+        return _PLACES[space](self, lanes, where, size)
+
+    # --- telling ---
+
+    def tell(self, what: str, *news: Any) -> None:
+        """Every observer that has a method of that name is called."""
+        for observer in self.observers:
+            method = getattr(observer, what, None)
+            if method is not None:
+                method(self, *news)
+
+    def who(self, lanes: Lanes) -> str:
+        """Lanes in words: CTA, warp and lane of the first, and how many more."""
+        first = int(lanes.index[0])
+        more = f" and {lanes.count - 1} more" if lanes.count > 1 else ""
+        return f"{self.place(first)}{more}"
+
+    def place(self, lane: int) -> str:
+        """CTA, warp and lane of a lane of the wave, in words."""
+        cta = ", ".join(map(str, self.ctas[self.cta[lane]].tolist()))
+        thread = int(self.thread[lane])
+        return f"CTA ({cta}), warp {thread // WARP}, lane {thread % WARP}"
+
+    def fault(self, record: Record, lane: int, message: str) -> Fault:
+        """An error of one lane at a statement."""
+        return Fault(f"{message} [{self.place(lane)}]", record.statement.location())
+
+    def _described(self, record: Record, trespass: Trespass) -> str:
+        return f"{record.statement.mnemonic}: address {trespass.address:#x} {trespass.reason}"
+
+
+def _same_barrier(one: object, other: BarrierWait) -> bool:
+    return isinstance(one, BarrierWait) and one.number == other.number
+
+
+# --- places of the spaces ---------------------------------------------------------------------------
+
+
+def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    return wave.memory.data, wave.memory.offsets(addresses, size, lanes)
+
+
+def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+    return wave.shared, addresses + lanes.of(wave.shared_base)
+
+
+def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    spaces.check_bounds(addresses, size, wave.local_stride, lanes, "local memory")
+    return wave.local, addresses + lanes.index * wave.local_stride
+
+
+def _parameter_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    spaces.check_bounds(addresses, size, wave.entry.parameter_bytes, lanes, "the parameters")
+    return wave.parameters, addresses
+
+
+def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    """Words behind generic addresses that all lie in one window; split_windows sees to that."""
+    first = int(addresses[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
+    space = WINDOWS.get(first)
+    if space is None:
+        return _device_places(wave, lanes, addresses, size)
+    return _PLACES[space](wave, lanes, addresses - first, size)
+
+
+WINDOWS = {
+    spaces.SHARED_WINDOW: "shared",
+    spaces.LOCAL_WINDOW: "local",
+    spaces.PARAM_WINDOW: "param",
+}
+_PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] = {
+    "global": _device_places,
+    "const": _device_places,
+    "shared": _shared_places,
+    "local": _local_places,
+    "param": _parameter_places,
+    "generic": _generic_places,
+}
+
+
+def split_windows(lanes: Lanes, addresses: Values) -> list[Lanes]:
+    """Parts of the lanes whose generic addresses lie in one window each; mostly all of them."""
+    window = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,))) // spaces.WINDOW_BYTES
+    if (window == window[0]).all():
+        return [lanes]
+    parts = list[Lanes]()
+    for one in np.unique(window):
+        mask = np.zeros_like(lanes.mask)
+        mask[lanes.index[window == one]] = True
+        parts.append(Lanes(mask))
+    return parts
