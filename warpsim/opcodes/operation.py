@@ -41,6 +41,7 @@ class Operation:
     fidelity: Fidelity = "exact"
     note: str = ""
     optional: int = 0  # so many of the last results may be left out
+    vector: int = 0  # so many of the first sources are written as one, {a, b, e, f}
     reads_carry: bool = False
     writes_carry: bool = False
 
@@ -59,6 +60,8 @@ class Row:
     since: Version = (1, 0)
     chip: int = 0
     suffix: str = ""
+    chips: tuple[int, ...] = ()  # the only chips with the forms, where later ones lack them
+    any_order: bool = False  # ptxas takes the modifiers in any order, as long as the types keep theirs
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
 
     def forms(self) -> Iterator[tuple[str, ...]]:
