@@ -75,7 +75,7 @@ def _core(source: Layout, result: Layout, modifiers: Modifiers) -> Step:
     """The rounding alone, by a short cut where there is one; flushes for f64 to f32, which rounding decides."""
     flush_narrowed = modifiers.ftz and source.name == "f64"
     integral = modifiers.rounding.endswith("i")
-    if source.exponent_bits == result.exponent_bits and source.fraction_bits > result.fraction_bits:
+    if source.exponent_bits == result.exponent_bits and source.fraction_bits > result.fraction_bits > 0:
         return lambda codes: _same_exponent(codes, source, result, modifiers)
     cast = _CASTS.get((source.name, result.name, modifiers.rounding))
     if cast and not modifiers.satfinite and not flush_narrowed and modifiers.nan == cast[1]:
