@@ -1,7 +1,7 @@
 """cvt one lane at a time, in Python's integers: an oracle that shares nothing with warpsim.
 
-Numbers are sign, magnitude and power of two; a rounding is one floor division of signed integers. What PTX does
-not document is written down here a second time, from the machine code that ptxas makes.
+Numbers are sign, magnitude and power of two; a rounding is one floor division of signed integers. What PTX
+does not document is written down here a second time, from the machine code that ptxas makes.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def flushed(code: int, name: str) -> int:
     return code & 0x8000_0000 if name == "f32" and not code & 0x7F80_0000 else code
 
 
-def element(code: int, result: str, source: str, flags: frozenset[str], random: Fraction = Fraction(0)) -> int:
+def element(
+    code: int, result: str, source: str, flags: frozenset[str], random: Fraction = Fraction(0)
+) -> int:
     """One element under any modifiers."""
     rounding = next((x for x in flags if x in ROUNDINGS), "")
     if is_integer(source):
@@ -164,7 +166,7 @@ def tiny(value: Number, rounding: str) -> bool:
     sign, magnitude, exponent = value
     if not isinstance(magnitude, int):
         return False
-    outward = rounding == "rp" and sign > 0 or rounding == "rm" and sign < 0
+    outward = (rounding, sign) in (("rp", 1), ("rm", -1))
     below = Fraction(1, 2**151) if rounding == "rn" else Fraction(1, 2**150) if outward else Fraction(0)
     return magnitude * Fraction(2) ** exponent < Fraction(1, 2**126) - below
 
@@ -257,8 +259,10 @@ def expected(modifiers: tuple[str, ...], sources: tuple[int, ...]) -> int:
         return packed_integers(modifiers[2], sources)
     result, source = modifiers[-2:]
     flags = frozenset(modifiers[:-2])
+    if result == "tf32" and "rna" in flags:
+        return away_tf32(sources[0], flags)
     if result == "tf32":
-        return away_tf32(sources[0], flags) if "rna" in flags else element(sources[0], "tf32", source, flags) << 13
+        return element(sources[0], "tf32", source, flags) << 13
     (name, count), (from_name, from_count) = packed_name(result), packed_name(source)
     place = PLACES.get(name, width(name))
     if from_count > 1:

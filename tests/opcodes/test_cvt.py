@@ -152,7 +152,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
     return ctypes.CDLL(str(folder / "cvt.so"))
 
 
-@pytest.mark.parametrize("name", (*_FROM, *_TO))
+@pytest.mark.parametrize("name", [*_FROM, *_TO])
 @pytest.mark.parametrize("mode", range(4), ids=("n", "z", "m", "p"))
 def test_as_c_converts(compiled: ctypes.CDLL, name: str, mode: int) -> None:
     result, source = name.split("_")

@@ -1,8 +1,8 @@
 """Floating-point codes and the numbers they stand for: one table of formats, one exact rounding.
 
-Knows how a code splits into sign, significand and exponent, and how a number becomes the code of any format
-under every rounding of PTX. Does not know registers, packing, or which conversions exist. All of it is integer
-arithmetic on bits, so neither the process's rounding mode nor its flushing of subnormals has a say.
+Knows how a code splits into sign, significand and exponent, and how a number becomes the code of any
+format under every rounding of PTX. Does not know registers, packing, or which conversions exist. All of it
+is integer arithmetic on bits, so the process's rounding mode and flushing of subnormals have no say.
 
 Encodings: IEEE 754 for f16, f32 and f64; PTX ISA 9.0, section 5.2.3 "Alternate Floating-Point Data Formats",
 and the OCP MX specification 1.0 for the rest. Roundings: PTX ISA 9.0, section 9.7.9.21 "cvt".
@@ -81,7 +81,11 @@ class Layout:
     @cached_property
     def largest(self) -> int:
         """The code of the largest finite number."""
-        return {"ieee": self.exponent_mask - 1, "nan": self.magnitude - 1, "none": self.magnitude}[self.specials]
+        return {
+            "ieee": self.exponent_mask - 1,
+            "nan": self.magnitude - 1,
+            "none": self.magnitude,
+        }[self.specials]
 
     @cached_property
     def infinity(self) -> int:
@@ -117,7 +121,7 @@ LAYOUTS: dict[str, Layout] = {row.name: row for row in _ROWS}
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """value = (-1)**negative * significand * 2**exponent, unless ``infinite`` or ``nan``; arrays of one shape."""
+    """(-1)**negative * significand * 2**exponent, unless ``infinite`` or ``nan``; arrays of one shape."""
 
     negative: npt.NDArray[np.bool_]
     significand: npt.NDArray[np.uint64]  # below 2**62
@@ -182,12 +186,14 @@ class Cut:
 def _nearest_even(cut: Cut) -> Array:
     twice = cut.rest << _ONE
     odd: Array = cut.kept & _ONE != 0
-    return (twice > cut.unit) | (twice == cut.unit) & odd
+    grows: Array = (twice > cut.unit) | (twice == cut.unit) & odd
+    return grows
 
 
 def _stochastic(cut: Cut) -> Array:
     assert cut.random is not None
-    return cut.rest + cut.random >= cut.unit
+    grows: Array = cut.rest + cut.random >= cut.unit
+    return grows
 
 
 Decision = Callable[[Cut], Array]
@@ -247,9 +253,9 @@ def encode(
 ) -> Array:
     """Codes of the numbers rounded to the format, in its dtype; every NaN becomes the canonical one.
 
-    With ``satfinite`` infinities and what overflows become the largest number. A format without a sign takes
-    magnitudes. The exponent field is counted from the smallest normal number's, whose leading bit adds the one
-    that is missing, and a carry out of the fraction adds another: no case is special.
+    With ``satfinite`` infinities and what overflows become the largest number. A format without a sign
+    takes magnitudes. The exponent field is counted from the smallest normal number's, whose leading bit adds
+    the one that is missing, and a carry out of the fraction adds another: no case is special.
     """
     if not layout.signed:
         numbers = _magnitudes(numbers)

@@ -4,8 +4,8 @@ Knows which combinations PTX has, as ptxas 13.0 accepts them, and what their ope
 numbers are rounded (codes, elements), nor packed results (packing). PTX ISA 9.0, section 9.7.9.21 "cvt".
 
 ptxas takes modifiers in any order (the manual's own examples write ``cvt.f64.bf16.rp``): the rows have the
-manual's order, and ``in_manual_order`` finds it. Registers may be wider than a type, but not those of bf16 and
-tf32, given here as b16 and b32, nor the 8-bit ones of conversions from and to bf16.
+manual's order, and ``in_manual_order`` finds it. Registers may be wider than a type, but not those of bf16
+and tf32, given here as b16 and b32, nor the 8-bit ones of conversions from and to bf16.
 """
 
 from __future__ import annotations
@@ -18,18 +18,9 @@ from typing import Any
 import numpy as np
 
 from .codes import LAYOUTS
-from .elements import (
-    INTEGERS,
-    Array,
-    Modifiers,
-    NotANumber,
-    Step,
-    format_conversion,
-    from_integer,
-    integer_conversion,
-    to_integer,
-)
+from .elements import Array, Modifiers, NotANumber, Step, format_conversion
 from .operation import Compute, Operation, Row, Values
+from .whole import INTEGERS, from_integer, integer_conversion, to_integer
 
 FLOAT_ROUNDINGS = ("rn", "rz", "rm", "rp")
 INTEGER_ROUNDINGS = ("rni", "rzi", "rmi", "rpi")
@@ -64,35 +55,34 @@ def lanewise(function: Callable[..., Array]) -> Compute:
 
 # --- NaNs ------------------------------------------------------------------------------------------
 
-_NAN_NOTE = (
-    "the bits of a NaN are not documented: the code that ptxas makes for {0} {1}, "
-    "and chips were seen to do so; everything else is exact"
+_QUIET_NOTE = (
+    "the bits of a NaN are not documented: that its sign and payload are kept and it is made quiet is what "
+    "others report of the F2F and FRND of a B200; everything else is exact"
 )
-_QUIET = "uses F2F or FRND with an f64, which keep sign and payload and make the NaN quiet"
-_SHIFTED = "shifts the bits (PTX: an unspecified NaN)"
 
-# (result, source) -> the NaN that comes out, unless it is the canonical one, and why.
-_NANS: dict[tuple[str, str], tuple[NotANumber, str]] = {
-    ("f32", "f64"): ("quiet", _QUIET),
-    ("f16", "f64"): ("quiet", _QUIET),
-    ("bf16", "f64"): ("quiet", _QUIET),
-    ("f64", "f32"): ("quiet", _QUIET),
-    ("f64", "f16"): ("quiet", _QUIET),
-    ("f64", "bf16"): ("quiet", _QUIET),
-    ("f64", "f64"): ("quiet", _QUIET),
-    ("f32", "bf16"): ("same", _SHIFTED),
+# (result, source) -> the NaN that comes out, unless it is the canonical one. That cvt.f32.bf16, of which PTX
+# says "an unspecified NaN", shifts the bits is read off the code that ptxas 13.0 makes for sm_80 and later.
+_NANS: dict[tuple[str, str], NotANumber] = {
+    ("f32", "f64"): "quiet",
+    ("f16", "f64"): "quiet",
+    ("bf16", "f64"): "quiet",
+    ("f64", "f32"): "quiet",
+    ("f64", "f16"): "quiet",
+    ("f64", "bf16"): "quiet",
+    ("f64", "f64"): "quiet",
+    ("f32", "bf16"): "same",
 }
 _COPIED = {"f32", "f64"}  # cvt.f32.f32 and cvt.f64.f64 are moves; those of f16 and bf16 add zero
 
 
-def _nan(modifiers: Modifiers, result: str, source: str) -> tuple[NotANumber, str]:
+def _nan(modifiers: Modifiers, result: str, source: str) -> NotANumber:
     if modifiers.sat:
-        return "canonical", ""  # becomes +0
+        return "canonical"  # becomes +0
     if result == source and result in _COPIED and not modifiers.rounding and not modifiers.ftz:
-        return "same", ""
+        return "same"
     if modifiers.ftz and source != "f64":
-        return "canonical", ""
-    return _NANS.get((result, source), ("canonical", ""))
+        return "canonical"
+    return _NANS.get((result, source), "canonical")
 
 
 # --- builders --------------------------------------------------------------------------------------
@@ -109,12 +99,11 @@ def _operation(step: Step, result: str, source: str, note: str = "") -> Operatio
 
 
 def _between_formats(modifiers: Modifiers, result: str, source: str) -> Operation:
-    kind, why = _nan(modifiers, result, source)
-    wide = modifiers.ftz and (result, source) == ("f64", "f32")
-    layouts = LAYOUTS[source], LAYOUTS[result]
-    step = _flushed_widening if wide and not modifiers.sat else format_conversion(*layouts, replace(modifiers, nan=kind))
-    note = _NAN_NOTE.format(f"cvt.{result}.{source}", why) if why else ""
-    return _operation(step, result, source, note)
+    kind = _nan(modifiers, result, source)
+    if (result, source, modifiers.ftz, modifiers.sat) == ("f64", "f32", True, False):
+        return _operation(_flushed_widening, result, source, _QUIET_NOTE)
+    step = format_conversion(LAYOUTS[source], LAYOUTS[result], replace(modifiers, nan=kind))
+    return _operation(step, result, source, _QUIET_NOTE if kind == "quiet" else "")
 
 
 def _flushed_widening(codes: Array) -> Array:
@@ -158,10 +147,6 @@ def _from_integer(rounding: str, ftz: str, sat: str, result: str, source: str) -
 # --- tf32 ------------------------------------------------------------------------------------------
 
 _TF32_LOW = np.uint32(LAYOUTS["f32"].fraction_bits - LAYOUTS["tf32"].fraction_bits)
-_AWAY_NOTE = (
-    "what becomes of a NaN is read off the code that ptxas makes: its low bits are cut off, which may leave an "
-    "infinity, and .satfinite takes one unit in the last place from infinities and NaNs; numbers are exact"
-)
 
 
 def _tf32(rounding: str, satfinite: str, relu: str, result: str, source: str) -> Operation:
@@ -171,7 +156,11 @@ def _tf32(rounding: str, satfinite: str, relu: str, result: str, source: str) ->
 
 
 def _tf32_away(rounding: str, satfinite: str, result: str, source: str) -> Operation:
-    """Nearest, ties away: half a unit is added to the bits, which are then cut."""
+    """Nearest, ties away: half a unit is added to the bits, which are then cut.
+
+    What becomes of a NaN is read off the integer code that ptxas 13.0 makes for sm_80 and later: its low
+    bits are cut off, which may leave an infinity, and .satfinite takes a unit from infinities and NaNs.
+    """
     infinity, sign = np.uint32(0x7F80_0000), np.uint32(0x8000_0000)
 
     def away(codes: Array) -> Array:
@@ -182,7 +171,7 @@ def _tf32_away(rounding: str, satfinite: str, result: str, source: str) -> Opera
             made -= (made & ~sign >= infinity) * (np.uint32(1) << _TF32_LOW)
         return made
 
-    return _operation(away, result, source, _AWAY_NOTE)
+    return _operation(away, result, source)
 
 
 # --- rows ------------------------------------------------------------------------------------------
@@ -273,5 +262,5 @@ def _ordered_rows(packed: tuple[Row, ...]) -> Iterator[Row]:
 
 
 def in_manual_order(modifiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The modifiers of a ``cvt`` as the rows write them; unchanged where no form of this file or packing has them."""
+    """The modifiers of a ``cvt`` as this file's and packing's rows write them; unchanged if none has them."""
     return _in_order().get(_key(modifiers), modifiers)

@@ -1,8 +1,8 @@
 """``cvt`` to and from packed elements (x2, x4), ``.rs`` with its random bits, and ``cvt.pack``.
 
-Knows where elements lie in a register and which random bits are whose. Does not know how an element is rounded
-(codes, elements). PTX ISA 9.0, sections 9.7.9.21 "cvt" and 9.7.9.22 "cvt.pack". The first source, or the upper
-part of a packed source, always is the upper part of the result.
+Knows where elements lie in a register and which random bits are whose. Does not know how an element is
+rounded (codes, elements). PTX ISA 9.0, sections 9.7.9.21 "cvt" and 9.7.9.22 "cvt.pack". The first source, or
+the upper part of a packed source, always is the upper part of the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PLACES = {6: 8}  # bits of an element's place where they are not those of its c
 
 
 def _element(packed: str) -> tuple[Layout, int, int]:
-    """The element format of a packed type, how many elements there are, and how many bits each one's place has."""
+    """The element format of a packed type, how many elements there are, and the bits of each one's place."""
     name, count = packed[:-2], int(packed[-1])
     layout = LAYOUTS[name]
     return layout, count, _PLACES.get(layout.bits, layout.bits)
@@ -88,8 +88,9 @@ def _tabulated(convert: Step, source: np.dtype[Any]) -> Step:
 # --- stochastic rounding ---------------------------------------------------------------------------
 
 _RANDOM_NOTE = (
-    "PTX says which half of rbits is whose and that a carry decides; that the bits are added to the uppermost "
-    "ones cut off, and that in x4 the first of a pair takes its half reversed, is as an sm_100 was seen to do"
+    "PTX says which half of rbits is whose and that a carry decides; that the bits are added to the "
+    "uppermost ones cut off, and that in x4 the first of a pair takes its half reversed, is what others "
+    "report of a B200"
 )
 
 
@@ -213,7 +214,9 @@ def _scales_widened(rounding: str, result: str, source: str) -> Operation:
 _HALVES, _RN_RZ, _F32 = ("f16x2", "bf16x2"), ("rn", "rz"), ("f32",)
 _FP8, _FP6_FP4 = ("e4m3x2", "e5m2x2"), ("e2m1x2", "e2m3x2", "e3m2x2")
 _FOURS = ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
-_RN, _SATFINITE = ("rn",), ("satfinite",)
+_RN, _RZ_RP, _SATFINITE = ("rn",), ("rz", "rp"), ("satfinite",)
+_SCALED = ("f32", "bf16x2")
+_STOCHASTIC: dict[str, Any] = {"chip": 100, "suffix": "a", "chips": (100, 103)}
 
 # PTX 7.8 has the fp8 forms for sm_90 alone, and 8.1 for sm_89 too.
 # The manual has e2m1x2.f16x2 only from PTX 9.1 on; ptxas 13.0 accepts it from 8.6 on.
@@ -226,10 +229,10 @@ ROWS: tuple[Row, ...] = (
     _row((_RN, _SATFINITE, RELU, _FP6_FP4, _F32), _from_pair, since=(8, 6), chip=100, suffix="f"),
     _row((_RN, _SATFINITE, RELU, ("e2m1x2",), ("f16x2",)), _from_packed, since=(8, 6), chip=100, suffix="f"),
     _row((_RN, RELU, ("f16x2",), _FP6_FP4), _widened, since=(8, 6), chip=100, suffix="f"),
-    _row((("rz", "rp"), SATFINITE, ("ue8m0x2",), ("f32", "bf16x2")), _scales, since=(8, 6), chip=100, suffix="f"),
+    _row((_RZ_RP, SATFINITE, ("ue8m0x2",), _SCALED), _scales, since=(8, 6), chip=100, suffix="f"),
     _row((_RN, ("bf16x2",), ("ue8m0x2",)), _scales_widened, since=(8, 6), chip=100, suffix="f"),
-    _row((("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), chip=100, suffix="a", chips=(100, 103)),
-    _row((("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), chip=100, suffix="a", chips=(100, 103)),
+    _row((("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), **_STOCHASTIC),
+    _row((("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), **_STOCHASTIC),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u16", "s16"), ("s32",)),
