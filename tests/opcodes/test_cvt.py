@@ -34,18 +34,19 @@ def test_forms_are_written_differently() -> None:
     assert len(set(IDS)) == len(IDS)
 
 
-def wanted(modifiers: tuple[str, ...], sources: tuple[Array, ...]) -> list[int]:
+def wanted(modifiers: tuple[str, ...], sources: tuple[Array, ...]) -> Array:
     """The oracle's results, for all codes of one source only once for forms that must agree."""
     if len(sources) == 1 and sources[0].itemsize <= 2 and modifiers[-2] != "pack":
         idle = {"ftz"} - {"ftz" for x in modifiers[-2:] if x == "f32" and modifiers[-1] == "bf16"}
         idle |= {"sat"} - {"sat" for x in modifiers[-2:-1] if x[0] == "f" or modifiers[-1][0] in "us"}
         return every_code(tuple(x for x in modifiers if x not in idle), sources[0].itemsize)
-    return [expected(modifiers, lane) for lane in zip(*(x.tolist() for x in sources), strict=True)]
+    lanes = zip(*(x.tolist() for x in sources), strict=True)
+    return np.array([expected(modifiers, lane) for lane in lanes], dtype=np.uint64)
 
 
 @cache
-def every_code(modifiers: tuple[str, ...], size: int) -> list[int]:
-    return [expected(modifiers, (code,)) for code in range(1 << 8 * size)]
+def every_code(modifiers: tuple[str, ...], size: int) -> Array:
+    return np.array([expected(modifiers, (code,)) for code in range(1 << 8 * size)], dtype=np.uint64)
 
 
 @EVERY_FORM
@@ -56,8 +57,8 @@ def test_results(row: Row, choice: tuple[str, ...]) -> None:
     (result,) = operation.compute(*sources)
     want = wanted(modifiers, sources)
     assert result.dtype == dtype_of(operation.results[0])
-    wrong = np.flatnonzero(result != np.array(want, dtype=result.dtype))
-    shown = [([hex(int(x[i])) for x in sources], hex(int(result[i])), hex(want[i])) for i in wrong[:5]]
+    wrong = np.flatnonzero(result != want)
+    shown = [([hex(int(x[i])) for x in sources], hex(int(result[i])), hex(int(want[i]))) for i in wrong[:5]]
     assert not shown, f"{len(wrong)} of {len(want)}"
     assert all(np.array_equal(x, y) for x, y in zip(sources, before, strict=True))
     assert not any(np.shares_memory(result, x) for x in sources)
