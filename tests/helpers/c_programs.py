@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.helpers.opcode_values import Reference, number
 
+from tests.helpers.opcode_values import Reference, number
 from warpsim.machine.opcodes.operation import Operation, bits_of
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")

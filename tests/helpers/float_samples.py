@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+
 from tests.helpers.slow_floats import KINDS
 
 Bits = npt.NDArray[np.uint64]

@@ -10,7 +10,6 @@ from itertools import product
 from random import Random
 
 from tests.helpers import ptxas
-
 from warpsim.machine.opcodes.operation import Operation, Row, bits_of
 
 Words = tuple[str, ...]

@@ -1,7 +1,7 @@
 """Lanes that execute together, the frame of registers that they work in, and the place where they stand.
 
-Knows values, masks and program counters; does not know statements, memories or schedules. Arrays of values are
-never changed in place: a masked write makes a new one, so that registers may share them.
+Knows values, masks and program counters; does not know statements, memories or schedules. Arrays of values
+are never changed in place: a masked write makes a new one, so that registers may share them.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class LaunchableKernel:
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
-        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is then
-        written back.
+        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
+        then written back.
         """
         sizes = dimensions(grid, "grid", _GRID_LIMITS), dimensions(block, "block", _BLOCK_LIMITS)
         check_block(self._entry, sizes[1])

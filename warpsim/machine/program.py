@@ -4,8 +4,9 @@
     Entry    what one launch needs: code, registers, parameters, static shared memory
     Record   one statement: its guard, and the step that it does
 
-Everything that cannot be executed is listed, with its place, before anything runs. Knows names and statements;
-does not know arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5, 7 and 11.
+Everything that cannot be executed is listed, with its place, before anything runs. Knows names and
+statements; does not know arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5,
+7 and 11.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class Site:
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
     ) -> Writer:
-        """Writes a register of a type; with ``wide`` it may be wider, and takes the value sign- or zero-extended."""
+        """Writes a register of a type; with ``wide`` it may be wider, and the value is extended."""
         if isinstance(operand, Sink):
             return _nowhere
         found = self.register(operand, index, element)
@@ -307,7 +307,7 @@ def _float_bits(operand: Immediate, bits: int) -> int:
 def suits(register: str, wanted: str, *, wide: bool = False) -> bool:
     """Whether a register of one type may stand where another is wanted: as ptxas 13.0 takes them.
 
-    Untyped bits go with every type of their width, signed with unsigned integers; halves of 16 bits go with b16.
+    Untyped bits go with every type of their width, and signed with unsigned integers.
     """
     have, need = bits_of(register), bits_of(wanted)
     if "pred" in (register, wanted):

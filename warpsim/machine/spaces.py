@@ -1,4 +1,4 @@
-"""Memories of a launch, and the windows through which generic addresses reach them (PTX ISA 9.1, section 5.1).
+"""Memories of a launch, and the windows through which generic addresses reach them (PTX ISA 9.1, 5.1).
 
     global, const   one flat memory of the device, in which allocations lie apart; an address is its own
     shared          one stretch a CTA of a wave, from 0 on

@@ -2,8 +2,9 @@
 
 Lanes that part go on as fronts; the one with the lowest program counter steps first, so that they meet again
 without a stack of reconvergence points, and one that only goes round in a loop lets the others pass, so that
-nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling"). Knows
-fronts, barriers and the memories of its CTAs; does not know text, arguments, or what a statement means.
+nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling").
+Knows fronts, barriers and the memories of its CTAs; does not know text, arguments, or what a statement
+means.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from tests.helpers.float_samples import random
 from tests.helpers.slow_floats import KINDS, NAN, decode, encode, flush, number
-
 from warpsim.machine.opcodes.approximate import ROWS
 from warpsim.machine.opcodes.operation import Operation, dtype_of
 

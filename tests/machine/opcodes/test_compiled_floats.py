@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.helpers.float_samples import random, sources
 from tests.helpers.slow_floats import KINDS
-
 from warpsim.machine.opcodes import floating, rounded
 
 SOURCE = """

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.helpers.float_samples import sources
 from tests.helpers.slow_floats import KINDS, evaluate, extremum
-
 from warpsim.machine.opcodes import floating, halves, minmax, rounded
 from warpsim.machine.opcodes.operation import Operation, Row, dtype_of
 

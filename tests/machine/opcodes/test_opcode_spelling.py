@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from tests.helpers import ptxas
 import pytest
+
+from tests.helpers import ptxas
 from tests.helpers.opcode_statements import (
     FLOAT_TYPES,
     INTEGER_TYPES,
@@ -19,7 +20,6 @@ from tests.helpers.opcode_statements import (
     refused,
     reordered,
 )
-
 from warpsim.machine.opcodes import bits, carries, compare, integer, permutations
 from warpsim.machine.opcodes.operation import Row
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "integer", "carries", "bits", "permutations", "compare"),
-    *("floating", "halves", "minmax", "rounded", "approximate"),
+    *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}
@@ -72,9 +72,12 @@ def check_available(site: Site, row: Row) -> None:
     """The module's target and version have the row; raises IllegalInstruction."""
     target, version = site.module.target, site.module.version
     number = int("".join(filter(str.isdecimal, target)))
-    if number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
-        needs = f"sm_{row.chip}{row.suffix}"
-        raise site.illegal(f"{site.statement.mnemonic} is not on {target}: it needs {needs} or higher")
+    wrong = bool(row.chips) and number not in row.chips
+    if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
+        needs = " or ".join(f"sm_{one}{row.suffix}" for one in row.chips or (row.chip,))
+        raise site.illegal(
+            f"{site.statement.mnemonic} is not on {target}: it needs {needs}" + " or higher" * (not row.chips)
+        )
     if version < row.since:
         needed, given = (".".join(map(str, one)) for one in (row.since, version))
         raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")

@@ -1,4 +1,4 @@
-"""Control flow: bra, brx.idx, call, ret, exit, trap, and what a simulator may pass over (PTX ISA 9.1, 9.7.12)."""
+"""Control flow: bra, brx.idx, call, ret, exit, trap, and what may be passed over (PTX ISA 9.1, 9.7.12)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _call(site: Site, uniform: str) -> Step:
 
 
 def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
-    """Results, callee and arguments of a call, each with the place of its operand; a prototype is not needed."""
+    """Results, callee and arguments of a call, each with its place; a prototype is not needed."""
     operands = list(enumerate(site.operands))
     none = (Arguments(()), 0)
     results = none
@@ -93,7 +93,7 @@ def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int
 def _framed(site: Site, operand: Any, index: int) -> list[Variable]:
     """The .param variables that a call passes."""
     found = list[Variable]()
-    for place, one in enumerate(operand.elements):
+    for one in operand.elements:
         meaning = site.scope.find(one.name) if isinstance(one, Register) else None
         if not isinstance(meaning, Variable) or not meaning.framed:
             raise site.not_modelled(

@@ -1,8 +1,8 @@
 """Rows of the opcode tables, and the operations that they expand to.
 
 A row is one line of the PTX manual's syntax: an opcode and slots, each a choice of modifiers. The product of
-its slots are its forms. ``build`` turns the chosen modifiers into an Operation: the types of what it writes and
-reads, and a pure function on arrays. Does not know what any opcode computes.
+its slots are its forms. ``build`` turns the chosen modifiers into an Operation: the types of what it writes
+and reads, and a pure function on arrays. Does not know what any opcode computes.
 
 Values are unsigned NumPy arrays, one element a lane: uint8, uint16, uint32 or uint64 as wide as the PTX type,
 bool for ``.pred``; a source may also be of shape ``()``, the same in all lanes. Functions broadcast, never
@@ -32,7 +32,8 @@ class Operation:
 
     ``compute`` takes one array a source, then the carry flag (bool) where ``reads_carry``, and returns one
     array a result, then the carry flag where ``writes_carry``. ``optional`` results may be left out of the
-    statement (``p|q`` of setp). ``note`` says why a result is not exact: the documented error, or what was inferred.
+    statement (``p|q`` of setp). ``note`` says why a result is not exact: the documented error, or what was
+    inferred.
     """
 
     results: tuple[str, ...]  # PTX types without their dot, "pred" included
@@ -42,6 +43,7 @@ class Operation:
     note: str = ""
     optional: int = 0  # so many of the last results may be left out
     constants: tuple[int, ...] = ()  # places of sources that only a constant may fill (immLut of lop3)
+    vector: int = 0  # so many of the first sources are written as one, {a, b, e, f}
     reads_carry: bool = False
     writes_carry: bool = False
 
@@ -50,8 +52,8 @@ class Operation:
 class Row:
     """``opcode`` and its slots; "" in a slot stands for leaving the modifier out.
 
-    ``since`` is the first PTX version, ``chip`` the first target (80 for sm_80) that has the forms; ``suffix``
-    is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots exist.
+    ``since`` is the first PTX version, ``chip`` the first target (80 for sm_80) that has the forms;
+    ``suffix`` is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots exist.
     """
 
     opcode: str
@@ -60,6 +62,8 @@ class Row:
     since: Version = (1, 0)
     chip: int = 0
     suffix: str = ""
+    chips: tuple[int, ...] = ()  # the only chips with the forms, where later ones lack them
+    any_order: bool = False  # ptxas takes the modifiers in any order, as long as the types keep theirs
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
 
     def forms(self) -> Iterator[tuple[str, ...]]:

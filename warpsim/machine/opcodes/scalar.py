@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
 from ..lanes import Front, Lanes
 from .operation import Operation
@@ -20,15 +21,16 @@ CARRY = "carry"  # the condition code register, kept for each frame of a wave
 def scalar_step(site: Site, operation: Operation) -> Step:
     """What a statement does whose operation is known. Raises IllegalInstruction for its operands."""
     targets, sources = _operands(site, operation)
-    wide = site.statement.opcode in ("cvt", "mov")
+    wide = site.statement.opcode == "cvt"  # whose registers may be wider than its number types
     writers = [
-        site.writer(one, kind, index, wide=wide)
-        for (one, index), kind in zip(targets, operation.results, strict=False)
+        site.writer(one, kind, index, wide=wide and kind[0] in "usf")
+        for (one, index, _), kind in zip(targets, operation.results, strict=False)
     ]
     readers = [
-        site.reader(one, kind, index, wide=wide)
-        for (one, index), kind in zip(sources, operation.sources, strict=True)
+        site.reader(one, kind, index, element, wide=wide and kind[0] in "usf")
+        for (one, index, element), kind in zip(sources, operation.sources, strict=True)
     ]
+    _check_constants(site, operation, sources)
     if operation.reads_carry or operation.writes_carry:
         return _with_carry(operation, readers, writers)
     if len(writers) == 1 and len(operation.results) == 1:
@@ -36,19 +38,32 @@ def scalar_step(site: Site, operation: Operation) -> Step:
     return _several(operation, readers, writers)
 
 
-def _operands(
-    site: Site, operation: Operation
-) -> tuple[list[tuple[Operand, int]], list[tuple[Operand, int]]]:
-    """Targets and sources, each with the place of its operand; ``d|p`` is two targets."""
-    results, sources = len(operation.results), len(operation.sources)
-    site.count(sources + 1)
+Placed = tuple[Operand, int, int | None]  # an operand, its place, and that of an element in it
+
+
+def _operands(site: Site, operation: Operation) -> tuple[list[Placed], list[Placed]]:
+    """Targets and sources; ``d|p`` is two targets, and a vector so many sources."""
+    results, vector = len(operation.results), operation.vector
+    site.count(len(operation.sources) - max(vector - 1, 0) + 1)
     first = site.operands[0]
-    targets: list[tuple[Operand, int]] = [(first, 0)]
+    targets: list[Placed] = [(first, 0, None)]
     if isinstance(first, Pair):
-        targets = [(first.first, 0), (first.second, 0)]
+        targets = [(first.first, 0, 0), (first.second, 0, 1)]
     if not results - operation.optional <= len(targets) <= results:
         raise site.illegal(f"{site.statement.mnemonic} has {results} results, as in 'd|p'", 0)
-    return targets, [(one, index) for index, one in enumerate(site.operands[1:], 1)]
+    sources: list[Placed] = [(one, index, None) for index, one in enumerate(site.operands[1:], 1)]
+    if vector:
+        elements = site.elements(1, vector)
+        sources[:1] = [(one, 1, place) for place, one in enumerate(elements)]
+    return targets, sources
+
+
+def _check_constants(site: Site, operation: Operation, sources: list[Placed]) -> None:
+    """Sources that only a constant may fill are constants."""
+    for place in operation.constants:
+        operand, index, _ = sources[place]
+        if not isinstance(operand, Immediate):
+            raise site.illegal(f"expected a constant, not '{operand}'", index)
 
 
 def _single(operation: Operation, readers: list[Reader], write: Writer) -> Step:
