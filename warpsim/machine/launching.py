@@ -14,6 +14,8 @@ from ..errors import OperandError
 from .arguments import arguments_of
 from .device import Device
 from .grid import check_block, dimensions, launch
+from .observers.findings import Findings, Mode
+from .observers.memory_checks import checks_of
 from .program import Entry, Module, Parameter, load_module
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -55,11 +57,14 @@ class LaunchableKernel:
         args: Sequence[Any] = (),
         *,
         shared_bytes: int = 0,
+        checks: Mode = "error",
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
+        ``checks`` says what becomes of races and reads of bytes that nobody wrote: "error" raises the first
+        error, "warn" collects all in ``hazards`` of the report, "off" does not look.
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
@@ -68,6 +73,7 @@ class LaunchableKernel:
         device = device or Device(self._module.target)
         entry = self._entry
         arguments = arguments_of(device, entry.parameters, entry.parameter_bytes, args)
+        findings = Findings(mode=checks)
         launch(
             self._module,
             entry,
@@ -75,11 +81,12 @@ class LaunchableKernel:
             *sizes,
             arguments.content,
             shared_bytes=shared_bytes,
+            observers=lambda: checks_of(findings),
             progress=progress,
         )
         for back in arguments.write_back:
             back()
-        return LaunchReport()
+        return LaunchReport(hazards=tuple(findings.found))
 
 
 class LoadedModule:
