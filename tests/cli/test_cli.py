@@ -195,7 +195,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
          "unset.ptx:2:13: error: register %s is read, but nothing has been written to it\n"
          "    mov.b32 %r, %s;\n                ^~\n"),
         ("unmodelled.ptx", 4,
-         "unmodelled.ptx:2:1: error: 'setp' is not modelled; a warp executes mma, mma.sp and mov\n"
+         "unmodelled.ptx:2:1: error: 'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
+         "st.shared, ldmatrix, stmatrix and bar.warp.sync\n"
          "    setp.ne.b32 %p, %r, 0;\n    ^~~~~~~~~~~\n"),
         ("none.ptx", 3, "none.ptx: error: No such file or directory\n"),
         (".", 3, ".: error: Is a directory\n"),
@@ -322,7 +323,8 @@ def test_the_json_lists_errors_and_runs(run: Any) -> None:
         {"file": "none.ptx", "line": None, "column": None, "kind": "TraceError",
          "message": "No such file or directory"},
         {"file": "unmodelled.ptx", "line": 2, "column": 1, "kind": "NotModelled",
-         "message": "'setp' is not modelled; a warp executes mma, mma.sp and mov"},
+         "message": "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
+         "st.shared, ldmatrix, stmatrix and bar.warp.sync"},
     ]  # fmt: skip
     assert err.count("error:") == 3
 

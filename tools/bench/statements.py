@@ -25,7 +25,10 @@ from warpsim.traces.running import run_trace
 
 from .measure import best
 
-_MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d0,d1,d2,d3}, {a0,a1,a2,a3}, {b0,b1}, {c0,c1,c2,c3};"
+_MMA = (
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    " {d0, d1, d2, d3}, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3};"
+)
 _WGMMA = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
 _ACCUMULATOR = ", ".join(f"%d{i}" for i in range(32))
 _MULTIPLY = f"{_WGMMA} {{{_ACCUMULATOR}}}, %a, %b, 1, 1, 1, 0, 0;"

@@ -174,7 +174,8 @@ class HazardChecker:
         if self.mode == "off":
             return
         names = tuple(dict.fromkeys(registers))
-        self._report(self._early_access(names, kind, place))
+        if self._operations:
+            self._report(self._early_access(names, kind, place))
         self._step += 1
         for name in names:
             self._register(name).access = (self._step, kind, place)
@@ -327,9 +328,11 @@ class HazardChecker:
     def _users(self, names: Iterable[str], role: Role, mark: int) -> dict[_Operation, list[str]]:
         """The wgmma after the mark that used some of the registers in a role, and which registers."""
         users: dict[_Operation, list[str]] = {}
+        if not self._issued:
+            return users
+        registers = self._registers
         for name in names:
-            register = self._registers.get(name)
-            operation = register.uses.get(role) if register else None
+            operation = registers[name].uses.get(role) if name in registers else None
             if operation is not None and operation.step > mark:
                 users.setdefault(operation, []).append(name)
         return users
@@ -363,9 +366,7 @@ class HazardChecker:
             done = f"used as {role} by another wgmma"
             yield self._early(names, earlier_role, earlier, done, operation.place)
 
-    def _early(
-        self, names: list[str], role: Role, operation: _Operation, done: str, place: Place
-    ) -> Hazard:
+    def _early(self, names: list[str], role: Role, operation: _Operation, done: str, place: Place) -> Hazard:
         be, them = ("are", "them") if len(names) > 1 else ("is", "it")
         use = {
             "D": f"{'accumulates into' if operation.accumulate else 'writes'} {them}",

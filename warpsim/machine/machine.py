@@ -1,15 +1,15 @@
 """Machines that execute PTX statements one by one on named registers; the warp is one of them.
 
-Knows statements, guards and what ``mma``, ``mov`` and the statements of shared memory read and write; does not
-know files, or what only a warpgroup has (see warpgroup.py). An instruction that fails leaves every register as
-it was. What a statement says is read from its text once, and where it stands only for an error.
+Knows statements, guards and what ``mma``, ``mov`` and the statements of shared memory read and write; does
+not know files, or what only a warpgroup has (see warpgroup.py). An instruction that fails leaves every
+register as it was. What a statement says is read from its text once, and where it stands only for an error.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -28,6 +28,7 @@ from ..errors import (
 )
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.instruction import Inputs, Instruction
+from ..isa.memory import SHARED_BYTES, bytes_of
 from ..ptx.binding import Bound
 from ..ptx.decode import bind_statement, parse_version
 from ..ptx.parser import parse
@@ -41,11 +42,18 @@ from ..ptx.statements import (
     Label,
     RegisterDeclaration,
     Statement,
+    VariableDeclaration,
+    operand_names,
 )
 from ..ptx.warpgroup import WarpgroupBound
 from .matrix_operands import MatrixOperands, Plan, plan_of, wrong_width
 from .mov import planned
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, register_names, type_bits
+from .shared_memory import SharedMemory
+from .shared_statements import Access, SharedStatements
+from .since import check_since
+from .variables import SharedVariables
+from .warp_barrier import check_warp_barrier, is_warp_barrier
 
 if TYPE_CHECKING:
     from .hazards import Hazard
@@ -54,6 +62,7 @@ WARP, WARPGROUP = 32, 128  # lanes
 
 Execute = Callable[[InstructionStatement, Mask], "Iterable[Event]"]
 Place = Callable[[], Location]
+_SHARED = ("ld", "st", "ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +97,15 @@ Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: whi
 
 
 class Machine:
-    """``lanes`` lanes, in warps of 32, with named registers.
+    """``lanes`` lanes, in warps of 32, with named registers and a shared memory.
 
     ``machine["%r1"]`` is a register, one unsigned value a lane; ``machine["%r<4>"]`` is ``%r0`` to ``%r3``
     as an array ``(lanes, 4)``, ready for warpsim.unpack. Assigning declares the register if need be;
     scalars go to every lane, floats give their bits. Registers of PTX text may be left undeclared as long
     as the text around declares none at all: they then have the right types.
+
+    ``shared`` is the memory, zero at first: what Python writes into ``shared.data`` counts as visible to
+    everybody. ``.shared`` declarations get addresses from 0 on.
     """
 
     name: ClassVar[str]
@@ -101,7 +113,14 @@ class Machine:
     modelled: ClassVar[str]  # what it executes, in words
     together: ClassVar[Mapping[str, int]]  # opcode -> lanes in a row that must execute it together
 
-    def __init__(self, target: str, *, engine: Engine = "kernel", undefined: Undefined = "error") -> None:
+    def __init__(
+        self,
+        target: str,
+        shared_bytes: int = SHARED_BYTES,
+        *,
+        engine: Engine = "kernel",
+        undefined: Undefined = "error",
+    ) -> None:
         check_target(target)
         is_literal(undefined)
         if engine not in get_args(Engine):
@@ -111,7 +130,14 @@ class Machine:
         self.undefined: Undefined = undefined
         self.version = PTX_VERSION
         self._file = RegisterFile(self.lanes)
-        self._executes: dict[str, Execute] = {"mma": self._matrix, "mov": self._move}
+        self.shared = SharedMemory(shared_bytes)
+        self._variables = SharedVariables(shared_bytes)
+        self._executes: dict[str, Execute] = {
+            "mma": self._matrix,
+            "mov": self._move,
+            "bar": self._warp_barrier,
+            **dict.fromkeys(_SHARED, self._transfer),
+        }
 
     # --- registers ---
 
@@ -155,6 +181,28 @@ class Machine:
     def _access(self, names: Iterable[str], kind: Literal["read", "write"], place: Place) -> None:
         """Registers are about to be read or written by anything but a wgmma; nobody minds in a warp."""
 
+    # --- shared memory from outside ---
+
+    def address(self, where: str | int) -> int:
+        """The address of ``"tile"``, ``"tile+16"``, ``"0x400"`` or 1024. Raises OperandError."""
+        return where if isinstance(where, int) else self._variables.place(where)
+
+    def write_shared(self, where: str | int, array: npt.ArrayLike, place: Location | None = None) -> None:
+        """Write the bytes of an array, little-endian and in C order, as a finished bulk copy would.
+
+        Raises OperandError where they leave the memory.
+        """
+        start, content = self.address(where), bytes_of(np.asarray(array))
+        view = self.shared.view(start, content.size)
+        self._copied(start, content.size, lambda: place or host_place(f"write_shared({where!r}, …)"))
+        view[:] = content
+
+    def _copied(self, start: int, size: int, place: Place) -> None:
+        """Bytes of shared memory are about to be written from outside; nobody minds in a warp."""
+
+    def _transferred(self, access: Access, place: Place) -> None:
+        """Bytes of shared memory are about to be read or written; nobody minds in a warp."""
+
     # --- statements ---
 
     def run(self, text: str, file: str = "<string>") -> list[Event]:
@@ -182,24 +230,28 @@ class Machine:
                 else:
                     self._direct(statement, declared)
             except WarpsimError as error:
-                raise error if error.location else error.at(statement.location())
+                if error.location is None:
+                    error.at(statement.location())
+                raise
 
     def finish(self, place: Location | None = None) -> None:
         """The end of the program, where nothing may be in flight; nothing ever is in a warp."""
 
     def _scope(self) -> AbstractContextManager[None]:
-        return self._file.scope()
+        return _both(self._file.scope(), self._variables.scope())
 
     def _direct(self, statement: Statement, declared: set[str]) -> None:
-        """Directives and labels mean nothing here, but for ``.version``."""
-        if isinstance(statement, Directive):
+        """Variables get their addresses; directives and labels mean nothing here, but for ``.version``."""
+        if isinstance(statement, VariableDeclaration):
+            declare_once([statement.name], declared)
+            self._variables.declare(statement)
+        elif isinstance(statement, Directive):
             if statement.name == "version":
                 self.version = parse_version(statement.text.strip())
         elif not isinstance(statement, Label):
-            what = "a kernel or function" if isinstance(statement, Kernel) else "a variable in memory"
-            raise NotModelled(
-                f"{what} is not modelled; a {self.name} executes the statements of a kernel's body"
-            )
+            assert isinstance(statement, Kernel)
+            what = f"a {self.name} executes the statements of a kernel's body"
+            raise NotModelled(f"a kernel or function is not modelled; {what}")
 
     def _declare(self, statement: RegisterDeclaration, declared: set[str]) -> None:
         if statement.vector != 1:
@@ -221,7 +273,8 @@ class Machine:
             value = self._file.read(name)
             if value.dtype != np.bool_:
                 raise IllegalInstruction(f"guard {name} is not a predicate")
-            _check_together(statement.opcode, self.together.get(statement.opcode, 1), name, value)
+            if not is_warp_barrier(statement):
+                _check_together(statement.opcode, self.together.get(statement.opcode, 1), name, value)
             self._access([name], "read", statement.location)
         return value ^ negated
 
@@ -240,8 +293,41 @@ class Machine:
         return ()
 
     def _addresses(self) -> Mapping[str, int]:
-        """The variables in memory, by name; a warp has none."""
-        return {}
+        """The variables in shared memory, by name."""
+        return self._variables.addresses()
+
+    def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
+        """ld, st, ldmatrix and stmatrix."""
+        check_since(statement, self.target, self.version)
+        some = self._some(lanes)
+        if some:  # what is in flight is nobody's address: that comes before complaints about it
+            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
+                self._access(list(operand_names(operand)), "read", statement.location)
+        literal = is_literal(self.undefined)
+        statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
+        access = statements.plan(statement, lanes)
+        if not some:
+            return ()
+        self._transferred(access, statement.location)
+        if access.store is not None:
+            access.store.write(self.shared)
+            return ()
+        self._access(access.written, "write", statement.location)
+        for name, value in access.written.items():
+            self._file.write(name, value, lanes)
+        return ()
+
+    def _warp_barrier(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
+        """bar.warp.sync, which other lanes of a warp have always come to when one of them does."""
+        if not is_warp_barrier(statement):
+            raise NotModelled(
+                f"'{statement.mnemonic}' is not modelled; a {self.name} executes {self.modelled}"
+            )
+        check_since(statement, self.target, self.version)
+        check_warp_barrier(self._file, statement, lanes)
+        if self._some(lanes):
+            self._access(statement.names, "read", statement.location)
+        return ()
 
     # --- matrix instructions ---
 
@@ -304,9 +390,7 @@ class Machine:
             d = self._one_by_one(statement, bound, inputs, warps)
         return Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
 
-    def _together(
-        self, form: Instruction, inputs: Inputs, warps: tuple[int, ...]
-    ) -> npt.NDArray[Any] | None:
+    def _together(self, form: Instruction, inputs: Inputs, warps: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """D of all warps, a batch of as many cases; None where one of them is in error."""
         every, batch = len(warps) * WARP == self.lanes, inputs
         if self.lanes > WARP:
@@ -376,16 +460,19 @@ class Machine:
 
 
 class Warp(Machine):
-    """A warp: 32 lanes with named registers, which executes ``mma``, ``mma.sp`` and ``mov``.
+    """A warp: 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
+    Executes ``mma``, ``mma.sp``, ``mov``, ``ld.shared``, ``st.shared``, ``ldmatrix``, ``stmatrix`` and
+    ``bar.warp.sync``. The lanes run in step: a barrier that PTX asks for between them is not missed.
     ``target`` is the chip; ``engine`` and ``undefined`` are those of warpsim.execute. Raises
-    IllegalInstruction for an unknown target, OperandError for an unknown engine or mode.
+    IllegalInstruction for an unknown target, OperandError for an unknown engine or mode, and for a size that
+    no CTA has.
     """
 
     name = "warp"
     lanes = WARP
-    modelled = "mma, mma.sp and mov"
-    together: ClassVar[Mapping[str, int]] = {"mma": WARP}
+    modelled = "mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix and bar.warp.sync"
+    together: ClassVar[Mapping[str, int]] = dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP)
 
 
 def host_place(text: str) -> Location:
@@ -399,6 +486,14 @@ def declare_once(names: Iterable[str], declared: set[str]) -> None:
     for name in sorted(name for name in counts if counts[name] > 1 or name in declared)[:1]:
         raise IllegalInstruction(f"{name} is declared twice in this scope")
     declared.update(counts)
+
+
+@contextmanager
+def _both(*contexts: AbstractContextManager[None]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
+        yield
 
 
 def _check_together(opcode: str, count: int, name: str, value: Mask) -> None:

@@ -110,5 +110,3 @@ def wrong_width(role: str, bits: int, name: str, has: int) -> str:
     """What is wrong with a register that holds so many bits."""
     kind = "is a predicate" if has == 1 else f"holds {has} bits"
     return f"{role} takes registers of {bits} bits, but {name} {kind}"
-
-

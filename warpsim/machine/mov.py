@@ -6,8 +6,8 @@
     mov.type  d, variable+16;       an address, where the machine has variables; integer and .b types
 
 Which registers and constants each type takes is as ptxas 13.0 has it. A statement is planned once for the
-types of its registers, which finds whatever is wrong with it, and then carried out as often as it is executed.
-Does not know guards, or what other statements do.
+types of its registers, which finds whatever is wrong with it, and then carried out as often as it is
+executed. Does not know guards, or what other statements do.
 """
 
 from __future__ import annotations

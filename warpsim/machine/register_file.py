@@ -123,7 +123,7 @@ class RegisterFile:
     @property
     def strict(self) -> bool:
         """Whether a name must be declared to be used here."""
-        return any([scope.declared for scope in self._scopes])
+        return any(scope.declared for scope in self._scopes)
 
     def types(self) -> Mapping[str, str]:
         """Types by name, as visible here; those of special registers included."""

@@ -38,7 +38,7 @@ class SharedMemory:
         if lent is None:
             # An array over a memoryview, not over the array: NumPy makes every view of it hold on to it, so
             # that it lives as long as anybody can write through it. That is how snapshot knows.
-            lent = np.frombuffer(memoryview(self._bytes), np.uint8)
+            lent = np.frombuffer(self._bytes.data, np.uint8)
             self._lent = ref(lent)
         self._changed = True
         return lent

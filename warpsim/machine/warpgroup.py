@@ -8,8 +8,7 @@ would need a barrier. Does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
@@ -17,42 +16,37 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, Location, NotModelled, UndefinedBehavior, located
+from ..errors import Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.descriptor import Descriptor, touched_bytes
 from ..isa.instruction import Inputs, Instruction
-from ..isa.memory import SHARED_BYTES, bytes_of
-from ..ptx.statements import InstructionStatement, Statement, VariableDeclaration, operand_names
+from ..isa.memory import SHARED_BYTES
+from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound
 from .hazards import Hazard, HazardChecker, Mode
-from .machine import WARP, Event, Machine, Place, declare_once, host_place
+from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask
-from .shared_memory import SharedMemory
-from .shared_statements import SharedStatements
+from .shared_statements import Access
+from .since import check_since
 from .synchronization import Synchronization, barrier, is_wgmma_order, proxy_fence, wgmma_order
-from .variables import SharedVariables
+from .warp_barrier import is_warp_barrier
 
 _LANES = 128
 _WARPS = tuple(range(_LANES // WARP))
-_SHARED = ("ld", "st", "ldmatrix", "stmatrix")
 _ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
     "fence": proxy_fence,
     "bar": barrier,
     "barrier": barrier,
 }
-# What older chips lack: the first chip, and the first PTX version. PTX ISA 9.1, "Target ISA Notes".
-_SINCE = {"ldmatrix": (75, (6, 5)), "stmatrix": (90, (7, 8)), "fence": (90, (8, 0)), "wgmma": (90, (8, 0))}
 
 
 class Warpgroup(Machine):
     """Four warps of 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
     Executes ``wgmma``; ``mma``, ``mma.sp``, ``ldmatrix`` and ``stmatrix`` in each warp by itself; ``mov``,
-    ``ld.shared``, ``st.shared``, ``fence.proxy.async`` and ``bar.sync``. ``shared`` is the memory, zero at
-    first: what Python writes into ``shared.data`` counts as visible to everybody. ``.shared`` declarations
-    get addresses from 0 on.
+    ``ld.shared``, ``st.shared``, ``fence.proxy.async``, ``bar.sync`` and ``bar.warp.sync``.
 
     ``engine`` and ``undefined`` are those of warpsim.execute. ``hazards`` says what becomes of broken
     ordering rules: "error" raises HazardError, an UndefinedBehavior, "warn" collects them in ``hazards``,
@@ -63,7 +57,8 @@ class Warpgroup(Machine):
     name = "warpgroup"
     lanes = _LANES
     modelled = (
-        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async and bar.sync"
+        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async, bar.sync and "
+        "bar.warp.sync"
     )
     together: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP),
@@ -79,12 +74,10 @@ class Warpgroup(Machine):
         undefined: Undefined = "error",
         hazards: Mode = "error",
     ) -> None:
-        super().__init__(target, engine=engine, undefined=undefined)
-        self.shared = SharedMemory(shared_bytes)
-        self._variables = SharedVariables(shared_bytes)
+        super().__init__(target, shared_bytes, engine=engine, undefined=undefined)
         self._checker = HazardChecker(hazards, shared_bytes)
         self._races = RaceChecker(hazards, shared_bytes)
-        self._executes |= dict.fromkeys(_SHARED, self._transfer) | dict.fromkeys(_ORDERS, self._order)
+        self._executes |= dict.fromkeys(_ORDERS, self._order)
         self._executes["wgmma"] = self._wgmma
 
     @property
@@ -96,70 +89,30 @@ class Warpgroup(Machine):
         """The end of the program: whatever is still in flight is reported."""
         self._checker.finish(place or host_place("finish()"))
 
-    # --- shared memory from outside ---
-
-    def address(self, where: str | int) -> int:
-        """The address of ``"tile"``, ``"tile+16"``, ``"0x400"`` or 1024. Raises OperandError."""
-        return where if isinstance(where, int) else self._variables.place(where)
-
-    def write_shared(self, where: str | int, array: npt.ArrayLike, place: Location | None = None) -> None:
-        """Write the bytes of an array, little-endian and in C order, as a finished bulk copy would.
-
-        wgmma sees them without a fence. Raises OperandError where they leave the memory.
-        """
-        start, content = self.address(where), bytes_of(np.asarray(array))
-        view = self.shared.view(start, content.size)
-        place = place or host_place(f"write_shared({where!r}, …)")
-        self._checker.shared_write([(start, start + content.size)], place, proxy="async")
-        view[:] = content
-
     # --- hooks of the machine ---
 
     def _access(self, names: Iterable[str], kind: Literal["read", "write"], place: Place) -> None:
         if self._checker.mode != "off" and (unique := [self._file.unique(name) for name in names]):
             self._checker.access(unique, kind, place)
 
-    def _addresses(self) -> Mapping[str, int]:
-        return self._variables.addresses()
+    def _copied(self, start: int, size: int, place: Place) -> None:
+        self._checker.shared_write([(start, start + size)], place, proxy="async")
 
-    def _scope(self) -> AbstractContextManager[None]:
-        return _both(super()._scope(), self._variables.scope())
-
-    def _direct(self, statement: Statement, declared: set[str]) -> None:
-        if isinstance(statement, VariableDeclaration):
-            declare_once([statement.name], declared)
-            self._variables.declare(statement)
-        else:
-            super()._direct(statement, declared)
-
-    # --- statements ---
-
-    def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """ld, st, ldmatrix and stmatrix."""
-        self._check_since(statement)
-        if lanes.any():  # what is in flight is nobody's address: that comes before complaints about it
-            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
-                self._access(operand_names(operand), "read", statement.location)
-        literal = is_literal(self.undefined)
-        statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
-        access, place = statements.plan(statement, lanes), statement.location
-        if not lanes.any():
-            return ()
+    def _transferred(self, access: Access, place: Place) -> None:
         if access.store is not None:
             self._checker.shared_write(access.ranges, place)
             self._races.write(access.ranges, access.lanes // WARP, place)
-            access.store.write(self.shared)
-            return ()
-        self._checker.shared_read(access.ranges, place)
-        self._races.read(access.ranges, access.lanes // WARP, place)
-        self._access(access.written, "write", statement.location)
-        for name, value in access.written.items():
-            self._file.write(name, value, lanes)
-        return ()
+        else:
+            self._checker.shared_read(access.ranges, place)
+            self._races.read(access.ranges, access.lanes // WARP, place)
+
+    # --- statements ---
 
     def _order(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         """Fences, groups, waits and barriers."""
-        self._check_since(statement)
+        if is_warp_barrier(statement):
+            return self._warp_barrier(statement, lanes)
+        check_since(statement, self.target, self.version)
         order = _ORDERS.get(statement.opcode, wgmma_order)(statement)
         for name in order.registers:
             self._file.read(name, lanes)
@@ -172,7 +125,7 @@ class Warpgroup(Machine):
             self._ordered(order, statement.location)
         return ()
 
-    def _ordered(self, order: Synchronization, place: Location) -> None:
+    def _ordered(self, order: Synchronization, place: Place) -> None:
         if order.verb == "wait":
             self._checker.wait(order.groups, place)
             self._races.wait(order.groups)
@@ -188,20 +141,6 @@ class Warpgroup(Machine):
             self._races.barrier()
         if order.verb == "commit":
             self._races.commit()
-
-    def _check_since(self, statement: InstructionStatement) -> None:
-        """The chip and the PTX version have the statement."""
-        chip, version = _SINCE.get(statement.opcode, (0, (0, 0)))
-        number = int("".join(filter(str.isdecimal, self.target)))
-        if number < chip or (statement.opcode == "wgmma" and self.target != "sm_90a"):
-            needs = "sm_90a" if statement.opcode == "wgmma" else f"sm_{chip} or higher"
-            raise IllegalInstruction(f"{statement.mnemonic} is not on {self.target}: it needs {needs}")
-        if self.version < version:
-            major, minor = self.version
-            needs = f"{version[0]}.{version[1]}"
-            raise IllegalInstruction(
-                f"{statement.mnemonic} needs PTX {needs}, but the version is {major}.{minor}"
-            )
 
     # --- wgmma ---
 
@@ -250,9 +189,7 @@ class Warpgroup(Machine):
             transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
         )
 
-    def _descriptor(
-        self, operands: MatrixOperands, source: str | int, index: int
-    ) -> npt.NDArray[np.uint64]:
+    def _descriptor(self, operands: MatrixOperands, source: str | int, index: int) -> npt.NDArray[np.uint64]:
         """A matrix descriptor, which is the same in all lanes."""
         if isinstance(source, int):
             return np.array(source, np.uint64)
@@ -337,11 +274,3 @@ def _tile_bytes(
         memory_bytes=memory_bytes,
         literal=literal,
     )
-
-
-@contextmanager
-def _both(*contexts: AbstractContextManager[None]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for context in contexts:
-            stack.enter_context(context)
-        yield
