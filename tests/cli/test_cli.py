@@ -171,6 +171,16 @@ def test_another_target(run: Any) -> None:
     assert out.startswith("multiply.ptx: sm_80, 1 matrix instruction\n")
 
 
+def test_a_file_that_names_no_target_or_does_as_a_module(run: Any, folder: Path) -> None:
+    (folder / "plain.ptx").write_text("mov.b32 %r, 1;\n//! expect %r = 0x1\n")
+    (folder / "module.ptx").write_text(".version 8.0\n.target sm_90a\nmov.b32 %r, 1;\n//! expect %r = 0x1\n")
+    lines = {
+        arguments: run("run", *arguments)[1].partition(",")[0]
+        for arguments in (("plain.ptx", "--target", "sm_80"), ("module.ptx",), ("module.ptx", "--target", "sm_80"))
+    }
+    assert list(lines.values()) == ["plain.ptx: sm_80", "module.ptx: sm_90a", "module.ptx: sm_80"]
+
+
 def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
     operands = "{%d0,%d1,%d2,%d3}, {%a0,%a1,%a2,%a3}, {%a0,%a1,%a2,%a3}, {%a0,%a1,%a2,%a3}, %a0, 0"
     (folder / "u.ptx").write_text(f"//! target sm_90a\n//! load %a<4> = 0x0\n{FORM} {operands};\n")
@@ -204,7 +214,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
         ("", 3, ".: error: Is a directory\n"),
         ("x" * 300, 3, "x" * 300 + ": error: File name too long\n"),
         (os.devnull, 3,
-         f"{os.devnull}:1:1: error: the trace names no target: add a line '//! target sm_90a'\n"),
+         f"{os.devnull}:1:1: error: the trace names no target: add a line '//! target sm_90a' or "
+         "'.target sm_90a', or give target='sm_…' (--target sm_…)\n"),
         ("/dev/zero", 3, "/dev/zero:1:1: error: more than 67,108,864 bytes of text\n"),
     ],
 )  # fmt: skip
