@@ -174,11 +174,10 @@ def test_another_target(run: Any) -> None:
 def test_a_file_that_names_no_target_or_does_as_a_module(run: Any, folder: Path) -> None:
     (folder / "plain.ptx").write_text("mov.b32 %r, 1;\n//! expect %r = 0x1\n")
     (folder / "module.ptx").write_text(".version 8.0\n.target sm_90a\nmov.b32 %r, 1;\n//! expect %r = 0x1\n")
-    lines = {
-        arguments: run("run", *arguments)[1].partition(",")[0]
-        for arguments in (("plain.ptx", "--target", "sm_80"), ("module.ptx",), ("module.ptx", "--target", "sm_80"))
-    }
-    assert list(lines.values()) == ["plain.ptx: sm_80", "module.ptx: sm_90a", "module.ptx: sm_80"]
+    other = ("--target", "sm_80")
+    lines = [run("run", *one)[1] for one in (("plain.ptx", *other), ("module.ptx",), ("module.ptx", *other))]
+    named = ["plain.ptx: sm_80", "module.ptx: sm_90a", "module.ptx: sm_80"]
+    assert [line.partition(",")[0] for line in lines] == named
 
 
 def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
@@ -573,7 +572,7 @@ def test_file_names_may_be_any_bytes(folder: Path, arguments: list[str]) -> None
 
 
 def test_an_interrupt_has_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path) -> None:
+    def interrupted(path: Path, target: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("warpsim.traces.reading.read_trace", interrupted)

@@ -636,8 +636,8 @@ def test_a_type_comes_from_the_declaration_of_an_assigned_register() -> None:
         (".visible .entry k() { ret; }", NotModelled,
          "a kernel or function is not modelled; a warp executes the statements of a kernel's body"),
         ("setp.ne.b32 %p, %r, 0;", NotModelled,
-         "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix and "
-         "bar.warp.sync"),
+         "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, "
+         "stmatrix and bar.warp.sync"),
     ],
 )  # fmt: skip
 def test_which_statements_are_refused(text: str, kind: Any, message: str) -> None:
