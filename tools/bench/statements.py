@@ -132,8 +132,8 @@ def cases(folder: Path) -> Iterator[Case]:
     yield Case(name="mov.b32, warpgroup", goal=10, run=_again(warpgroup, "mov.b32 %s, %r;"))
     yield Case(name="mma m16n8k16, warp", goal=30, run=_again(warp, _MMA))
     yield Case(name="mma m16n8k16, four warps", goal=60, run=_again(warpgroup, _MMA))
-    yield Case(name="wgmma m64n64k16 f16", goal=200, run=_multiplying())
-    yield Case(name="trace of 16 wgmma, read before", goal=4000, calls=1, run=lambda: run_trace(trace))
+    yield Case(name="wgmma m64n64k16 f16", goal=250, run=_multiplying())
+    yield Case(name="trace of 16 wgmma, read before", goal=6000, calls=1, run=lambda: run_trace(trace))
 
 
 def main() -> int:
