@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "warpsim"
 LAYERS = (  # a module imports its own layer and those before it
-    "errors kernels versions",
+    "errors environment kernels versions",
     "threads formats layout sparsity",
     "architectures registers memory encoding instruction",
     "fragments descriptor descriptor_mistakes families reference numerics integers panels recipes batches "

@@ -156,8 +156,12 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
+    from .environment import default_environment
+
     errors = import_module(".errors", __name__)
-    home = errors if hasattr(errors, name) else import_module(f".{_HOMES.get(name, 'interface')}", __name__)
+    name_of_home = "errors" if hasattr(errors, name) else _HOMES.get(name, "interface")
+    with default_environment():  # for the numbers that modules hold
+        home = import_module(f".{name_of_home}", __name__)
     value = getattr(home, name)
     globals()[name] = value
     return value

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .architectures import BitCount, IntegerSum
+from .environment import in_default_environment
 from .errors import OperandError
 from .formats import Format
 from .instruction import Codes, Instruction, Operands
@@ -38,6 +39,7 @@ class Chain:
             raise OperandError("split_k and promote_every are at least 1")
 
 
+@in_default_environment
 def accumulated(request: Request, chain: Chain, threads: int) -> Codes:
     """Codes of D; each element depends on its own row and column alone, and not on the number of threads."""
     promote_every = chain.promote_every

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .encoding import matrix_of
+from .environment import in_default_environment
 from .errors import Location
 from .instruction import Instruction
 from .machine import WARP, Machine
@@ -194,6 +195,7 @@ def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int
     )
 
 
+@in_default_environment
 def _value(instruction: Instruction, bits: int) -> str:
     code = np.array([bits & instruction.d.mask], instruction.d.code_dtype)
     return str(matrix_of(code, instruction.d)[0])

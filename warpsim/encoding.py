@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .environment import in_default_environment
 from .errors import OperandError
 from .formats import Format
 
@@ -35,6 +36,7 @@ class Planes:
     fraction_bits: int
 
 
+@in_default_environment
 def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
     """The exact values of floating-point codes; bits that the multiplier ignores are dropped first."""
     kept = element.mask & ~((1 << element.ignored_bits) - 1)
@@ -44,6 +46,7 @@ def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float6
     return values
 
 
+@in_default_environment
 def _split(codes: npt.NDArray[Any], element: Format) -> Planes:
     value = values_of(codes, element)
     special = np.where(np.isnan(value), NOT_A_NUMBER, np.where(np.isinf(value), INFINITE, FINITE))
@@ -85,6 +88,7 @@ def integers(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
     return value - ((value & element.sign_bit) << 1)
 
 
+@in_default_environment
 def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.NDArray[Any]:
     """Codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
 
@@ -142,6 +146,7 @@ def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
     return integers(codes, element).astype(element.dtype)
 
 
+@in_default_environment
 def magnitudes(matrix: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
     """|value| of each element, for choosing what to keep; -1 marks +0, so that -0 outlives it, and a NaN
     counts as Inf.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from .diagnosis.rules import RULES, selector_rule
 from .diagnosis.subject import Finding, Subject
 from .encoding import codes_of
+from .environment import in_default_environment
 from .errors import OperandError
 from .fragments import checked_registers, require_sparse, shaped
 from .instruction import Instruction
@@ -21,6 +22,7 @@ from .ptx.qualifiers import PTX_VERSION, on_target
 __all__ = ["Finding", "lint"]
 
 
+@in_default_environment
 def lint(
     instruction: Instruction | str,
     *,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from .accumulation import Chain, accumulated
 from .arrangements import convert
 from .encoding import matrix_of
+from .environment import in_default_environment
 from .errors import OperandError
 from .fragments import require_sparse
 from .instruction import Codes
@@ -153,6 +154,7 @@ class Recipe:
     threads: int
 
 
+@in_default_environment
 def tile_codes(recipe: Recipe, left: Left, right: Right, c: Codes | None) -> Codes:
     """Codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
     form = resolved(recipe.mnemonic, recipe.target)

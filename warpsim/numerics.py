@@ -25,6 +25,7 @@ from .architectures import (
     SoftwareQuad,
 )
 from .encoding import Planes, converted, integers, planes, values_of
+from .environment import in_default_environment
 from .formats import FORMATS, Format
 from .instruction import Codes, Operands
 from .kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP, multiply_add_chain
@@ -36,6 +37,7 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 _ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
+@in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
     codes = _ENGINES[type(rule)](operands, rule)

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from .environment import in_default_environment
 from .errors import OperandError, TraceError, WarpsimError
 from .pipeline import Engine, Undefined
 from .threads import thread_count
@@ -84,6 +85,7 @@ def verify(
         raise error from None
 
 
+@in_default_environment
 def outcome_of(
     source: VectorSet | str | Path,
     *,

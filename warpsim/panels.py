@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .architectures import EmulatedF8, FusedSum, Rule
 from .encoding import converted, planes, values_of
+from .environment import in_default_environment
 from .formats import FORMATS, Format
 from .instruction import Codes, Instruction
 from .kernels import decode, whole
@@ -258,6 +259,7 @@ def _tasks(columns: int, width: int, rows: int, threads: int) -> list[Task]:
     ]
 
 
+@in_default_environment
 def multiply(problem: Problem, threads: int = 1) -> None:
     """Add all products to ``problem.out``; the bits do not depend on the number of threads."""
     rows, columns = problem.out.shape
@@ -273,6 +275,7 @@ def multiply(problem: Problem, threads: int = 1) -> None:
         for start, stop in _blocks(problem):
             a = decoded_a(problem, start, stop)
 
+            @in_default_environment
             def run(task: Task, a: PlanesA = a, start: int = start, stop: int = stop) -> None:
                 first, count, row, last = task
                 b = decoded_b(problem, first, count, n)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .architectures import Rule
 from .encoding import codes_of, magnitudes, matrix_of
+from .environment import in_default_environment
 from .errors import OperandError
 from .formats import Format
 from .fragments import check_fields
@@ -94,6 +95,7 @@ def _instructions(form: Instruction, b: Codes) -> int:
     return -(-int(b.shape[0]) // form.shape.k)
 
 
+@in_default_environment
 def checked(
     form: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any, undefined: Undefined
 ) -> Request:

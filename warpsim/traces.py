@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from .archives import Arrays, read_arrays, read_text
 from .checks import Check, compare, compare_shared
+from .environment import in_default_environment
 from .errors import Location, OperandError, TraceError, located
 from .machine import WARP, WARPGROUP, Event, Machine, Warp
 from .memory import SHARED_BYTES
@@ -117,6 +118,7 @@ class Run:
 # --- reading ---------------------------------------------------------------------------------------
 
 
+@in_default_environment
 def read_trace(path: str | Path) -> Trace:
     """The trace in a file, its data read and checked.
 
@@ -277,6 +279,7 @@ def _short(text: str) -> str:
 # --- running ---------------------------------------------------------------------------------------
 
 
+@in_default_environment
 def run_trace(
     trace: Trace,
     *,

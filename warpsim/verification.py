@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .checks import ByteDifference, Difference, element_of
+from .environment import in_default_environment
 from .errors import WarpsimError
 from .instruction import Instruction
 from .pipeline import Engine, Undefined
@@ -105,6 +106,7 @@ class Item:
 # --- the unit of work ------------------------------------------------------------------------------
 
 
+@in_default_environment
 def verify_chunk(chunk: Chunk) -> Tally:
     """Execute the cases of a chunk and compare D.
 

@@ -14,6 +14,7 @@ import numpy as np
 from . import batches, numerics
 from .architectures import ARCHITECTURES, Rule
 from .descriptor import canonical_descriptor
+from .environment import in_default_environment
 from .instruction import Inputs, Instruction, Operands
 from .interface import instructions
 from .kernels.panels import interpreted
@@ -27,6 +28,7 @@ from .sparsity import stored_columns
 Job = tuple[str, Callable[[], object]]  # what it is for, and the call that compiles
 
 
+@in_default_environment
 def warmup(target: str | None = None, progress: Callable[[int, int], None] | None = None) -> int:
     """Compile the kernels of a target, or of all; how many there are.
 

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from .. import __version__
+from ..environment import default_environment
 from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
 
 _MODULES = {  # of each verb, in the order of --help; imported when the verb is used
@@ -58,7 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
     try:
-        raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
+        with default_environment():
+            raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
     except click.ClickException as error:
         error.show()
         raise SystemExit(error.exit_code) from None

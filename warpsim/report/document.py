@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..checks import Check, Difference
 from ..descriptor import Descriptor, Major, tile_addresses
+from ..environment import in_default_environment
 from ..hazards import Hazard
 from ..instruction import Inputs, Instruction, ScaleSelectors
 from ..machine import WARP, Event
@@ -36,6 +37,7 @@ class Report:
     pool: Pool
 
 
+@in_default_environment
 def gather(run: Run) -> Report:
     """The data of a run's report."""
     writer = _Writer(run)

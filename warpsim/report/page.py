@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..environment import in_default_environment
 from .document import Report
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def _source(name: str) -> str:
     return environment.loader.get_source(environment, name)[0]
 
 
+@in_default_environment
 def page(report: Report) -> str:
     """The whole page: it loads nothing from anywhere."""
     return (

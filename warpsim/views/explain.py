@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..instruction import Inputs, Instruction
 from ..interface import decode
 from ..pipeline import inputs_by_name, rule_for
@@ -211,6 +212,7 @@ class Comparison:
     explanations: tuple[Explanation, ...]
     parting: Parting | None
 
+    @in_default_environment
     def __str__(self) -> str:
         from .explain_text import comparison_lines  # which is about these records
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..architectures import Rule
+from ..environment import in_default_environment
 from ..formats import Format
 from ..instruction import Instruction
 from ..reference import Kind, Number, decode
@@ -176,6 +177,7 @@ class Explanation:
     yardsticks: tuple[Yardstick, ...]
     notes: tuple[str, ...] = ()
 
+    @in_default_environment
     def __str__(self) -> str:
         from .explain_text import explanation_lines  # which is about these records
 
