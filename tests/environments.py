@@ -20,39 +20,46 @@ from typing import Any
 import numpy as np
 
 _C = ctypes.CDLL(None)
-_MODES = {  # glibc's numbers by machine: of roundings, of the control word's place in fenv_t, and of flushing
-    "x86_64": ({"up": 0x800, "down": 0x400, "zero": 0xC00}, 28, 0x8040),  # MXCSR; FTZ and DAZ
-    "aarch64": ({"up": 0x400000, "down": 0x800000, "zero": 0xC00000}, 0, 1 << 24),  # FPCR; FZ
+_UP, _DOWN, _ZERO = {  # as glibc numbers them
+    "aarch64": (0x400000, 0x800000, 0xC00000)
+}.get(platform.machine(), (0x800, 0x400, 0xC00))
+_ROUNDINGS = {"up": _UP, "down": _DOWN, "zero": _ZERO}
+_PLACE = {"x86_64": 28, "aarch64": 0}  # in fenv_t, of the control word: MXCSR, FPCR
+_FLUSHING = {  # its bits: FTZ and DAZ, FZ
+    "x86_64": {"flush": 0x8040, "operands": 0x40, "results": 0x8000},
+    "aarch64": {"flush": 1 << 24},
 }
+_EXCEPTIONS = {"x86_64": 0x3F, "aarch64": 0}  # that have occurred
 ENVIRONMENTS = ("flush", "up", "down", "zero", "flush up")
 
 
 def supported() -> bool:
     """Whether environments can be set here."""
-    return platform.libc_ver()[0] == "glibc" and platform.machine() in _MODES
+    return platform.libc_ver()[0] == "glibc" and platform.machine() in _PLACE
 
 
 def control() -> int:
     """The control word of this thread: rounding, flushing and masks, without the exceptions that occurred."""
-    environment = ctypes.create_string_buffer(64)
+    machine, environment = platform.machine(), ctypes.create_string_buffer(64)
     _C.fegetenv(environment)
-    word: int = struct.unpack_from("<I", environment.raw, _MODES[platform.machine()][1])[0]
-    return word & ~0x3F if platform.machine() == "x86_64" else word
+    word: int = struct.unpack_from("<I", environment.raw, _PLACE[machine])[0]
+    return word & ~_EXCEPTIONS[machine]
 
 
 def set_environment(name: str) -> None:
-    """Set this thread's environment: "default", or a rounding, or "flush", or both."""
-    roundings, place, flushing = _MODES[platform.machine()]
-    environment = ctypes.create_string_buffer(64)
+    """Set this thread's environment: "default", or a rounding, or what is flushed, or both."""
+    machine, environment = platform.machine(), ctypes.create_string_buffer(64)
     _C.fesetenv(ctypes.c_void_p(-1))
     for part in name.split():
-        if part in roundings:
-            assert _C.fesetround(roundings[part]) == 0
-        elif part == "flush":
+        if part in _ROUNDINGS:
+            assert _C.fesetround(_ROUNDINGS[part]) == 0
+        elif part in _FLUSHING[machine]:
             _C.fegetenv(environment)
-            word = struct.unpack_from("<I", environment, place)[0]
-            struct.pack_into("<I", environment, place, word | flushing)
+            word = struct.unpack_from("<I", environment, _PLACE[machine])[0]
+            struct.pack_into("<I", environment, _PLACE[machine], word | _FLUSHING[machine][part])
             _C.fesetenv(environment)
+        else:
+            assert part == "default", part
 
 
 Job = tuple[str, Callable[[], Any]]
@@ -153,6 +160,7 @@ def text_jobs() -> Iterator[Job]:
     """Calls that read or write numbers as text, or search."""
     import warpsim
     from warpsim.register_text import matrix_from
+    from warpsim.views.coverage import coverage_lines
 
     form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     rng = np.random.default_rng(0)
@@ -171,7 +179,10 @@ def text_jobs() -> Iterator[Job]:
         lambda: _constants("0.1", "0.3", "2.2250738585072011e-308", "1.0 / 3.0", "1e-310 * 3.0"),
     )
     yield "matrix", lambda: matrix_from("0.1 0.3 1e-310 2.2250738585072011e-308", 4)
-    yield "coverage", lambda: str(warpsim.coverage(warpsim.generate_vectors(form, count=30)))
+    yield (
+        "coverage",
+        lambda: "\n".join(coverage_lines(warpsim.coverage(warpsim.generate_vectors(form, count=30)))),
+    )
     yield "separate", lambda: str(warpsim.separate(form, "sm_80", "sm_90").terms)
 
 
