@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -37,6 +38,7 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 _ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
+@in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
     codes = _ENGINES[type(rule)](operands, rule)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..arithmetic.numerics import compute
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import rule_for
 from ..isa.architectures import EmulatedF8, Rule
@@ -101,6 +102,7 @@ class Separation:
     terms: tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 
 
+@in_default_environment
 def separate(
     instruction: Instruction | str,
     first: str,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from .arguments import arguments_of
 from .device import Device
@@ -50,6 +51,7 @@ class LaunchableKernel:
         """Index, name, kind, bytes and alignment of each parameter."""
         return self._entry.parameters
 
+    @in_default_environment
     def __call__(
         self,
         grid: Size,

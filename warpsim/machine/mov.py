@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError, located
 from ..ptx.constants import Immediate
 from ..ptx.operands import Displacement, NegatedPredicate, Operand, Register, Sink, Vector
@@ -127,6 +128,7 @@ def moved(
     return planned(file, statement, addresses).parts(file, statement, lanes)
 
 
+@in_default_environment
 def constant_bits(constant: Immediate, bits: int) -> int:
     """The bits of a constant in a register: integers are cut, floats become f32 or f64 as it is wide."""
     own = 32 if constant.kind == "f32" else 64

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import Location
 from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
@@ -191,6 +192,7 @@ def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int
     )
 
 
+@in_default_environment
 def _value(instruction: Instruction, bits: int) -> str:
     code = np.array([bits & instruction.d.mask], instruction.d.code_dtype)
     return str(matrix_of(code, instruction.d)[0])

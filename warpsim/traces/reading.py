@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import Location, OperandError, TraceError, located
 from ..files.archives import Arrays, read_arrays, read_text
 from ..isa.memory import SHARED_BYTES
@@ -76,6 +77,7 @@ class Trace:
     shared_bytes: int | None = None
 
 
+@in_default_environment
 def read_trace(path: str | Path, target: str | None = None) -> Trace:
     """The trace in a file, its data read and checked.
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Engine, Undefined
 from ..machine.machine import Event, Machine, Warp
@@ -43,6 +44,7 @@ class Run:
         return self.warp.hazards
 
 
+@in_default_environment
 def run_trace(
     trace: Trace,
     *,

@@ -1,8 +1,8 @@
 """Checks of shared and local memory: bytes that nobody wrote, and races between the barriers of a CTA.
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
-that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are not.
-What named barriers of some warps order is taken for ordered between all, so that no alarm is false. Does not
+that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
+not. What named barriers of some warps order is taken for ordered between all, so that no alarm is false. Does not
 know global memory, or what an access means.
 """
 
@@ -212,8 +212,8 @@ class Races:
         address = cell - int(wave.shared_base[lane])
         message = (
             f"race: {record.statement.mnemonic} {now} byte {address:#x} of shared memory, "
-            f"which another warp has {before} at line {other.statement.location().line} without a barrier in between "
-            f"[{wave.place(lane)}]"
+            f"which another warp has {before} at line {other.statement.location().line} "
+            f"without a barrier in between [{wave.place(lane)}]"
         )
         finding = LaunchFinding(
             kind="race",
