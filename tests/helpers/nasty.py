@@ -76,16 +76,10 @@ def name(instruction: Instruction) -> str:
 
 # --- codes -----------------------------------------------------------------------------------------
 
-_IEEE = ("f64", "f32", "tf32", "f16", "bf16", "e5m2")  # all ones in the exponent: Inf and NaN
-_ONE_NAN = ("e4m3", "ue4m3", "ue8m0")  # all ones: the only NaN
-
 
 def largest(element: Format) -> int:
     """The largest finite code, without its ignored bits."""
-    full = element.mask >> element.ignored_bits & ~(element.sign_bit >> element.ignored_bits)
-    if element.name in _IEEE:
-        return full - (1 << element.fraction_bits)
-    return full - 1 if element.name in _ONE_NAN else full
+    return element.largest_finite >> element.ignored_bits
 
 
 def top_exponent(element: Format) -> int:

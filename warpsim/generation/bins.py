@@ -13,7 +13,7 @@ from ..isa.architectures import FusedMultiplyAdd, FusedSum, ScaledGroups, Softwa
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from . import reasons
-from .limits import Limits, has_infinity, has_nan, limits_of
+from .limits import Limits, limits_of
 from .observations import SIGNS, TAILS
 
 Reason = reasons.Reason
@@ -132,14 +132,14 @@ def _specials(limits: Limits) -> Iterator[Entry]:
     yield "special: product Inf and C Inf of one sign", early
     yield "special: Inf from C alone", ""
     yield "special: Inf from a product alone", early
-    plain = not (has_nan(form.a) or has_nan(form.b) or form.scale)
+    plain = not (form.a.has_nan or form.b.has_nan or form.scale)
     yield "special: NaN beside Inf", "products are finite" if plain else ""
     yield "special: Inf * 0", reasons.no_infinity(form.a)
     yield "special: 0 * Inf", reasons.no_infinity(form.b)
-    yield "special: NaN * 0", "" if has_nan(form.a) else f"{form.a} has no NaN"
+    yield "special: NaN * 0", "" if form.a.has_nan else f"{form.a} has no NaN"
     yield "special: product of subnormal numbers", ""
     if form.sparse:
-        yield "unselected B: NaN", "" if has_nan(form.b) else f"{form.b} has no NaN"
+        yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"
 
 
 def _results(limits: Limits) -> Iterator[Entry]:
@@ -172,10 +172,10 @@ def code_classes(element: Format) -> Iterator[Entry]:
     for name in ("smallest normal number", "largest finite number"):
         yield name, ""
     yield "odd significand", ""
-    infinite = "" if has_infinity(element) else f"{element} has no Inf"
+    infinite = "" if element.has_infinity else f"{element} has no Inf"
     yield from (("+Inf", infinite), ("-Inf", infinite))
-    yield "NaN", "" if has_nan(element) else f"{element} has no NaN"
-    payload = has_infinity(element) and element.fraction_bits > 1
+    yield "NaN", "" if element.has_nan else f"{element} has no NaN"
+    payload = element.has_infinity and element.fraction_bits > 1
     yield "signaling NaN", "" if payload else f"{element} has no NaNs of different kinds"
     ignored = "" if element.ignored_bits else f"all bits of {element} are read"
     yield from (("ignored bits set", ignored), ("NaN in ignored bits only", ignored))

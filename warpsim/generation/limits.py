@@ -20,23 +20,10 @@ from .arithmetic import Array, decode
 AlignedSum = FusedSum | ScaledGroups
 
 
-def has_infinity(element: Format) -> bool:
-    """Whether some code of a format is an Inf."""
-    return element.name in ("f64", "f32", "tf32", "f16", "bf16", "e5m2")
-
-
-def has_nan(element: Format) -> bool:
-    """Whether some code of a format is a NaN."""
-    return has_infinity(element) or element.name in ("e4m3", "ue4m3", "ue8m0")
-
-
 @cache
 def largest(element: Format) -> int:
     """The largest finite code, without the ignored bits."""
-    full = (element.mask & ~element.sign_bit) >> element.ignored_bits
-    if has_infinity(element):
-        return full - (1 << element.fraction_bits)
-    return full - 1 if has_nan(element) else full
+    return element.largest_finite >> element.ignored_bits
 
 
 @cache
@@ -48,7 +35,7 @@ def top_exponent(element: Format) -> int:
 @cache
 def largest_value(element: Format) -> float:
     """The largest finite number."""
-    number = decode(np.array([largest(element) << element.ignored_bits], np.uint64), element)
+    number = decode(np.array([element.largest_finite], np.uint64), element)
     return float(np.ldexp(float(number.significand[0]), int(number.scale[0])))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
-from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array, infinity_of
+from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array
 from .changes import changes
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
@@ -209,7 +209,7 @@ def _results(done: Trace, limits: Limits) -> Iterator[Mask]:
         return
     magnitude = done.code & d.code_dtype.type(d.mask & ~d.sign_bit)
     negative = done.code != magnitude
-    infinity = d.code_dtype.type(infinity_of(d))
+    infinity = d.code_dtype.type(d.infinity)
     named = (
         ("zero", 0),
         ("smallest subnormal", 1 << (d.fraction_bits + 1 - limits.output.precision)),

@@ -18,15 +18,13 @@ from operator import ne
 from ..errors import IllegalInstruction
 from ..isa.architectures import ARCHITECTURES, targets_from
 from ..isa.families import forms
+from ..isa.formats import FORMATS
 from ..isa.instruction import Instruction
 
 PTX_VERSION = (9, 0)  # what is taken as legal unless the text or the caller names a version
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
-_TYPES = frozenset((
-    "f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3",
-    "s32", "u32", "s16", "u16", "s8", "u8", "s4", "u4", "b1", "f16x2",
-))  # fmt: skip
+_TYPES = FORMATS.keys() | {"u32", "s16", "u16", "f16x2"}  # of elements, and others that ptxas takes for types
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 _BIT_OPERATIONS = frozenset({"and", "xor", "or"})
 

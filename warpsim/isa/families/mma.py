@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..architectures import targets_from
+from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..layout import Formula, Layout
@@ -18,8 +19,8 @@ DATACENTER_BLACKWELL = frozenset({"sm_100a", "sm_100f", "sm_103a", "sm_103f", "s
 GEFORCE_BLACKWELL = frozenset({"sm_120a", "sm_120f", "sm_121a", "sm_121f"})
 
 _ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))
-_F8 = ("e4m3", "e5m2")
-_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_F8, _F4 = floats_of(8), floats_of(4)
+_F8F6F4 = floats_of(8, 6, 4)
 _BOTH = (False, True)
 _ROUNDINGS = ("", "rn", "rz", "rm", "rp")
 _FLOAT = ("f16.f16", "f32.f32")
@@ -51,8 +52,7 @@ def _row(
     )
 
 
-_EIGHT = ("s8", "u8")
-_FOUR = ("s4", "u4")
+_EIGHT, _FOUR = integers_of(8), integers_of(4)
 _NARROW = GEFORCE_BLACKWELL
 _NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
 
@@ -89,9 +89,9 @@ ROWS = (
     _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), _NARROW_F8, kind="f8f6f4"),
     _row((16, 8, 32), _FLOAT, _F8F6F4, "f8f6f4", (8, 7), _NARROW, kind="f8f6f4"),
     _row((16, 8, 32), "f32.f32", _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, kind="mxf8f6f4", scales=MX_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4", scales=MXF4_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (9, 1), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES_9_1),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (8, 7), _NARROW, kind="mxf4", scales=MXF4_SCALES),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (8, 7), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (9, 1), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES_9_1),
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..architectures import targets_from
+from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..sparsity import FIELD_BITS
@@ -80,9 +81,9 @@ def _ordered(
 _F32 = ("f32.f32",)
 _F16_F32 = ("f16.f16", "f32.f32")
 _S32 = ("s32.s32",)
-_F8 = ("e4m3", "e5m2")
-_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
-_E2M1 = ("e2m1",)
+_F8, _F4 = floats_of(8), floats_of(4)
+_F8F6F4 = floats_of(8, 6, 4)
+_EIGHT, _FOUR = integers_of(8), integers_of(4)
 _NARROW = GEFORCE_BLACKWELL
 _NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
 
@@ -94,18 +95,18 @@ ROWS = (
     *_both((16, 8, 32), _F32, ("bf16",), "bf16", "sm_80"),
     *_both((16, 8, 8), _F32, ("tf32",), "tf32", "sm_80"),
     *_both((16, 8, 16), _F32, ("tf32",), "tf32", "sm_80"),
-    *_both((16, 8, 32), _S32, ("s8", "u8"), "integer", "sm_80"),
-    *_both((16, 8, 64), _S32, ("s8", "u8"), "integer", "sm_80"),
-    *_both((16, 8, 64), _S32, ("s4", "u4"), "integer", "sm_80"),
-    *_both((16, 8, 128), _S32, ("s4", "u4"), "integer", "sm_80"),
+    *_both((16, 8, 32), _S32, _EIGHT, "integer", "sm_80"),
+    *_both((16, 8, 64), _S32, _EIGHT, "integer", "sm_80"),
+    *_both((16, 8, 64), _S32, _FOUR, "integer", "sm_80"),
+    *_both((16, 8, 128), _S32, _FOUR, "integer", "sm_80"),
     *_both((16, 8, 64), _F32, _F8, "f8f6f4", "sm_89", since=(8, 4)),
     _ordered(64, ("f16.f16",), _F8, "f8f6f4", (8, 7), _NARROW),
     _ordered(64, _F32, _F8, "f8f6f4", (8, 6), _NARROW_F8, "f8f6f4"),
     _ordered(64, _F16_F32, _F8F6F4, "f8f6f4", (8, 7), _NARROW, "f8f6f4"),
     _ordered(64, _F32, _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, "mxf8f6f4", MX_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4", MXF4_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (9, 1), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES_9_1),
+    _ordered(128, _F32, _F4, "mxf4", (8, 7), _SPARSE_FP4, "mxf4", MXF4_SCALES),
+    _ordered(128, _F32, _F4, "mxf4", (8, 7), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES),
+    _ordered(128, _F32, _F4, "mxf4", (9, 1), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES_9_1),
 )
 
 
