@@ -18,8 +18,6 @@ from warpsim.isa.formats import FORMATS, Format, Specials, floats_of, integers_o
 FLOATS = [element for element in FORMATS.values() if element.is_float]
 SMALL = [element for element in FLOATS if element.bits <= 16]
 PACKAGE = Path(warpsim.__file__).parent
-# ml_dtypes' own statement of what its exponent field of ones means is in the suffix of the name:
-# fn has no Inf, u no sign; formats below 8 bits have no NaN either.
 
 every_small = pytest.mark.parametrize("element", SMALL, ids=str)
 every_float = pytest.mark.parametrize("element", FLOATS, ids=str)

@@ -137,7 +137,7 @@ class Format:
 def _float(
     name: str, bits: int, exponent: int, fraction: int, specials: Specials, dtype: npt.DTypeLike, **more: Any
 ) -> Format:
-    fields = {"exponent_bits": exponent, "fraction_bits": fraction}
+    fields: dict[str, Any] = {"exponent_bits": exponent, "fraction_bits": fraction}
     return Format(name=name, bits=bits, dtype=np.dtype(dtype), specials=specials, **fields, **more)
 
 

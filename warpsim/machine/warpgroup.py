@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import IllegalInstruction, Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
+from ..isa.architectures import Feature, targets_text, targets_with
 from ..isa.descriptor import Descriptor, touched_bytes
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES, bytes_of
@@ -39,8 +40,13 @@ _ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
     "bar": barrier,
     "barrier": barrier,
 }
-# What older chips lack: the first chip, and the first PTX version. PTX ISA 9.1, "Target ISA Notes".
-_SINCE = {"ldmatrix": (75, (6, 5)), "stmatrix": (90, (7, 8)), "fence": (90, (8, 0)), "wgmma": (90, (8, 0))}
+# What not every chip has: the feature, and the first PTX version. PTX ISA 9.1, "Target ISA Notes".
+_NEEDS = {
+    "ldmatrix": (Feature.LDMATRIX, (6, 5)),
+    "stmatrix": (Feature.STMATRIX, (7, 8)),
+    "fence": (Feature.PROXY_FENCE, (8, 0)),
+    "wgmma": (Feature.WGMMA, (8, 0)),
+}
 
 
 class Warpgroup(Machine):
@@ -190,10 +196,12 @@ class Warpgroup(Machine):
 
     def _check_since(self, statement: InstructionStatement) -> None:
         """The chip and the PTX version have the statement."""
-        chip, version = _SINCE.get(statement.opcode, (0, (0, 0)))
-        number = int("".join(filter(str.isdecimal, self.target)))
-        if number < chip or (statement.opcode == "wgmma" and self.target != "sm_90a"):
-            needs = "sm_90a" if statement.opcode == "wgmma" else f"sm_{chip} or higher"
+        if statement.opcode not in _NEEDS:
+            return
+        feature, version = _NEEDS[statement.opcode]
+        targets = targets_with(feature)
+        if self.target not in targets:
+            needs = targets_text(targets, "or higher")
             raise IllegalInstruction(f"{statement.mnemonic} is not on {self.target}: it needs {needs}")
         if self.version < version:
             major, minor = self.version

@@ -101,7 +101,7 @@ def format_documents() -> dict[str, Document]:
 
 
 def _format_document(element: Format) -> Document:
-    """``specials`` says what an exponent field of ones means; ``nan`` is the NaN that a sum writes, if any."""
+    """``specials`` says what an exponent field of ones means; ``nan``, the NaN that sums write."""
     return {
         "name": element.name,
         "bits": element.bits,

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import IllegalInstruction, OperandError
+from ..architectures import Feature, targets_with
 from ..descriptor import Descriptor, Major, load_tile
 from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
@@ -21,7 +22,7 @@ from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Sha
 from .mma import fragment
 from .mma_sp import metadata_map
 
-_TARGETS = frozenset({"sm_90a"})
+_TARGETS = targets_with(Feature.WGMMA)
 _EVERY_8 = tuple(range(8, 257, 8))
 _INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 _F8 = floats_of(8)
