@@ -383,7 +383,7 @@ def _bit_count(rule: BitCount, instruction: Instruction, inputs: Inputs) -> int:
     return (inputs.c.signed + ones) & instruction.d.mask
 
 
-_FUNCTIONS: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
+RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
@@ -396,7 +396,7 @@ _FUNCTIONS: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
 
 def dot(rule: Rule, instruction: Instruction, inputs: Inputs) -> int:
     """Code of one element of D."""
-    return _FUNCTIONS[type(rule)](rule, instruction, inputs)
+    return RULES[type(rule)](rule, instruction, inputs)
 
 
 def inputs_of(

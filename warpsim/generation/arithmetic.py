@@ -1,4 +1,4 @@
-"""Arrays of exact numbers: decoding, cutting and rounding, as the coverage trace needs them.
+"""Arrays of exact numbers: decoding, cutting and rounding, as the sums of coverage need them.
 
 A third derivation of the arithmetic, beside the kernels and reference.py: it shares nothing with them but
 the facts in formats and architectures, and keeps what they throw away (what was cut off, ties, carries).

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..isa.architectures import FusedMultiplyAdd, FusedSum, ScaledGroups, SoftwareQuad
+from ..isa.architectures import FusedSum, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from . import reasons
+from .changes import FAULTS
 from .limits import Limits, limits_of
 from .observations import SIGNS, TAILS
 
@@ -198,11 +199,7 @@ def _operand_bins(limits: Limits) -> Iterator[Entry]:
 def _shown(limits: Limits) -> Iterator[Entry]:
     if limits.step is not None:
         yield from _shown_of_sums(limits)
-    rule = limits.rule
-    if isinstance(rule, (FusedMultiplyAdd, SoftwareQuad)):
-        yield "shown: products in reversed order", ""
-    if isinstance(rule, FusedMultiplyAdd):
-        yield "shown: products rounded before the addition", ""
+    yield from ((f"shown: {name}", "") for name, _ in FAULTS[type(limits.rule)])
     yield "shown: subnormal operands read as zero", ""
     tiny = reasons.small_reason(limits, limits.instruction.d.minimum_exponent - 1)
     yield "shown: subnormal results written as zero", tiny

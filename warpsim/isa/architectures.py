@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 # --- evidence ------------------------------------------------------------------------------------
 
@@ -62,11 +63,31 @@ RZ_E8M13 = Output(format="f32", precision=14, nearest=False)  # the low 10 bits 
 RN_F16 = Output(format="f16", precision=11, nearest=True)
 
 
+_NO_EVIDENCE = Evidence(label="", detail="")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters."""
+    """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters.
+
+    Whoever treats rules by their class has a table with all of them, called RULES where it computes.
+    """
 
     evidence: Evidence
+
+    @property
+    def aligned(self) -> FusedSum | ScaledGroups | None:
+        """The aligned sum that the rule is or is made of; None where nothing is aligned."""
+        return None
+
+    @property
+    def bare(self) -> Rule:
+        """The numbers of the rule, without the reasons to believe them."""
+        return replace(self, evidence=_NO_EVIDENCE)
+
+    def realigned(self, **numbers: Any) -> Rule:
+        """The rule with other numbers in its aligned sum."""
+        return replace(self, **numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +105,11 @@ class FusedSum(Rule):
     output: Output
     exponent_floor: int
 
+    @property
+    def aligned(self) -> FusedSum:
+        """Itself."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatedF8(Rule):
@@ -95,6 +121,20 @@ class EmulatedF8(Rule):
 
     step: FusedSum
 
+    @property
+    def aligned(self) -> FusedSum:
+        """What sums the products of each half."""
+        return self.step
+
+    @property
+    def bare(self) -> Rule:
+        """The numbers of the rule and of its step."""
+        return replace(self, step=replace(self.step, evidence=_NO_EVIDENCE), evidence=_NO_EVIDENCE)
+
+    def realigned(self, **numbers: Any) -> Rule:
+        """The rule with other numbers in its step."""
+        return replace(self, step=replace(self.step, **numbers))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGroups(Rule):
@@ -104,6 +144,11 @@ class ScaledGroups(Rule):
     fraction_bits: int
     output: Output
     exponent_floor: int
+
+    @property
+    def aligned(self) -> ScaledGroups:
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
