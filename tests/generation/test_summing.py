@@ -113,7 +113,7 @@ def test_cut_tells_what_was_cut_off():
     assert tail.tolist() == [BELOW_HALF, HALF, ABOVE_HALF, 0, 0]
 
 
-@pytest.mark.parametrize("name", ["f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1"])
+@pytest.mark.parametrize("name", [x.name for x in FORMATS.values() if x.is_float and x.bits <= 16])
 def test_decoding_agrees_with_the_formats_dtype(name):
     element = FORMATS[name]
     codes = np.arange(1 << element.bits, dtype=element.code_dtype)

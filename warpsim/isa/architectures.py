@@ -444,13 +444,9 @@ SM_121 = Architecture(name="sm_121", since=(8, 8), parent=SM_120)
 SM_121A = Architecture(name="sm_121a", since=(8, 8), parent=SM_121, same_chip=True, added=_GEFORCE_A)
 SM_121F = Architecture(name="sm_121f", since=(8, 8), parent=SM_121, same_chip=True, added=_GEFORCE_F)
 
+# Every record above, in order: a chip after its parent, and after every earlier chip.
 ARCHITECTURES: dict[str, Architecture] = {
-    architecture.name: architecture
-    for architecture in (
-        *(SM_70, SM_75, SM_80, SM_86, SM_87, SM_88, SM_89, SM_90, SM_90A),
-        *(SM_100, SM_100A, SM_100F, SM_103, SM_103A, SM_103F, SM_110, SM_110A, SM_110F),
-        *(SM_120, SM_120A, SM_120F, SM_121, SM_121A, SM_121F),
-    )
+    record.name: record for record in tuple(vars().values()) if isinstance(record, Architecture)
 }
 
 

@@ -58,7 +58,7 @@ export function decode(code, format) {
 }
 
 // What an exponent field of ones means: (fraction, fraction of ones) -> kind. Specials of isa/formats.py.
-export const SPECIALS = {
+const SPECIALS = {
   "infinities": (fraction) => (fraction ? NAN : INFINITE),
   "one NaN": (fraction, full) => (fraction === full ? NAN : FINITE),
   "none": () => FINITE,
