@@ -158,7 +158,7 @@ def jobs(form: Any, rng: np.random.Generator, many: bool) -> Iterator[Job]:
 
 def text_jobs() -> Iterator[Job]:
     """Calls that read or write numbers as text, or search."""
-    from warpsim.register_text import matrix_from
+    from warpsim.files.register_text import matrix_from
 
     import warpsim
     from warpsim.views.coverage import coverage_lines

@@ -41,7 +41,7 @@ _ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": U
 @in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
-    codes = _ENGINES[type(rule)](operands, rule)
+    codes = RULES[type(rule)](operands, rule)
     return codes.astype(operands.instruction.d.code_dtype)
 
 
@@ -203,7 +203,7 @@ def _integer(operands: Operands, rule: IntegerSum | BitCount) -> Codes:
     return codes
 
 
-_ENGINES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
+RULES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
     FusedSum: _fused,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _groups,

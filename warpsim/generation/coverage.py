@@ -23,7 +23,7 @@ from .bins import arithmetic_bins
 from .observations import Mask, observations
 from .placement import legal_fields, swizzles_of
 
-_TERMS = 1 << 20  # that a trace holds at a time
+_TERMS = 1 << 20  # that sums hold at a time
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ def _rounded(value: Matrix, element: Format) -> Codes:
         return value.view(np.uint32)
     with np.errstate(all="ignore"):
         codes = value.astype(element.dtype).view(element.code_dtype)
-    codes[np.isnan(value)] = element.canonical_nan if element.bits < 64 else 0x7FF8 << 48
+    codes[np.isnan(value)] = element.canonical_nan
     return codes
 
 
