@@ -109,7 +109,7 @@ class _ChipWarpgroup(_Chip, Warpgroup):
         if "c" in inputs.registers:
             return inputs
         everyone = np.ones(self.lanes, np.bool_)
-        before = self._vector(statement, 0, "d", tuple(filter(None, bound.d)), bound, everyone)
+        before = self._vector(statement, "d", tuple(filter(None, bound.d)), bound, everyone)
         return replace(inputs, registers={**inputs.registers, "c": before})
 
 

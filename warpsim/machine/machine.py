@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,9 @@ from ..errors import (
 )
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
-from ..ptx.binding import Bound
+from ..ptx.binding import Bound, bind
 from ..ptx.constants import Immediate
-from ..ptx.decode import bind_statement, parse_version
+from ..ptx.decode import Bind, bind_statement, parse_version
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Vector
 from ..ptx.parser import parse
 from ..ptx.qualifiers import PTX_VERSION, check_target
@@ -84,6 +84,7 @@ class Event:
             yield first, replace(self.inputs, registers=words), self.d[part]
 
 
+B = TypeVar("B", Bound, WarpgroupBound)
 Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: which one, and its place in D
 
 
@@ -241,12 +242,12 @@ class Machine:
 
     # --- matrix instructions ---
 
-    def _bind(self, statement: InstructionStatement) -> Bound | WarpgroupBound:
+    def _bind(self, statement: InstructionStatement, binder: Bind[B]) -> B:
         """The statement with its operands by role; D can be written."""
         types = self._file.types() if self._file.strict else None
-        bound = bind_statement(statement, self.target, self.version, types)
+        bound = bind_statement(statement, self.target, self.version, types, binder)
         index = 0
-        with located(lambda: statement.operand_location(0, index)):
+        with located(lambda: statement.operand_location(bound.places["d"], index)):
             for index, name in enumerate(bound.d):
                 self._check_result(bound, name, index)
         return bound
@@ -262,12 +263,12 @@ class Machine:
             raise UndefinedBehavior(f"{name} is written twice: PTX does not define which value stays")
 
     def _matrix(self, statement: InstructionStatement, lanes: Mask) -> Iterator[Event]:
-        bound = self._bind(statement)
-        assert isinstance(bound, Bound)
+        bound = self._bind(statement, bind)
         if lanes.any():
             event = self._computed(statement, bound, lanes)
-            for operand in (statement.operands or ())[1:]:
-                self._access(operand_names(operand), "read", statement.location)
+            for place, operand in enumerate(statement.operands or ()):
+                if place != bound.places["d"]:
+                    self._access(operand_names(operand), "read", statement.location)
             self._access(filter(None, bound.d), "write", statement.location)
             self._keep(event, lanes)
             yield event
@@ -287,26 +288,21 @@ class Machine:
         event = Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
         for first, part, result in event.executions():
             # Only metadata can be undefined or not modelled where every register has been written.
-            place = partial(statement.operand_location, 4)
+            place = partial(statement.operand_location, bound.places.get("e", 0))
             with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
                 result[:] = execute_inputs(form, part, self.engine)
         return event
 
     def _read(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Inputs:
         """What an ``mma`` reads, in all lanes of the machine."""
-        scales = 6 if bound.instruction.sparse else 4
         registers = {
-            role: self._vector(statement, 1 + place, role, getattr(bound, role), bound, lanes)
-            for place, role in enumerate("abc")
+            role: self._vector(statement, role, sources, bound, lanes)
+            for role, sources in (("a", bound.a), ("b", bound.b), ("c", bound.c))
         }
-        for role, name, index in (
-            ("e", bound.e, 4),
-            ("scale_a", bound.scale_a, scales),
-            ("scale_b", bound.scale_b, scales + 2),
-        ):
+        for role, name in (("e", bound.e), ("scale_a", bound.scale_a), ("scale_b", bound.scale_b)):
             if name is not None:
-                registers[role] = self._single(statement, index, role, name, lanes)
-        with located(partial(statement.operand_location, scales + 1)) if bound.ids else nullcontext():
+                registers[role] = self._single(statement, bound.places[role], role, name, lanes)
+        with located(partial(statement.operand_location, bound.places.get("ids_a", 0))):
             ids = ScaleSelectors(*(self._uniform(value, lanes) for value in bound.ids))
         return Inputs(
             registers=registers,
@@ -328,14 +324,13 @@ class Machine:
     def _vector(
         self,
         statement: InstructionStatement,
-        index: int,
         role: str,
         sources: Iterable[str | Immediate],
         bound: Bound | WarpgroupBound,
         lanes: Mask,
     ) -> npt.NDArray[Any]:
-        """The registers ``(lanes, n)`` of the vector at an operand's place."""
-        bits, place = bound.instruction.register_bits, 0
+        """The registers ``(lanes, n)`` of the vector of an operand."""
+        bits, index, place = bound.instruction.register_bits, bound.places[role], 0
         words = np.empty((self.lanes, bound.instruction.registers[role]), bits_dtype(bits))
         with located(lambda: statement.operand_location(index, place)):
             for place, source in enumerate(sources):

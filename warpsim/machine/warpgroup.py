@@ -19,10 +19,10 @@ import numpy.typing as npt
 from ..errors import IllegalInstruction, Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.descriptor import Descriptor, touched_bytes
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Inputs
 from ..isa.memory import SHARED_BYTES, bytes_of
 from ..ptx.statements import InstructionStatement, Statement, VariableDeclaration
-from ..ptx.warpgroup import WarpgroupBound
+from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .hazards import Hazard, HazardChecker, Mode
 from .machine import WARP, Event, Machine, Place, declare_once, host_place, operand_names
 from .races import RaceChecker
@@ -207,16 +207,15 @@ class Warpgroup(Machine):
     def _wgmma(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         if is_wgmma_order(statement):
             return self._order(statement, lanes)
-        bound = self._bind(statement)
-        assert isinstance(bound, WarpgroupBound)
+        bound = self._bind(statement, bind_warpgroup)
         return [self._multiplied(statement, bound)] if lanes.all() else ()
 
     def _multiplied(self, statement: InstructionStatement, bound: WarpgroupBound) -> Event:
         """One wgmma: executed, reported, and its D written."""
         everyone = np.ones(_LANES, np.bool_)
         inputs = self._inputs(statement, bound)
-        ranges = self._touched(statement, bound.instruction, inputs)
-        meta = partial(statement.operand_location, 3)
+        ranges = self._touched(statement, bound, inputs)
+        meta = partial(statement.operand_location, bound.places.get("e", 0))
         with located(meta, (UndefinedBehavior, NotModelled)):
             d = execute_inputs(bound.instruction, inputs, self.engine)
         event = Event(
@@ -231,20 +230,19 @@ class Warpgroup(Machine):
         everyone, scale_d = np.ones(_LANES, np.bool_), self._scale_d(statement, bound)
         registers: dict[str, npt.NDArray[Any]] = {}
         if bound.a is not None:
-            registers["a"] = self._vector(statement, 1, "a", bound.a, bound, everyone)
+            registers["a"] = self._vector(statement, "a", bound.a, bound, everyone)
         if bound.e is not None:
-            registers["e"] = self._single(statement, 3, "sp-meta", bound.e, everyone)
+            registers["e"] = self._single(statement, bound.places["e"], "sp-meta", bound.e, everyone)
         if scale_d:
             accumulator = tuple(filter(None, bound.d))
-            registers["c"] = self._vector(statement, 0, "d", accumulator, bound, everyone)
-        a = None if bound.a_descriptor is None else self._descriptor(statement, bound.a_descriptor, 1)
+            registers["c"] = self._vector(statement, "d", accumulator, bound, everyone)
         return Inputs(
             registers=registers,
             selector=bound.selector,
             literal=is_literal(self.undefined),
             shared=self._snapshot(),
-            a_descriptor=a,
-            b_descriptor=self._descriptor(statement, bound.b_descriptor, 2),
+            a_descriptor=self._descriptor(statement, bound, "a"),
+            b_descriptor=self._descriptor(statement, bound, "b"),
             scale_d=scale_d,
             negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
             transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
@@ -258,21 +256,23 @@ class Warpgroup(Machine):
         return self._last_snapshot
 
     def _descriptor(
-        self, statement: InstructionStatement, source: str | int, index: int
-    ) -> npt.NDArray[np.uint64]:
-        """A matrix descriptor, which is the same in all lanes."""
-        if isinstance(source, int):
-            return np.array(source, np.uint64)
+        self, statement: InstructionStatement, bound: WarpgroupBound, side: str
+    ) -> npt.NDArray[np.uint64] | None:
+        """The matrix descriptor of A or B, which is the same in all lanes; None where A is in registers."""
+        source = bound.a_descriptor if side == "a" else bound.b_descriptor
+        if source is None or isinstance(source, int):
+            return None if source is None else np.array(source, np.uint64)
+        index = bound.places[f"{side}_descriptor"]
         with located(partial(statement.operand_location, index)):
-            values = self._register("ab"[index - 1] + "-desc", source, 64, np.ones(_LANES, np.bool_))
-        self._uniform_in_group(f"{'ab'[index - 1]}-desc", values, statement, index)
+            values = self._register(f"{side}-desc", source, 64, np.ones(_LANES, np.bool_))
+        self._uniform_in_group(f"{side}-desc", values, statement, index)
         return np.array(values[0], np.uint64)
 
     def _scale_d(self, statement: InstructionStatement, bound: WarpgroupBound) -> bool:
         if isinstance(bound.scale_d, bool):
             return bound.scale_d
         negated, name = bound.scale_d
-        index = 5 if bound.instruction.sparse else 3
+        index = bound.places["scale_d"]
         with located(partial(statement.operand_location, index)):
             values = self._register("scale-d", name, 1, np.ones(_LANES, np.bool_))
         self._uniform_in_group("scale-d", values, statement, index)
@@ -289,16 +289,17 @@ class Warpgroup(Machine):
         )
 
     def _touched(
-        self, statement: InstructionStatement, form: Instruction, inputs: Inputs
+        self, statement: InstructionStatement, bound: WarpgroupBound, inputs: Inputs
     ) -> npt.NDArray[np.int64]:
         """The bytes ``(n, 2)`` that A and B take up in shared memory."""
-        ranges = [np.zeros((0, 2), np.int64)]
+        form, ranges = bound.instruction, [np.zeros((0, 2), np.int64)]
         for side, descriptor in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
             if descriptor is not None:
                 m, k = form.matrix_shape("a")
                 rows, columns = (m, k) if side == 0 else (form.shape.n, form.shape.k)
                 bits = form.format("ab"[side]).bits
-                with located(partial(statement.operand_location, 1 + side)):
+                place = bound.places[f"{'ab'[side]}_descriptor"]
+                with located(partial(statement.operand_location, place)):
                     touched = touched_bytes(
                         Descriptor.decode(descriptor),
                         mn=rows,
@@ -320,7 +321,7 @@ class Warpgroup(Machine):
     ) -> None:
         """Tell the checker of a wgmma; descriptors and predicates are read like by any other statement."""
         operands = statement.operands or ()
-        others = [bound.b_descriptor, bound.a_descriptor, *operand_names(operands[5 if bound.e else 3])]
+        others = [bound.b_descriptor, bound.a_descriptor, *operand_names(operands[bound.places["scale_d"]])]
         self._access([one for one in others if isinstance(one, str)], "read", statement.location)
         unique = self._file.unique
         self._races.wgmma(ranges, statement.location())
