@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import json_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, print_json, say
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, check_version, print_json, say
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 @click.argument("mnemonic", required=False)
 @click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
 @click.option(
-    "--ptx-version", "version", metavar="VERSION", help="PTX version to go by, such as 8.5.  [default: 9.0]"
+    "--ptx-version",
+    "version",
+    metavar="VERSION",
+    callback=check_version,
+    help="PTX version to go by, such as 8.5.  [default: 9.0]",
 )
 @click.option(
     "--evidence",
