@@ -18,8 +18,7 @@ from ..execution.pipeline import inputs_by_name
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words
-from ..ptx.decode import decode
-from ..ptx.qualifiers import on_target
+from ..ptx.decode import Form, resolved
 from .cases import case_of
 from .dumps import Comparison, classes
 from .library import mistakes
@@ -119,7 +118,7 @@ class Diagnosis:
 
 @in_default_environment
 def diagnose(
-    instruction: Instruction | str,
+    instruction: Form,
     *,
     d: npt.ArrayLike,
     target: str | None = None,
@@ -133,10 +132,7 @@ def diagnose(
     ``(..., 4, m, n)``). Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
     raises, and OperandError for wgmma with descriptors that differ between tiles.
     """
-    form = (
-        decode(instruction, target=target) if isinstance(instruction, str) else on_target(instruction, target)
-    )
-    return diagnose_inputs(form, inputs_by_name(operands), d, most=most)
+    return diagnose_inputs(resolved(instruction, target), inputs_by_name(operands), d, most=most)
 
 
 @in_default_environment

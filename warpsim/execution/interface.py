@@ -23,30 +23,26 @@ from ..isa.codes import magnitudes
 from ..isa.families import forms
 from ..isa.instruction import Instruction
 from ..isa.registers import Words
+from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
-from ..ptx.qualifiers import PTX_VERSION, check_target, on_target
+from ..ptx.qualifiers import check_target, on_target
 from .pipeline import Engine, Undefined, execute_inputs, inputs_from, matmul_matrices
 from .pipeline import evidence as _evidence
 
-Form = Instruction | str
 
-
-def resolved(instruction: Form, target: str | None = None) -> Instruction:
-    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction."""
-    if isinstance(instruction, Instruction):
-        return on_target(instruction, target)
-    return decode(instruction, target=target)
-
-
-def instructions(target: str | None = None) -> Iterator[Instruction]:
+def instructions(
+    target: str | None = None, version: tuple[int, int] | str | None = None
+) -> Iterator[Instruction]:
     """Every legal form of ``target``, or of any target (their ``target`` is then None).
 
-    Legal as of PTX ISA 9.0. Raises IllegalInstruction for an unknown target.
+    ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.0). Raises
+    IllegalInstruction for an unknown target, or one that the version does not have.
     """
+    known = version_of(version)
     if target is not None:
-        check_target(target)
+        check_target(target, known)
     for form in forms().values():
-        if form.since <= PTX_VERSION and (target is None or target in form.targets):
+        if form.since <= known and (target is None or target in form.targets):
             yield on_target(form, target)
 
 

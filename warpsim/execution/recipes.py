@@ -21,11 +21,10 @@ from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, applies, coding_of, plan_of
 from ..errors import WarpsimError
-from ..isa.architectures import ARCHITECTURES, Rule, rule_of
+from ..isa.architectures import Rule, rule_of
 from ..isa.descriptor import Descriptor, tile_addresses
-from ..isa.fragments import metadata_map
+from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Inputs, Instruction
-from ..isa.sparsity import Pattern
 
 Table = npt.NDArray[Any]
 
@@ -104,7 +103,7 @@ def _recipe(plan: Plan, selector: int, literal: bool, tiles: Tiles | None, table
     legal = 0xFFFF
     if pattern is not None:
         tables = [*tables, *_metadata_tables(plan, selector)]
-        legal = legal if literal else _legal_fields(form, pattern)
+        legal = legal if literal else _known_fields(form)
     names = _sources(form, tiles)
     shapes = [_shape(form, name, tiles) for name in names]
     fixed = {"shared"} if tiles and tiles.common else set()
@@ -176,12 +175,9 @@ def _tile_words(addresses: Table, size: int, operand: str) -> Table:
     return first // 4 if operand == "a" else first.T // 4
 
 
-def _legal_fields(instruction: Instruction, pattern: Pattern) -> int:
+def _known_fields(instruction: Instruction) -> int:
     """A bit for each value of a metadata field that is legal and whose effect is known."""
-    known = ARCHITECTURES[str(instruction.target)].unsorted_operations
-    ascending = instruction.ordered or instruction.operation in known
-    allowed = pattern.ascending if ascending else pattern.distinct
-    return int(np.sum(allowed.astype(np.int64) << np.arange(16)))
+    return int(np.sum(known_fields(instruction).astype(np.int64) << np.arange(16)))
 
 
 def _coding(plan: Plan, operand: str) -> tuple[int, ...]:

@@ -179,13 +179,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
 
 def _legal_settings(instruction: Instruction, a_in: str) -> Iterator[tuple[str, int]]:
     for name, values in immediates_of(instruction).items():
-        if name == "selector":
-            yield from ((name, value) for value in instruction.selectors)
-        elif name.startswith("byte_id"):
-            yield from ((name, value) for value in range(0, 4, instruction.scale_chunks))
-        elif name == "thread_id_a":
-            yield from ((name, value) for value in range(2))
-        elif name.startswith("imm_scale") and not instruction.a.is_float:
+        if name.startswith("imm_scale") and not instruction.a.is_float:
             yield name, 1
         elif name.startswith("imm_trans") and (
             instruction.a.bits != 16 or (name[-1] == "a" and a_in != "shared")

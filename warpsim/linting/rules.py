@@ -13,10 +13,9 @@ import numpy as np
 from ..diagnosis.grids import Setting
 from ..diagnosis.library import mistakes
 from ..diagnosis.mistake import Mistake
-from ..isa.architectures import ARCHITECTURES
 from ..isa.arrangements import named_columns
 from ..isa.families import forms
-from ..isa.fragments import codes_from, indices_of, read_fields
+from ..isa.fragments import codes_from, indices_of, known_fields, read_fields
 from ..isa.instruction import Codes
 from ..isa.registers import Words
 from ..isa.sparsity import decompress
@@ -71,13 +70,10 @@ def _undefined_fields(subject: Subject) -> Iterator[Finding]:
 def _descending_fields(subject: Subject) -> Iterator[Finding]:
     """Descending indices: undefined when ordered, unknown where ptxas does not sort them."""
     instruction = subject.instruction
-    target = ARCHITECTURES.get(instruction.target or "")
-    unsorted = target is not None and instruction.operation in target.unsorted_operations
-    if not (instruction.ordered or unsorted):
-        return
-    legal = subject.pattern.ascending | ~subject.pattern.distinct
+    legal = known_fields(instruction) | ~subject.pattern.distinct
     for row, chunk in _bad_fields(subject, legal):
-        because = "under sp::ordered_metadata" if instruction.ordered else f"not known to work on {target}"
+        unknown = f"not known to work on {instruction.target}"
+        because = "under sp::ordered_metadata" if instruction.ordered else unknown
         yield Finding(
             severity="error" if instruction.ordered else "warning",
             rule="descending-indices",

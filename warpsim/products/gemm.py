@@ -17,12 +17,12 @@ import numpy.typing as npt
 from ..arithmetic.cores import thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.interface import Form, resolved
 from ..execution.pipeline import Undefined
 from ..isa.arrangements import convert
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
 from ..isa.instruction import Codes
+from ..ptx.decode import Form, resolved
 from .accumulation import Chain, accumulated
 from .arguments import Left, Request, Right, checked, joined
 
