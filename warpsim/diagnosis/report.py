@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..execution.pipeline import inputs_by_name
+from ..execution.inputs import inputs_by_name
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words

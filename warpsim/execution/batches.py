@@ -23,7 +23,7 @@ from ..arithmetic.panels import Plan, coding_of, read_only
 from ..arithmetic.panels import applies as has_panels
 from ..isa.architectures import Rule
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
-from ..isa.registers import Words
+from ..isa.registers import Words, with_registers
 from .recipes import Recipe, narrow_plan, recipe_of, tiles_of
 
 Table = npt.NDArray[Any]
@@ -108,16 +108,19 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
         return None
     given = [registers[name] for name in recipe.names]
     for array in given:
-        if array.dtype != _WORD:
+        if array.dtype is not _WORD and array.dtype != _WORD:
             return None
-    shapes = [array.shape for array in given]
-    if shapes == recipe.shapes or _alike(recipe, shapes):
+    if _alike(recipe, given):
         return given
-    return _broadcast(recipe, given)
+    given = [with_registers(array, *shape) for array, shape in zip(given, recipe.shapes, strict=True)]
+    return given if _alike(recipe, given) else _broadcast(recipe, given)
 
 
-def _alike(recipe: Recipe, shapes: list[tuple[int, ...]]) -> bool:
-    """Whether all shapes are a batch of the wanted ones, with equal leading axes."""
+def _alike(recipe: Recipe, given: list[Words]) -> bool:
+    """Whether all shapes are the wanted ones, or a batch of them with equal leading axes."""
+    shapes = [array.shape for array in given]
+    if shapes == recipe.shapes:
+        return True
     lead = shapes[2][:-2]
     wanted = [
         (*lead, *shape) if size else shape for size, shape in zip(recipe.sizes, recipe.shapes, strict=True)

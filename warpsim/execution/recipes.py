@@ -44,7 +44,7 @@ class Recipe:
     table: npt.NDArray[np.int32]
     names: tuple[str, ...]
     sources: frozenset[str]  # names, each once
-    shapes: list[tuple[int, ...]]
+    shapes: list[tuple[int, int]]
     sizes: tuple[int, ...]
 
 
@@ -124,7 +124,7 @@ def _sources(form: Instruction, tiles: Tiles | None) -> tuple[str, ...]:
     return (a, b, "c", "e") if form.sparse else (a, b, "c")
 
 
-def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, ...]:
+def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]:
     if name == "shared":
         assert tiles is not None
         return 1, tiles.words

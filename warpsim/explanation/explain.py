@@ -17,8 +17,9 @@ import numpy.typing as npt
 from ..arithmetic.reference import Inputs as Numbers
 from ..arithmetic.reference import Number, inputs_of
 from ..arithmetic.reference import product as multiplied
+from ..execution.inputs import inputs_by_name
 from ..execution.interface import decode
-from ..execution.pipeline import inputs_by_name, rule_for
+from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
 from ..ptx.qualifiers import on_target
 from ..views.operands import Gathered, from_matrices, from_registers

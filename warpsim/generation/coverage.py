@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..execution.pipeline import checked_inputs, inputs_from
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import checked_inputs
 from ..isa.descriptor import Descriptor
 from ..isa.fragments import read_fields
 from ..isa.instruction import Inputs, Instruction, Operands
@@ -75,7 +76,7 @@ class Coverage:
 
     def _add_part(self, part: Part, cases: Array) -> None:
         instruction = self.instruction
-        inputs = checked_inputs(instruction, inputs_from(**part.arguments))
+        inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
         for name, mask in _settings(instruction, part, inputs, len(cases)):
             self._count(name, cases, mask, None)
         operands = gathered(instruction, part)
@@ -127,7 +128,7 @@ def coverage_of(vectors: VectorSet) -> Coverage:
 
 def gathered(instruction: Instruction, part: Part) -> Operands:
     """The operands of a part's cases; those of a case's several products one after the other."""
-    inputs = checked_inputs(instruction, inputs_from(**part.arguments))
+    inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
     operands = instruction.family.gather(instruction, inputs)
     products = instruction.products
     counts = [

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
 from .architectures import ARCHITECTURES
+from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .instruction import Codes, Inputs, Instruction, Operands
 from .registers import Words, checked, packed, unpacked
@@ -141,7 +142,7 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
     """
     pattern = require_sparse(instruction)
     m, chunks = instruction.shape.m, instruction.shape.k // pattern.chunk
-    array = np.asarray(indices)
+    array = as_array(indices)
     if array.dtype.kind not in "iu":
         raise OperandError(f"indices have dtype {array.dtype}, but they are integers")
     if array.shape[-3:] == (m, chunks, pattern.kept):

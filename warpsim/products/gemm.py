@@ -19,6 +19,7 @@ from ..errors import OperandError
 from ..execution.interface import Form, resolved
 from ..execution.pipeline import Undefined
 from ..isa.arrangements import convert
+from ..isa.arrays import as_array
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
 from ..isa.instruction import Codes
@@ -113,7 +114,7 @@ def gemm_sparse(
     """
     form = resolved(instruction, target)
     if arrangement != "indices":
-        rows, stored = np.shape(values)
+        rows, stored = as_array(values).shape
         k = stored // require_sparse(form).stored * require_sparse(form).chunk
         metadata = convert(metadata, rows, k, form, source=arrangement, target="indices")
     return gemm(form, (values, metadata), B, C, **options)

@@ -8,7 +8,7 @@ A's planes lie [row][stored column] here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
@@ -84,15 +84,15 @@ class Tables(NamedTuple):
 
 _NUMBERS, _CODING = len(Header._fields) - 3, 7  # plain numbers of a header, and those of a coding
 HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
+_taken: Any = to_fixed_tuple  # which Numba types, and mypy does not
 
 
 @kernel
 def _header(recipe: Array) -> Header:
     numbers = recipe[:HEADER].astype(np.int64)
     a, b, c = numbers[_NUMBERS:], numbers[_NUMBERS + _CODING :], numbers[_NUMBERS + 2 * _CODING :]
-    codings = (to_fixed_tuple(a, _CODING), to_fixed_tuple(b, _CODING), to_fixed_tuple(c, _CODING))
-    plain = to_fixed_tuple(numbers, _NUMBERS)
-    return Header(*plain, *codings)
+    codings: Any = (_taken(a, _CODING), _taken(b, _CODING), _taken(c, _CODING))
+    return Header(*_taken(numbers, _NUMBERS), *codings)
 
 
 @kernel
