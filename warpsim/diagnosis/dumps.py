@@ -19,7 +19,7 @@ CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class DumpComparison:
     """The classes of two dumps: ``elements`` is ``(..., elements of a word)``, each an index of CLASSES."""
 
     elements: npt.NDArray[np.uint8]
@@ -45,7 +45,7 @@ class Comparison:
         return ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
 
 
-def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) -> Comparison:
+def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) -> DumpComparison:
     """Classes of the elements of two register dumps of one shape, 32- or 64-bit words.
 
     Elements narrower than a word lie in it lowest first. Two NaNs with different bits differ in payload;
@@ -60,7 +60,7 @@ def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) 
     if bits % element.bits:
         raise OperandError(f"{element} elements do not fill words of {bits} bits")
     x, y = (unpacked(w[..., None], Storage(bits=element.bits), bits, element.mask) for w in (a, b))
-    return Comparison(elements=classes(x, y, element))
+    return DumpComparison(elements=classes(x, y, element))
 
 
 def _format(given: Format | str) -> Format:

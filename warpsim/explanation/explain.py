@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.reference import Inputs as Numbers
-from ..arithmetic.reference import Number, inputs_of
+from ..arithmetic.reference import Dot, Number, inputs_of
 from ..arithmetic.reference import product as multiplied
 from ..execution.inputs import inputs_by_name
 from ..execution.interface import decode
@@ -106,7 +105,7 @@ def _explained(gathered: Gathered, row: int, column: int, product: int) -> Expla
     )
 
 
-def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Numbers:
+def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Dot:
     return inputs_of(
         instruction,
         [pair["a"].code for pair in pairs],
@@ -174,7 +173,7 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
     }
 
 
-def _addends(instruction: Instruction, numbers: Numbers, summation: Summation) -> Sequence[Number]:
+def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
     """The products with their scales; of 1-bit forms, what is counted."""
     if instruction.bit_operation:
         return summation.numbers
@@ -206,7 +205,7 @@ class Parting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TargetComparison:
     """One element of D on several targets; ``parting`` is None where every step is the same."""
 
     explanations: tuple[Explanation, ...]
@@ -225,7 +224,7 @@ class Comparison:
 
 def compare_dot(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_dot on each of several targets, and the first step at which they part."""
     form = _resolved(instruction, None)
     return _compared(
@@ -236,7 +235,7 @@ def compare_dot(
 
 def compare_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
-) -> Comparison:
+) -> TargetComparison:
     """explain_inputs on each of several targets, and the first step at which they part."""
     return _compared(
         targets,
@@ -246,7 +245,7 @@ def compare_inputs(
 
 def compare_matrices(
     instruction: Form, row: int, column: int, targets: Sequence[str], *matrices: Any, **options: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_matrices on each of several targets, and the first step at which they part."""
     form = _resolved(instruction, None)
     return _compared(
@@ -254,9 +253,9 @@ def compare_matrices(
     )
 
 
-def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> Comparison:
+def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> TargetComparison:
     explanations = tuple(explain(target) for target in targets)
-    return Comparison(explanations=explanations, parting=_parting(explanations))
+    return TargetComparison(explanations=explanations, parting=_parting(explanations))
 
 
 def _parting(explanations: Sequence[Explanation]) -> Parting | None:

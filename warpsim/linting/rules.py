@@ -22,7 +22,7 @@ from ..isa.registers import Words
 from ..isa.sparsity import decompress
 from .subject import Finding, Subject
 
-Rule = Callable[[Subject], Iterator[Finding]]
+LintRule = Callable[[Subject], Iterator[Finding]]
 Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
 
 
@@ -323,7 +323,7 @@ def _first_lost(subject: Subject) -> Finding:
 # --- the rules -----------------------------------------------------------------------------------------
 
 # What the rule needs to be given, and the rule; they run only with a legal selector.
-RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
+RULES: tuple[tuple[tuple[str, ...], LintRule], ...] = (
     (("e",), _empty_words),
     (("e",), _undefined_fields),
     (("e",), _descending_fields),

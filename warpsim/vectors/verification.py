@@ -245,4 +245,4 @@ def run_items(run: Run) -> list[Item]:
             first=(mismatch,) if mismatch else (),
         )
         tallies[check.instruction] = tallies.get(check.instruction, Tally()) + tally
-    return [Item(instruction=one, target=run.warp.target, tally=tally) for one, tally in tallies.items()]
+    return [Item(instruction=one, target=run.machine.target, tally=tally) for one, tally in tallies.items()]
