@@ -21,6 +21,7 @@ from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, coding_of, read_only
 from ..arithmetic.panels import applies as has_panels
+from ..errors import present
 from ..isa.architectures import Rule
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
 from ..isa.registers import Words, with_registers
@@ -65,8 +66,8 @@ def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -
 
 def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
     """The registers of wgmma, the words of its shared memory, and zeros for C where scale-d is false."""
-    assert inputs.shared is not None
-    memory = np.ascontiguousarray(inputs.shared)
+    shared = present(inputs.shared, "shared")
+    memory = np.ascontiguousarray(shared)
     memory = memory if memory.ctypes.data % 4 == 0 else memory.copy()
     registers = inputs.registers | {"shared": memory.view(_WORD)[..., None, :]}
     if not inputs.scale_d:

@@ -21,7 +21,7 @@ from ..arithmetic.kernels.decode import Coding
 from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, applies, coding_of, plan_of
-from ..errors import WarpsimError
+from ..errors import WarpsimError, present
 from ..isa.architectures import ARCHITECTURES, Rule, rule_of
 from ..isa.descriptor import Descriptor, tile_addresses
 from ..isa.fragments import metadata_map
@@ -126,7 +126,7 @@ def _sources(form: Instruction, tiles: Tiles | None) -> tuple[str, ...]:
 
 def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]:
     if name == "shared":
-        assert tiles is not None
+        tiles = present(tiles, "tiles")
         return 1, tiles.words
     return form.family.lanes, form.registers[name]
 
@@ -253,5 +253,5 @@ def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
     if any(word is not None and (word.size == 0 or (word != word.flat[0]).any()) for word in words):
         return None
     a, b = (None if word is None else int(word.flat[0]) for word in words)
-    assert b is not None
+    b = present(b, "b")
     return Tiles(a=a, b=b, words=memory.shape[-1] // 4, common=memory.ndim == 1)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from ..errors import present
 from ..isa.architectures import FusedSum
 from ..views.information import rule_text
 from ..views.text import words
@@ -177,8 +178,8 @@ def _term_name(term: Term) -> str:
 
 def binary(value: int, step: Step, digits: int) -> str:
     """A sign and binary digits with a point behind the one that weighs ``2**exponent``."""
-    assert step.exponent is not None
-    fraction = step.exponent - step.unit
+    exponent = present(step.exponent, "exponent")
+    fraction = exponent - step.unit
     text = f"{abs(value):0{max(digits, fraction + 1)}b}"
     point = len(text) - fraction
     return f"{'-' if value < 0 else '+'}{text[:point]}.{text[point:]}"

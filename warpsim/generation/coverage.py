@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import present
 from ..execution.inputs import inputs_by_name
 from ..execution.pipeline import checked_inputs
 from ..isa.descriptor import Descriptor
@@ -162,8 +163,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
     """Bins of immediates, metadata and descriptors, and why some cannot be hit."""
     bins = {f"{name} {value}": "" for name, value in _legal_settings(instruction, a_in)}
     if instruction.sparse:
-        pattern = instruction.pattern
-        assert pattern is not None
+        pattern = present(instruction.pattern, "pattern")
         for chunk in range(instruction.shape.k // pattern.chunk):
             bins |= {
                 f"metadata: chunk {chunk}, field {value:#06b}": "" for value in legal_fields(instruction)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import NotModelled
+from ..errors import NotModelled, present
 from ..isa.architectures import ARCHITECTURES
 from ..isa.descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
 from ..isa.fragments import indices_of, registers_of, write_fields
@@ -65,8 +65,7 @@ def _registers(instruction: Instruction, operand: str, codes: Array, cases: int)
 
 def legal_fields(instruction: Instruction) -> Array:
     """Metadata fields with a known effect on the target."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     unsorted = ARCHITECTURES[str(instruction.target)].unsorted_operations
     ascending = instruction.ordered or instruction.operation in unsorted
     return np.flatnonzero(pattern.ascending if ascending else pattern.distinct)
@@ -74,8 +73,7 @@ def legal_fields(instruction: Instruction) -> Array:
 
 def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
     """Fields ``(tiles, m, chunks)``: one pattern for all rows of a tile with slots, otherwise any."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     legal = legal_fields(instruction).astype(np.uint8)
     free = draft.b.shape[1] == instruction.shape.k
     rows, chunks = draft.m if free else 1, instruction.shape.k // pattern.chunk
@@ -90,7 +88,7 @@ def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) ->
     if draft.b.shape[1] == instruction.shape.k:
         return draft.b
     pattern, form = instruction.pattern, instruction.b
-    assert pattern is not None
+    pattern = present(pattern, "pattern")
     shape = (draft.count, instruction.shape.k, draft.n)
     poison = signs((draft.count, 1, 1), rng) & form.is_float
     b = np.where(poison, form.code_dtype.type(form.mask), random_codes(form, shape, rng))
@@ -125,11 +123,11 @@ def _scale_registers(instruction: Instruction, draft: Draft, rng: Rng) -> Argume
     byte_ids = np.arange(0, 4, chunks)
     found: Arguments = {}
     row, column = np.arange(draft.m), np.arange(draft.n)
-    assert draft.scale_a is not None
-    assert draft.scale_b is not None
+    scale_a = present(draft.scale_a, "scale a")
+    scale_b = present(draft.scale_b, "scale b")
     parts: tuple[tuple[str, Array, int, Callable[[Array], Array]], ...] = (
-        ("a", draft.scale_a, 2, lambda thread: 4 * (row % 8) + 2 * thread[:, None] + row // 8),
-        ("b", draft.scale_b.swapaxes(1, 2), 4, lambda thread: 4 * column + thread[:, None]),
+        ("a", scale_a, 2, lambda thread: 4 * (row % 8) + 2 * thread[:, None] + row // 8),
+        ("b", scale_b.swapaxes(1, 2), 4, lambda thread: 4 * column + thread[:, None]),
     )
     for side, codes, threads, lane_of in parts:
         byte = rng.choice(byte_ids, count) * (not draft.plain)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, present
 from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of
@@ -99,8 +99,8 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
-    assert instruction.family.metadata is not None
-    return instruction.family.metadata(instruction, selector)
+    metadata = present(instruction.family.metadata, "metadata")
+    return metadata(instruction, selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arithmetic.reference import Kind, Number, decode, special_code
+from ..errors import present
 from ..execution.pipeline import rule_for
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction, ScaleSelectors
@@ -58,8 +59,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
 
 
 def _pattern_document(instruction: Instruction) -> Document:
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     return {
         "name": pattern.name,
         "chunk": pattern.chunk,

@@ -13,6 +13,7 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..errors import present
 from ..files.version import __version__
 from .document import Report
 
@@ -40,8 +41,8 @@ def _environment() -> Environment:
 def _source(name: str) -> str:
     """The text of a file beside this module."""
     environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    loader = present(environment.loader, "loader")
+    return loader.get_source(environment, name)[0]
 
 
 def page(report: Report) -> str:

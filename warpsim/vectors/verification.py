@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import WarpsimError
+from ..errors import WarpsimError, present
 from ..execution.pipeline import Engine, Undefined
 from ..isa.instruction import Instruction
 from ..ptx.qualifiers import on_target
@@ -223,7 +223,7 @@ def verify_parts(
     for tally in scheduler(verify_chunk, chunks()):
         watch(tally)
         total += tally
-    assert instruction is not None  # a set has at least one case
+    instruction = present(instruction, "instruction")
     return Item(instruction=instruction, target=str(instruction.target), tally=total)
 
 
