@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.reference import Inputs as Numbers
-from ..arithmetic.reference import Number, inputs_of
+from ..arithmetic.reference import Dot, Number, inputs_of
 from ..arithmetic.reference import product as multiplied
 from ..environment import in_default_environment
-from ..execution.pipeline import inputs_by_name, rule_for
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
@@ -98,7 +98,7 @@ def _explained(gathered: Gathered, row: int, column: int, product: int) -> Expla
     )
 
 
-def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Numbers:
+def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Dot:
     return inputs_of(
         instruction,
         [pair["a"].code for pair in pairs],
@@ -166,7 +166,7 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
     }
 
 
-def _addends(instruction: Instruction, numbers: Numbers, summation: Summation) -> Sequence[Number]:
+def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
     """The products with their scales; of 1-bit forms, what is counted."""
     if instruction.bit_operation:
         return summation.numbers
@@ -198,7 +198,7 @@ class Parting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TargetComparison:
     """One element of D on several targets; ``parting`` is None where every step is the same."""
 
     explanations: tuple[Explanation, ...]
@@ -218,7 +218,7 @@ class Comparison:
 
 def compare_dot(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_dot on each of several targets, and the first step at which they part."""
     form = resolved(instruction)
     return _compared(
@@ -229,7 +229,7 @@ def compare_dot(
 
 def compare_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
-) -> Comparison:
+) -> TargetComparison:
     """explain_inputs on each of several targets, and the first step at which they part."""
     return _compared(
         targets,
@@ -239,7 +239,7 @@ def compare_inputs(
 
 def compare_matrices(
     instruction: Form, row: int, column: int, targets: Sequence[str], *matrices: Any, **options: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_matrices on each of several targets, and the first step at which they part."""
     form = resolved(instruction)
     return _compared(
@@ -247,9 +247,9 @@ def compare_matrices(
     )
 
 
-def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> Comparison:
+def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> TargetComparison:
     explanations = tuple(explain(target) for target in targets)
-    return Comparison(explanations=explanations, parting=_parting(explanations))
+    return TargetComparison(explanations=explanations, parting=_parting(explanations))
 
 
 def _parting(explanations: Sequence[Explanation]) -> Parting | None:

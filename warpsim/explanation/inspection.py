@@ -22,7 +22,7 @@ from ..views.places import Feeds, Place
 from ..views.places import element_place as _element_place
 from ..views.places import feeds as _feeds
 from ..views.places import lane_places as _lane_places
-from .explain import Comparison, compare_dot, compare_matrices, explain_dot, explain_matrices
+from .explain import TargetComparison, compare_dot, compare_matrices, explain_dot, explain_matrices
 from .explanation import Explanation
 
 __all__ = [
@@ -102,7 +102,7 @@ def explain(
 @in_default_environment
 def compare_targets(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain on each of several targets, and the first step at which they part."""
     if operands.keys() & {"A", "B"}:
         names = ("A", "B", "C", "scale_a", "scale_b")

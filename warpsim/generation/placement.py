@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import NotModelled
+from ..errors import NotModelled, present
 from ..isa.descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
 from ..isa.fragments import (
     indices_of,
@@ -75,8 +75,7 @@ def legal_fields(instruction: Instruction) -> Array:
 
 def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
     """Fields ``(tiles, m, chunks)``: one pattern for all rows of a tile with slots, otherwise any."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     legal = legal_fields(instruction).astype(np.uint8)
     free = draft.b.shape[1] == instruction.shape.k
     rows, chunks = draft.m if free else 1, instruction.shape.k // pattern.chunk
@@ -91,7 +90,7 @@ def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) ->
     if draft.b.shape[1] == instruction.shape.k:
         return draft.b
     pattern, form = instruction.pattern, instruction.b
-    assert pattern is not None
+    pattern = present(pattern, "pattern")
     shape = (draft.count, instruction.shape.k, draft.n)
     poison = signs((draft.count, 1, 1), rng) & form.is_float
     b = np.where(poison, form.code_dtype.type(form.mask), random_codes(form, shape, rng))
@@ -123,9 +122,9 @@ def _scale_registers(instruction: Instruction, draft: Draft, rng: Rng) -> Argume
     """Scale registers: chunk i in byte ``byte + i`` of the lanes that hold scales; the rest is random."""
     count, chunks = draft.count, instruction.scale_chunks
     found: Arguments = {}
-    assert draft.scale_a is not None
-    assert draft.scale_b is not None
-    for side, codes in (("a", draft.scale_a), ("b", draft.scale_b.swapaxes(1, 2))):
+    scale_a = present(draft.scale_a, "scale a")
+    scale_b = present(draft.scale_b, "scale b")
+    for side, codes in (("a", scale_a), ("b", scale_b.swapaxes(1, 2))):
         byte_ids, thread_ids = legal_scale_ids(instruction, side)
         byte = rng.choice(byte_ids, count) * (not draft.plain)
         thread = rng.integers(0, len(thread_ids), count) * (not draft.plain)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, present
 from .architectures import ARCHITECTURES
+from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .instruction import Codes, Inputs, Instruction, Operands
 from .registers import Words, checked, packed, unpacked
@@ -98,8 +99,8 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
-    assert instruction.family.metadata is not None
-    return instruction.family.metadata(instruction, selector)
+    metadata = present(instruction.family.metadata, "metadata")
+    return metadata(instruction, selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
@@ -141,7 +142,7 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
     """
     pattern = require_sparse(instruction)
     m, chunks = instruction.shape.m, instruction.shape.k // pattern.chunk
-    array = np.asarray(indices)
+    array = as_array(indices)
     if array.dtype.kind not in "iu":
         raise OperandError(f"indices have dtype {array.dtype}, but they are integers")
     if array.shape[-3:] == (m, chunks, pattern.kept):

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs, inputs_from
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs
 from ..files.version import __version__
 from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
@@ -203,7 +204,7 @@ def expected(
     """D ``(cases, lanes, registers)`` of a set as the model computes it; raises what executing raises."""
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
-        inputs = inputs_from(undefined=undefined, **part.arguments)
+        inputs = inputs_by_name({**part.arguments, "undefined": undefined})
         d[part.cases] = execute_inputs(vectors.instruction, inputs, engine, threads)
     return d
 
