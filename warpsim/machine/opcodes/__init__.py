@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences"),
+    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
+    *("tiles", "asynchronous", "mbarriers", "caches"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing"),
 )
