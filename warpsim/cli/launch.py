@@ -48,7 +48,7 @@ class _Done:
 
 @click.command(context_settings=CONTEXT)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--entry", metavar="NAME", help="Which kernel; may be left out where there is one only.")
+@click.option("--entry", metavar="NAME", help="Which kernel; without it, kernels and parameters are listed.")
 @click.option("--grid", default="1", show_default=True, metavar="X,Y,Z", help="CTAs.")
 @click.option("--block", default="1", show_default=True, metavar="X,Y,Z", help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
@@ -57,9 +57,7 @@ class _Done:
 @click.option(
     "--save", multiple=True, metavar="INDEX=FILE.npy", help="Write the array of that argument afterwards."
 )
-@click.option(
-    "--expect", multiple=True, metavar="INDEX=FILE.npy", help="Compare it afterwards, bit by bit."
-)
+@click.option("--expect", multiple=True, metavar="INDEX=FILE.npy", help="Compare it afterwards, bit by bit.")
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the module's own."
 )
@@ -77,7 +75,9 @@ class _Done:
     metavar="program|random:SEED",
     help="The order of CTAs and warps.",
 )
-@click.option("--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE.")
+@click.option(
+    "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
+)
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -158,9 +158,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:
-    """The kernel that is asked for, or the only one. Raises UsageError, which lists them."""
-    if name is None and len(module.entries) == 1:
-        return module.entries[0]
+    """The kernel that is asked for. Raises UsageError, which lists them."""
     if name in module.entries:
         return str(name)
     problem = "--entry is missing" if name is None else f"--entry {name}: there is no such kernel"

@@ -124,11 +124,10 @@ def _number(text: str, name: str, number: str) -> Any:
 
     dtype = _types()[name]
     if dtype.kind in "ui":
-        value = _integer(text, number)
-        known = np.iinfo(dtype)
-        if not known.min <= value <= known.max:
+        integer, known = _integer(text, number), np.iinfo(dtype)
+        if not known.min <= integer <= known.max:
             raise click.UsageError(f"--arg {text}: {name} goes from {known.min} to {known.max}")
-        return np.array(value, dtype)
+        return np.array(integer, dtype)
     try:
         value = float(number)
     except ValueError:
