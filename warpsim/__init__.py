@@ -153,7 +153,11 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    from .environment import default_environment
+
+    with default_environment():  # for the numbers that modules hold
+        home = import_module(f".{_HOMES[name]}", __name__)
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

@@ -265,4 +265,4 @@ def test_nasty_dots_tell_a_rule_from_its_neighbours(instruction: Instruction) ->
     for change, other in changed_rules(rule):
         wrong = [numerics.compute(operands, other) for operands in batches]
         differ = sum(int((x != y).sum()) for x, y in zip(right, wrong, strict=True))
-        assert (differ > 0) >= observable(instruction, change), f"{change}: {nasty.bare(other)}"
+        assert (differ > 0) >= observable(instruction, change), f"{change}: {other.bare}"

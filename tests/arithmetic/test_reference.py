@@ -29,6 +29,7 @@ from warpsim.isa.layout import Layout
 from warpsim.isa.sparsity import FOUR_OF_EIGHT, TWO_OF_FOUR
 
 F32 = FORMATS["f32"]
+DEFAULT_F64_NAN = 0x7FF8_0000_0000_0000
 
 
 def _no_fragment(instruction: Instruction, operand: str) -> Layout:
@@ -505,9 +506,9 @@ _F64 = {
     "-0 + -0": (D_SIGN, [(D_SIGN, D1)], (D_SIGN,) * 4),
     "-0 + +0": (0, [(D_SIGN, D1)], (0, 0, D_SIGN, 0)),
     "Inf": (D_MAX, [(D_INF, D1)], (D_INF,) * 4),
-    "Inf - Inf": (D_SIGN | D_INF, [(D_INF, D1)], (reference.DEFAULT_F64_NAN,) * 4),
-    "Inf * 0": (0, [(D_INF, 0)], (reference.DEFAULT_F64_NAN,) * 4),
-    "NaN": (0xFFF0_0000_0000_0001, [(D1, D1)], (reference.DEFAULT_F64_NAN,) * 4),
+    "Inf - Inf": (D_SIGN | D_INF, [(D_INF, D1)], (DEFAULT_F64_NAN,) * 4),
+    "Inf * 0": (0, [(D_INF, 0)], (DEFAULT_F64_NAN,) * 4),
+    "NaN": (0xFFF0_0000_0000_0001, [(D1, D1)], (DEFAULT_F64_NAN,) * 4),
 }  # fmt: skip
 
 

@@ -171,6 +171,15 @@ def test_another_target(run: Any) -> None:
     assert out.startswith("multiply.ptx: sm_80, 1 matrix instruction\n")
 
 
+def test_a_file_that_names_no_target_or_does_as_a_module(run: Any, folder: Path) -> None:
+    (folder / "plain.ptx").write_text("mov.b32 %r, 1;\n//! expect %r = 0x1\n")
+    (folder / "module.ptx").write_text(".version 8.0\n.target sm_90a\nmov.b32 %r, 1;\n//! expect %r = 0x1\n")
+    other = ("--target", "sm_80")
+    lines = [run("run", *one)[1] for one in (("plain.ptx", *other), ("module.ptx",), ("module.ptx", *other))]
+    named = ["plain.ptx: sm_80", "module.ptx: sm_90a", "module.ptx: sm_80"]
+    assert [line.partition(",")[0] for line in lines] == named
+
+
 def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
     operands = "{%d0,%d1,%d2,%d3}, {%a0,%a1,%a2,%a3}, {%a0,%a1,%a2,%a3}, {%a0,%a1,%a2,%a3}, %a0, 0"
     (folder / "u.ptx").write_text(f"//! target sm_90a\n//! load %a<4> = 0x0\n{FORM} {operands};\n")
@@ -195,7 +204,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
          "unset.ptx:2:13: error: register %s is read, but nothing has been written to it\n"
          "    mov.b32 %r, %s;\n                ^~\n"),
         ("unmodelled.ptx", 4,
-         "unmodelled.ptx:2:1: error: 'setp' is not modelled; a warp executes mma, mma.sp and mov\n"
+         "unmodelled.ptx:2:1: error: 'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
+         "st.shared, ldmatrix, stmatrix and bar.warp.sync\n"
          "    setp.ne.b32 %p, %r, 0;\n    ^~~~~~~~~~~\n"),
         ("none.ptx", 3, "none.ptx: error: No such file or directory\n"),
         (".", 3, ".: error: Is a directory\n"),
@@ -203,7 +213,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
         ("", 3, ".: error: Is a directory\n"),
         ("x" * 300, 3, "x" * 300 + ": error: File name too long\n"),
         (os.devnull, 3,
-         f"{os.devnull}:1:1: error: the trace names no target: add a line '//! target sm_90a'\n"),
+         f"{os.devnull}:1:1: error: the trace names no target: add a line '//! target sm_90a' or "
+         "'.target sm_90a', or give target='sm_…' (--target sm_…)\n"),
         ("/dev/zero", 3, "/dev/zero:1:1: error: more than 67,108,864 bytes of text\n"),
     ],
 )  # fmt: skip
@@ -322,7 +333,8 @@ def test_the_json_lists_errors_and_runs(run: Any) -> None:
         {"file": "none.ptx", "line": None, "column": None, "kind": "TraceError",
          "message": "No such file or directory"},
         {"file": "unmodelled.ptx", "line": 2, "column": 1, "kind": "NotModelled",
-         "message": "'setp' is not modelled; a warp executes mma, mma.sp and mov"},
+         "message": "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
+         "st.shared, ldmatrix, stmatrix and bar.warp.sync"},
     ]  # fmt: skip
     assert err.count("error:") == 3
 
@@ -560,7 +572,7 @@ def test_file_names_may_be_any_bytes(folder: Path, arguments: list[str]) -> None
 
 
 def test_an_interrupt_has_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(path: Path) -> None:
+    def interrupted(path: Path, target: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("warpsim.traces.reading.read_trace", interrupted)

@@ -68,9 +68,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "m16n8k512", "m8n8k8", "m64n8k16",
     ),
     "type": (
-        "f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3",
-        "s32", "u32", "s8", "u8", "s4", "u4", "b1", "s64", "u64", "s16", "u16", "b32", "b16", "b8", "b64",
-        "f16x2", "bf16x2", "pred", "u2", "s2", "e8m0", "ue5m3",
+        *FORMATS, "u32", "s64", "u64", "s16", "u16", "b32", "b16", "b8", "b64", "f16x2",
+        "bf16x2", "pred", "u2", "s2", "e8m0", "ue5m3",
     ),
     "layout": ("row", "col"),
     "variant": ("sp", "sp::ordered_metadata", "sp::2to4", "ordered_metadata"),

@@ -24,8 +24,6 @@ import warpsim
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import (
     ARCHITECTURES,
-    EmulatedF8,
-    Evidence,
     FusedMultiplyAdd,
     FusedSum,
     Output,
@@ -40,22 +38,13 @@ Rng = np.random.Generator
 
 # --- every distinct arithmetic ---------------------------------------------------------------------
 
-_NO_EVIDENCE = Evidence(label="", detail="")
-
-
-def bare(rule: Rule) -> Rule:
-    """The numbers of a rule, without the reasons to believe them."""
-    if isinstance(rule, EmulatedF8):
-        return replace(rule, step=replace(rule.step, evidence=_NO_EVIDENCE), evidence=_NO_EVIDENCE)
-    return replace(rule, evidence=_NO_EVIDENCE)
-
 
 def arithmetic(instruction: Instruction) -> tuple[Any, ...]:
     """All that the result of a dot depends on besides its operands."""
     form = instruction
     formats = (form.a, form.b, form.c, form.d, form.scale)
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation)
-    return (bare(rule_for(form)), *map(str, formats), *modifiers, str(form.pattern), form.stored_k)
+    return (rule_for(form).bare, *map(str, formats), *modifiers, str(form.pattern), form.stored_k)
 
 
 @cache
@@ -76,16 +65,10 @@ def name(instruction: Instruction) -> str:
 
 # --- codes -----------------------------------------------------------------------------------------
 
-_IEEE = ("f64", "f32", "tf32", "f16", "bf16", "e5m2")  # all ones in the exponent: Inf and NaN
-_ONE_NAN = ("e4m3", "ue4m3", "ue8m0")  # all ones: the only NaN
-
 
 def largest(element: Format) -> int:
     """The largest finite code, without its ignored bits."""
-    full = element.mask >> element.ignored_bits & ~(element.sign_bit >> element.ignored_bits)
-    if element.name in _IEEE:
-        return full - (1 << element.fraction_bits)
-    return full - 1 if element.name in _ONE_NAN else full
+    return element.largest_finite >> element.ignored_bits
 
 
 def top_exponent(element: Format) -> int:
@@ -259,8 +242,7 @@ def _listed(codes: Any) -> str:
 
 def step_of(rule: Rule) -> FusedSum | ScaledGroups | None:
     """The aligned sum within a rule, which has fraction bits and an exponent floor."""
-    rule = rule.step if isinstance(rule, EmulatedF8) else rule
-    return rule if isinstance(rule, (FusedSum, ScaledGroups)) else None
+    return rule.aligned
 
 
 def fraction_bits(instruction: Instruction) -> int:

@@ -631,12 +631,13 @@ def test_a_type_comes_from_the_declaration_of_an_assigned_register() -> None:
         (".reg .b64 %v;", IllegalInstruction, "%v holds 32 bits, but is declared .b64"),
         (".reg .v2 .b32 %x;", NotModelled, ".v2 registers are not modelled"),
         (".reg .b128 %x;", NotModelled, "registers of type .b128 are not modelled"),
-        (".shared .b8 tile[16];", NotModelled,
-         "a variable in memory is not modelled; a warp executes the statements of a kernel's body"),
+        (".global .b8 tile[16];", NotModelled,
+         "variables in .global are not modelled; those in .shared are"),
         (".visible .entry k() { ret; }", NotModelled,
          "a kernel or function is not modelled; a warp executes the statements of a kernel's body"),
         ("setp.ne.b32 %p, %r, 0;", NotModelled,
-         "'setp' is not modelled; a warp executes mma, mma.sp and mov"),
+         "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, "
+         "stmatrix and bar.warp.sync"),
     ],
 )  # fmt: skip
 def test_which_statements_are_refused(text: str, kind: Any, message: str) -> None:

@@ -448,7 +448,7 @@ def test_statements_that_order_others(text: str) -> None:
          "bar.sync takes registers and integer constants, not '0d3FF8000000000000'"),
         ("mbarrier.init.shared.b64 [t], 1;", NotModelled, 1,
          "'mbarrier' is not modelled; a warpgroup executes wgmma, mma, mma.sp, mov, ld.shared, st.shared, "
-         "ldmatrix, stmatrix, fence.proxy.async and bar.sync"),
+         "ldmatrix, stmatrix, fence.proxy.async, bar.sync and bar.warp.sync"),
     ],
 )  # fmt: skip
 def test_synchronisation_that_is_refused(

@@ -25,6 +25,7 @@ from warpsim.cli import main as run_cli
 from warpsim.execution.pipeline import rule_for
 from warpsim.explanation.explain import explain_inputs
 from warpsim.explanation.page import explanation_document
+from warpsim.isa.formats import FORMATS, Specials
 from warpsim.isa.fragments import metadata_map
 from warpsim.report.arrays import Pool
 from warpsim.report.document import gather
@@ -189,11 +190,13 @@ def test_evidence_rule_and_formats_are_those_of_the_package():
             form = warpsim.decode(layout["mnemonic"], target=layout["target"])
             assert layout["evidence"]["text"] == str(rule_for(form).evidence)
             assert layout["rule"]["rule"] == type(rule_for(form)).__name__
-    specials = {name: document["specials"] for name, document in format_documents().items()}
-    assert {name for name, kind in specials.items() if kind == "infinities"} == {
-        "f64", "f32", "tf32", "f16", "bf16", "e5m2",
-    }  # fmt: skip
-    assert {name for name, kind in specials.items() if kind == "one NaN"} == {"e4m3", "ue4m3", "ue8m0"}
+    documents = format_documents()
+    assert {name: Specials(one["specials"]) for name, one in documents.items()} == {
+        name: element.specials for name, element in FORMATS.items()
+    }
+    assert documents["f64"]["nan"] == "0x7ff8000000000000"
+    assert documents["f16"]["nan"] == "0x7fff"
+    assert documents["e2m1"]["nan"] is None
 
 
 # --- expectations ----------------------------------------------------------------------------------

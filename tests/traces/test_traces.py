@@ -27,6 +27,10 @@ Words = npt.NDArray[Any]
 
 LANES = np.arange(32, dtype=np.uint32)
 DENSE = "mma.sync.aligned.m16n8k16.row.col.{0}.f16.f16.{0}"
+NO_TARGET = (
+    "t.ptx:1:1: error: the trace names no target: add a line '//! target sm_90a' or '.target sm_90a', "
+    "or give target='sm_…' (--target sm_…)"
+)
 
 
 @pytest.fixture
@@ -102,6 +106,37 @@ def test_another_target_can_be_chosen(trace: Any) -> None:
     path = trace(*statements("f32")[:-1], **words)
     targets = [run_trace(read_trace(path), target=target).warp.target for target in (None, "sm_80")]
     assert targets == ["sm_90a", "sm_80"]
+
+
+@pytest.mark.parametrize(
+    ("head", "given", "target"),
+    [
+        ("//! target sm_90a", None, "sm_90a"),
+        ("//! target sm_90a\n.target sm_89", None, "sm_90a"),
+        ("//! target sm_90a", "sm_80", "sm_90a"),
+        ("// none", "sm_80", "sm_80"),
+        (".version 8.0\n.target sm_89, debug\n.target sm_90", None, "sm_89"),
+        (".target sm_89", "sm_80", "sm_80"),
+    ],
+)
+def test_who_names_the_target(trace: Any, head: str, given: str | None, target: str) -> None:
+    read = read_trace(trace("mov.b32 %r, 1;", "//! expect %r = 0x1", head=head), given)
+    assert read.target == target
+    assert run_trace(read).passed
+
+
+def test_a_warp_has_shared_memory(trace: Any) -> None:
+    words = np.arange(4, dtype=np.uint32)
+    path = trace(
+        ".shared .b32 t[4]; .reg .b32 %r, %s;",
+        "//! shared t = a",
+        "ld.shared.b32 %r, [t+8]; mov.b32 %s, 7; st.shared.b32 [t], %s; bar.warp.sync -1;",
+        "//! expect %r = 0x2",
+        "//! expect shared t = b",
+        a=words,
+        b=np.array([7, 1, 2, 3], np.uint32),
+    )
+    assert [check.passed for check in checks(path)] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +231,8 @@ def test_windows_line_ends(trace: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "t.ptx:1:1: error: the trace names no target: add a line '//! target sm_90a'"),
+        ([], NO_TARGET),
+        ([".target sm_1"], "t.ptx:1:1: error: unknown target 'sm_1'; known are sm_70, "),
         (["//! target"], "t.ptx:1:1: error: '//! target': expected target, version, warpgroup, data, "
          "'load REGISTERS = DATA', 'shared PLACE = DATA' or 'expect REGISTERS = DATA'"),
         (["//! target sm_1"], "t.ptx:1:12: error: unknown target 'sm_1'; known are sm_70, "),

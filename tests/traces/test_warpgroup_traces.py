@@ -98,8 +98,7 @@ def test_words_for_128_lanes_and_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("//! shared a = 0x1\n", "t.ptx:2:12: error: only a warpgroup has shared memory: add a line "
-         "'//! warpgroup' before"),
+        ("//! shared a = 0x1\n", "t.ptx:2:12: error: no variable a in shared memory; there are: none"),
         ("//! warpgroup 0\n", "t.ptx:2:15: error: warpgroup 0: expected bytes of shared memory, 1 to 232448"),
         ("//! warpgroup 1e3\n", "t.ptx:2:15: error: warpgroup 1e3: expected bytes of shared memory, 1 to"),
         ("//! warpgroup\n//! warpgroup 4\n", "t.ptx:3:15: error: warpgroup is already given\n"),

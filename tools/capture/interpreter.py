@@ -108,8 +108,8 @@ class _ChipWarpgroup(_Chip, Warpgroup):
         inputs = super()._inputs(statement, bound)
         if "c" in inputs.registers:
             return inputs
-        everyone = np.ones(self.lanes, np.bool_)
-        before = self._vector(statement, 0, "d", tuple(filter(None, bound.d)), bound, everyone)
+        operands = self._operands(statement, bound.instruction, self._file.everyone)
+        before = operands.vector(0, "d", tuple(filter(None, bound.d)))
         return replace(inputs, registers={**inputs.registers, "c": before})
 
 

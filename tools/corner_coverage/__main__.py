@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,8 @@ import warpsim
 from warpsim.execution.pipeline import rule_for
 from warpsim.generation.generate import corner_vectors
 from warpsim.generation.placement import legal_fields
-from warpsim.isa.architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
-
-_NO_EVIDENCE = Evidence(label="", detail="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +57,7 @@ def arithmetic(form: Instruction) -> tuple[Any, ...]:
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.kind)
     fields = tuple(legal_fields(form)) if form.sparse else ()
     place = (form.family.lanes, form.stored_k, form.selectors, fields, form.products, form.shape)
-    return (_bare(rule_for(form)), *map(str, formats), *modifiers, *place)
-
-
-def _bare(rule: Rule) -> Rule:
-    if isinstance(rule, EmulatedF8):
-        return replace(rule, step=replace(rule.step, evidence=_NO_EVIDENCE), evidence=_NO_EVIDENCE)
-    return replace(rule, evidence=_NO_EVIDENCE)
+    return (rule_for(form).bare, *map(str, formats), *modifiers, *place)
 
 
 def cover(mnemonic: str, target: str, seed: int = 0) -> Outcome:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
 from warpsim.generation.corners import theme_chunk
 from warpsim.generation.coverage import gathered
-from warpsim.isa.architectures import EmulatedF8, Rule
 from warpsim.isa.instruction import Operands
 from warpsim.vectors.sets import VectorSet
 
@@ -52,7 +51,7 @@ def mutated(fault: Fault) -> types.ModuleType:
     if _SOURCE.count(fault.old) != 1:
         raise ValueError(f"{fault.name}: {fault.old!r} occurs {_SOURCE.count(fault.old)} times")
     module = types.ModuleType("warpsim.arithmetic.mutated_reference")
-    module.__package__ = "warpsim.arithmetic"
+    module.__package__ = reference.__package__
     exec(compile(_SOURCE.replace(fault.old, fault.new), fault.name, "exec"), vars(module))
     return module
 
@@ -98,7 +97,7 @@ def _looks(
     """Tile, outputs looked at and whether one differs; every tile a little before any tile whole."""
     rule = rule_for(operands.instruction)
     if module is None:
-        wrong = (compute(operands, _changed(rule, fault.numbers)) != d).any((1, 2))
+        wrong = (compute(operands, rule.realigned(**fault.numbers)) != d).any((1, 2))
         first = int(np.argmax(wrong))
         yield first, d.size, bool(wrong.any())
         return
@@ -125,10 +124,3 @@ def _part(operands: Operands, tile: int, rows: slice, columns: slice) -> Operand
         c=operands.c[one, rows, columns],
         **optional,
     )
-
-
-def _changed(rule: Rule, numbers: dict[str, int]) -> Rule:
-    changes: Any = numbers
-    if isinstance(rule, EmulatedF8):
-        return replace(rule, step=replace(rule.step, **changes))
-    return replace(rule, **changes)

@@ -13,7 +13,7 @@ from math import ceil, log2
 from warpsim.arithmetic.reference import Kind
 
 from . import events
-from .configuration import IEEE_754, SPECIALS, Configuration, highest_exponent
+from .configuration import Configuration, highest_exponent
 from .events import Event
 
 Test = Callable[[Event], bool]
@@ -108,7 +108,7 @@ def _no_infinity(*operands: str) -> Reason:
 
     def reason(configuration: Configuration) -> str:
         formats = [configuration.instruction.format(operand) for operand in operands]
-        having = [element for element in formats if SPECIALS[element.name] == IEEE_754]
+        having = [element for element in formats if element.has_infinity]
         return "" if having else f"{formats[0]} has no Inf"
 
     return reason
@@ -117,7 +117,7 @@ def _no_infinity(*operands: str) -> Reason:
 def _ieee(configuration: Configuration) -> str:
     """IEEE formats keep the largest exponent field for Inf and NaN."""
     element = configuration.instruction.a
-    return f"{element} keeps that exponent for Inf" if SPECIALS[element.name] == IEEE_754 else ""
+    return f"{element} keeps that exponent for Inf" if element.has_infinity else ""
 
 
 # --- the bins --------------------------------------------------------------------------------------

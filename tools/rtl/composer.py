@@ -13,7 +13,7 @@ from random import Random
 
 from warpsim.isa.formats import Format
 
-from .configuration import IEEE_754, SPECIALS, Configuration, highest_exponent
+from .configuration import Configuration, highest_exponent
 from .stimulus import FIELD, DotProduct
 
 Factors = tuple[int, int]  # codes of a and b
@@ -62,7 +62,7 @@ class Codes:
     @property
     def ieee(self) -> bool:
         """Whether the format has Inf."""
-        return SPECIALS.get(self.element.name, IEEE_754) == IEEE_754
+        return self.element.has_infinity
 
     @property
     def largest(self) -> int:

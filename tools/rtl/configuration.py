@@ -14,18 +14,11 @@ from typing import Any
 import warpsim
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import FusedSum
-from warpsim.isa.formats import FORMATS, Format
+from warpsim.isa.formats import FORMATS, Format, Specials
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.sparsity import TWO_OF_FOUR
 
-IEEE_754, ONE_NAN = 1, 2  # parameter SPECIALS of float_decode.sv
-SPECIALS = {
-    "f16": IEEE_754,
-    "bf16": IEEE_754,
-    "tf32": IEEE_754,
-    "e5m2": IEEE_754,
-    "e4m3": ONE_NAN,
-}
+SPECIALS = {Specials.INFINITIES: 1, Specials.ONE_NAN: 2}  # parameter SPECIALS of float_decode.sv
 CHANGES = ("length", "fraction_bits", "exponent_floor", "precision", "nearest")
 
 
@@ -90,8 +83,8 @@ class Configuration:
             "EXPONENT_FLOOR": rule.exponent_floor,
             **{f"{name}_EXPONENT_BITS": element.exponent_bits for name, element in fields.items()},
             **{f"{name}_FRACTION_BITS": element.fraction_bits for name, element in fields.items()},
-            "A_SPECIALS": SPECIALS[form.a.name],
-            "B_SPECIALS": SPECIALS[form.b.name],
+            "A_SPECIALS": SPECIALS[form.a.specials],
+            "B_SPECIALS": SPECIALS[form.b.specials],
             "PRECISION": rule.output.precision,
             "NEAREST": int(rule.output.nearest),
         }
@@ -106,8 +99,7 @@ class Configuration:
 
 def highest_exponent(element: Format) -> int:
     """The exponent of the largest finite number."""
-    reserved = SPECIALS.get(element.name, IEEE_754) == IEEE_754
-    return (1 << element.exponent_bits) - 1 - int(reserved) - element.bias
+    return (1 << element.exponent_bits) - 1 - int(element.has_infinity) - element.bias
 
 
 def _bits(element: Format) -> int:
@@ -133,8 +125,8 @@ def configure(mnemonic: str, target: str | None = None, **changes: Any) -> Confi
 
 def _check_form(form: Instruction) -> None:
     for element in (form.a, form.b):
-        if element.name not in SPECIALS:
-            raise NoSuchUnit(f"the unit multiplies {', '.join(SPECIALS)}; A or B of {form} is {element}")
+        if element.specials not in SPECIALS:
+            raise NoSuchUnit(f"the unit multiplies formats that have NaN; A or B of {form} is {element}")
     if form.scale is not None:
         raise NoSuchUnit(f"the unit has no block scales, which {form} applies")
     if form.pattern not in (None, TWO_OF_FOUR):

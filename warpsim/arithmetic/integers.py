@@ -1,9 +1,10 @@
 """Products of integer matrices: exact in BLAS's float32, block by block, and added in int32.
 
 The sum of a block of at most 2**24 in magnitude, and every partial sum of it, is an integer that float32
-holds, so that its bits do not depend on BLAS's order. Blocks wrap modulo 2**32 as instructions do. An
-instruction under .satfinite clamps its result; where an element could come near the limits (and only
-there) the instructions are executed one by one.
+holds, so that its bits do not depend on BLAS's order; nor, as nothing is rounded or subnormal, on the
+environment of BLAS's own threads, which is out of reach (a zero may be -0, which is 0 as an integer). Blocks
+wrap modulo 2**32 as instructions do. An instruction under .satfinite clamps its result; where an element
+could come near the limits (and only there) the instructions are executed one by one.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -37,9 +38,10 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 _ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
+@in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
-    codes = _ENGINES[type(rule)](operands, rule)
+    codes = RULES[type(rule)](operands, rule)
     return codes.astype(operands.instruction.d.code_dtype)
 
 
@@ -201,7 +203,7 @@ def _integer(operands: Operands, rule: IntegerSum | BitCount) -> Codes:
     return codes
 
 
-_ENGINES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
+RULES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
     FusedSum: _fused,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _groups,

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..isa.architectures import EmulatedF8, FusedSum, Rule
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
@@ -259,6 +260,7 @@ def _tasks(columns: int, width: int, rows: int, threads: int) -> list[Task]:
     ]
 
 
+@in_default_environment
 def multiply(problem: Problem, threads: int = 1) -> None:
     """Add all products to ``problem.out``; the bits do not depend on the number of threads."""
     rows, columns = problem.out.shape
@@ -274,6 +276,7 @@ def multiply(problem: Problem, threads: int = 1) -> None:
         for start, stop in _blocks(problem):
             a = decoded_a(problem, start, stop)
 
+            @in_default_environment
             def run(task: Task, a: PlanesA = a, start: int = start, stop: int = stop) -> None:
                 first, count, row, last = task
                 b = decoded_b(problem, first, count, n)

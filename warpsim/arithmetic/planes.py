@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..isa.codes import values_of
 from ..isa.formats import Format
 
@@ -34,6 +35,7 @@ class Planes:
     fraction_bits: int
 
 
+@in_default_environment
 def _split(codes: npt.NDArray[Any], element: Format) -> Planes:
     value = values_of(codes, element)
     special = np.where(np.isnan(value), NOT_A_NUMBER, np.where(np.isinf(value), INFINITE, FINITE))
@@ -69,6 +71,7 @@ def planes(codes: npt.NDArray[Any], element: Format) -> Planes:
     )
 
 
+@in_default_environment
 def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.NDArray[Any]:
     """Codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
 

@@ -32,11 +32,10 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ..isa.formats import FORMATS, Format
+from ..isa.formats import FORMATS, Format, Specials
 from ..isa.instruction import Instruction, Operands
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
-DEFAULT_F64_NAN = 0x7FF8_0000_0000_0000  # nobody has published which NaN the f64 unit writes
 
 # --- numbers ---------------------------------------------------------------------------------------
 
@@ -70,9 +69,12 @@ class Number(NamedTuple):
 
 ZERO = Number(Kind.FINITE, negative=False, significand=0, scale=0, exponent=0)
 
-# How the all-ones exponent field is meant. The formats named in neither have finite numbers only.
-_IEEE = frozenset({"f64", "f32", "tf32", "f16", "bf16", "e5m2"})  # fraction 0: Inf, otherwise NaN
-_ONE_NAN = frozenset({"e4m3", "ue4m3", "ue8m0"})  # every bit but the sign set: NaN
+# What an exponent field of ones means: (whether the fraction is zero, whether it is all ones) -> kind.
+_KINDS: dict[Specials, Callable[[bool, bool], Kind]] = {
+    Specials.INFINITIES: lambda zero, full: Kind.INFINITE if zero else Kind.NAN,
+    Specials.ONE_NAN: lambda zero, full: Kind.NAN if full else Kind.FINITE,
+    Specials.NONE: lambda zero, full: Kind.FINITE,
+}
 
 
 def decode(code: int, element: Format) -> Number:
@@ -86,7 +88,7 @@ def decode(code: int, element: Format) -> Number:
     bits = (code & element.mask) >> element.ignored_bits
     fraction = bits % (1 << element.fraction_bits)
     field = (bits >> element.fraction_bits) % (1 << element.exponent_bits)
-    normal = field > 0 or element.fraction_bits == 0  # ue8m0 has neither zero nor subnormals
+    normal = field > 0 or element.fraction_bits == 0  # without fractions neither zero nor subnormals
     exponent = field - element.bias if normal else element.minimum_exponent
     return Number(
         kind=_kind(field, fraction, element),
@@ -106,10 +108,8 @@ def _decode_integer(code: int, element: Format) -> Number:
 def _kind(field: int, fraction: int, element: Format) -> Kind:
     if field != (1 << element.exponent_bits) - 1:
         return Kind.FINITE
-    if element.name in _IEEE:
-        return Kind.NAN if fraction else Kind.INFINITE
-    full = fraction == (1 << element.fraction_bits) - 1
-    return Kind.NAN if full and element.name in _ONE_NAN else Kind.FINITE
+    full = (1 << element.fraction_bits) - 1
+    return _KINDS[element.specials](fraction == 0, fraction == full)
 
 
 def product(x: Number, y: Number) -> Number:
@@ -166,7 +166,7 @@ def pack(
     """Code of ``magnitude * 2**scale`` with that sign, rounded once to ``precision`` significant bits.
 
     Below the smallest normal number the unit stays what it is there (gradual underflow). A carry out
-    of the fraction runs into the exponent field, as it should. ``element`` is an IEEE format.
+    of the fraction runs into the exponent field, as it should. ``element`` is a format with Inf.
     """
     smallest_unit = element.minimum_exponent - (precision - 1)
     own_unit = magnitude.bit_length() + scale - precision
@@ -175,8 +175,8 @@ def pack(
     kept += rounding.increments(negative, kept % 2 == 1, rest)
     binades = unit - smallest_unit
     code = (binades << element.fraction_bits) + (kept << (element.fraction_bits + 1 - precision))
-    if code >= _infinity(element):
-        code = _infinity(element) if rounding.overflows(negative) else _infinity(element) - 1
+    if code >= element.infinity:
+        code = element.infinity if rounding.overflows(negative) else element.infinity - 1
     return code | (element.sign_bit if negative else 0)
 
 
@@ -189,14 +189,6 @@ def _cut(magnitude: int, count: int) -> tuple[int, int]:
     return kept, 2 * (rest >= half) + (rest % half > 0)
 
 
-def _infinity(element: Format) -> int:
-    return ((1 << element.exponent_bits) - 1) << element.fraction_bits
-
-
-def _nan(element: Format) -> int:
-    return DEFAULT_F64_NAN if element.name == "f64" else element.canonical_nan
-
-
 def special_code(terms: Sequence[Number], element: Format) -> int | None:
     """Code of a sum with Inf or NaN among its terms; None where all are finite.
 
@@ -204,10 +196,10 @@ def special_code(terms: Sequence[Number], element: Format) -> int | None:
     """
     infinities = {term.negative for term in terms if term.kind is Kind.INFINITE}
     if len(infinities) == 2 or any(term.kind is Kind.NAN for term in terms):
-        return _nan(element)
+        return element.canonical_nan
     if not infinities:
         return None
-    return _infinity(element) | (element.sign_bit if infinities.pop() else 0)
+    return element.infinity | (element.sign_bit if infinities.pop() else 0)
 
 
 # --- IEEE 754 arithmetic ---------------------------------------------------------------------------
@@ -391,7 +383,7 @@ def _bit_count(rule: BitCount, instruction: Instruction, inputs: Inputs) -> int:
     return (inputs.c.signed + ones) & instruction.d.mask
 
 
-_FUNCTIONS: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
+RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
@@ -404,7 +396,7 @@ _FUNCTIONS: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
 
 def dot(rule: Rule, instruction: Instruction, inputs: Inputs) -> int:
     """Code of one element of D."""
-    return _FUNCTIONS[type(rule)](rule, instruction, inputs)
+    return RULES[type(rule)](rule, instruction, inputs)
 
 
 def inputs_of(

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import click
 
+from ..environment import default_environment
 from ..files.version import __version__
 from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
 
@@ -58,7 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
     try:
-        raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
+        with default_environment():
+            raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
     except click.ClickException as error:
         error.show()
         raise SystemExit(error.exit_code) from None

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, print_json, say
 
+if TYPE_CHECKING:
+    _TypeOfInteger = click.ParamType[int]
+else:
+    _TypeOfInteger = click.ParamType  # which takes no parameter before click 8.4
 
-class _Number(click.ParamType[int]):
+
+class _Number(_TypeOfInteger):
     """An integer, decimal or with 0x."""
 
     name = "integer"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--target",
     metavar="SM",
     callback=check_target,
-    help="Run on this chip instead of the trace's own, such as sm_80.",
+    help="Run on this chip instead of the trace's own, such as sm_80; a trace may then name none.",
 )
 @engine_option
 @undefined_option
@@ -106,7 +106,7 @@ def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
     from ..traces.reading import read_trace
     from ..traces.running import run_trace
 
-    trace = read_trace(path)
+    trace = read_trace(path, modes["target"])
     with watching("running") if alone and not sys.stdout.isatty() else nullcontext() as watch:
         return run_trace(trace, progress=watch, **modes)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from ..environment import in_default_environment
 from ..errors import ClusterError, WarpsimError
 from .connection import connected, thread_total
 from .versions import versions
@@ -98,6 +99,7 @@ def in_order(
             number += 1
 
 
+@in_default_environment
 def _checked(expected: dict[str, str], function: Callable[..., Result], *arguments: Any) -> Result:
     """What a worker executes: the function, if its bits would be those of the client."""
     here = versions()

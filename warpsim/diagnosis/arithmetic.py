@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..execution.pipeline import execute_operands, rule_for
-from ..isa.architectures import ARCHITECTURES, EmulatedF8, Evidence, Rule
+from ..isa.architectures import ARCHITECTURES, Rule
 from ..isa.codes import codes_of, matrix_of
 from ..isa.families import forms
 from ..isa.formats import Format
@@ -194,22 +194,12 @@ def _spelled(values: tuple[Any, ...]) -> str:
     return ".".join(words[value] if isinstance(value, bool) else str(value) for value in values)
 
 
-_NO_EVIDENCE = Evidence(label="", detail="")
-
-
-def bare(rule: Rule) -> Rule:
-    """The numbers of a rule, without the reasons to believe them."""
-    if isinstance(rule, EmulatedF8):
-        rule = replace(rule, step=replace(rule.step, evidence=_NO_EVIDENCE))
-    return replace(rule, evidence=_NO_EVIDENCE)
-
-
 def _other_targets(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
     """One target for each other arithmetic that the form has somewhere, with all that share it."""
-    own, found = bare(rule_for(nominal)), dict[Rule, list[str]]()
+    own, found = rule_for(nominal).bare, dict[Rule, list[str]]()
     for target in ARCHITECTURES:
         if target in nominal.targets:
-            found.setdefault(bare(rule_for(replace(nominal, target=target))), []).append(target)
+            found.setdefault(rule_for(replace(nominal, target=target)).bare, []).append(target)
     for rule, targets in found.items():
         if rule != own:
             yield f"numerics of {', '.join(targets)}", replace(nominal, target=targets[0])

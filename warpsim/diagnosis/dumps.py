@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
@@ -45,6 +46,7 @@ class Comparison:
         return ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
 
 
+@in_default_environment
 def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) -> Comparison:
     """Classes of the elements of two register dumps of one shape, 32- or 64-bit words.
 

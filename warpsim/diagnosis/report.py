@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..execution.pipeline import inputs_by_name
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
@@ -100,6 +101,7 @@ class Diagnosis:
         """Whether some explanation is exact."""
         return bool(self.matches)
 
+    @in_default_environment
     def __str__(self) -> str:
         if self.as_expected:
             return "D is as expected, bit for bit"
@@ -115,6 +117,7 @@ class Diagnosis:
 # --- the entrance --------------------------------------------------------------------------------------
 
 
+@in_default_environment
 def diagnose(
     instruction: Instruction | str,
     *,
@@ -136,6 +139,7 @@ def diagnose(
     return diagnose_inputs(form, inputs_by_name(operands), d, most=most)
 
 
+@in_default_environment
 def diagnose_inputs(
     instruction: Instruction, inputs: Inputs, d: npt.ArrayLike, *, most: int = 2
 ) -> Diagnosis:

@@ -21,6 +21,7 @@ from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, coding_of, read_only
 from ..arithmetic.panels import applies as has_panels
+from ..environment import default_environment, in_default_environment, is_default
 from ..isa.architectures import Rule
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
 from ..isa.registers import Words
@@ -80,6 +81,9 @@ def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
 
 def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | None:
     """D registers of registers that match; None where metadata is not legal."""
+    if not is_default():  # asked here, as a block or a decorator would take longer
+        with default_environment():
+            return _run(recipe, given, threads)
     d = np.empty(given[2].shape, _WORD)
     # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
     flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
@@ -146,6 +150,7 @@ def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, i
     count, share = batch
     sizes = (*recipe.sizes, *(0 for _ in flat[len(recipe.sizes) :]), recipe.sizes[2])
 
+    @in_default_environment
     def run(first: int) -> int:
         stop = min(first + share, count)
         parts = [
@@ -169,6 +174,7 @@ def _matrix_kernel(variant: Variant) -> Callable[..., None]:
 _LARGE = 1 << 21  # products, from which on a kernel of its own pays for being compiled
 
 
+@in_default_environment
 def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
     """What numerics.compute returns, by the faster way, in threads over the batch."""
     way, count = _way(operands, rule), operands.a.shape[0]
@@ -202,6 +208,7 @@ def _slice(operands: Operands, first: int, stop: int) -> Operands:
     return replace(operands, **parts)
 
 
+@in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """What numerics.compute returns, for an instruction and rule that ``applies``; n is a multiple of 8."""
     form = operands.instruction

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
 from ..isa.architectures import Evidence
@@ -122,6 +123,7 @@ def execute(
     return execute_inputs(resolved(instruction, target), inputs, engine, threads)
 
 
+@in_default_environment
 def matmul(
     instruction: Form,
     A: Any,
@@ -177,6 +179,7 @@ def _operand(form: Instruction, name: str) -> str:
     return name
 
 
+@in_default_environment
 def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """``(values, indices)`` of a sparse A ``(..., m, k)``: values ``(..., m, stored k)`` of A's dtype and
     the index in its chunk of every stored unit, ``(..., m, units)`` (for 4-bit formats a unit is a pair).
@@ -198,6 +201,7 @@ def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form)
     return sparsity.decompress(stored, fragments.indices_of(form, fields), pattern)
 
 
+@in_default_environment
 def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
     """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
     form = resolved(instruction)

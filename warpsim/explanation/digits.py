@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..arithmetic.reference import Kind, Number
+from ..environment import in_default_environment
 from .explanation import value_of
 
 _LONGEST = 24  # of more dropped bits than these, leading zeros are counted and the end is left out
@@ -24,6 +25,7 @@ def value_text(number: Number) -> str:
     return fraction_text(value)
 
 
+@in_default_environment
 def fraction_text(value: Fraction) -> str:
     """Nine significant digits, of integers all; as a power of two where no float64 reaches."""
     if value.denominator == 1 and abs(value.numerator) < 1 << 53:
@@ -62,6 +64,7 @@ def bits_text(value: int, width: int) -> str:
     return f"{zeros} zeros, {shown}" if zeros else shown
 
 
+@in_default_environment
 def ulps_text(ulps: Fraction | None) -> str:
     """Signed, two decimals unless whole or tiny; ``-`` where Inf or NaN takes part."""
     if ulps is None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..arithmetic.reference import Inputs as Numbers
 from ..arithmetic.reference import Number, inputs_of
 from ..arithmetic.reference import product as multiplied
+from ..environment import in_default_environment
 from ..execution.interface import decode
 from ..execution.pipeline import inputs_by_name, rule_for
 from ..isa.instruction import Inputs, Instruction
@@ -211,6 +212,7 @@ class Comparison:
     explanations: tuple[Explanation, ...]
     parting: Parting | None
 
+    @in_default_environment
     def __str__(self) -> str:
         from .text import comparison_lines  # which is about these records
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..arithmetic.reference import Kind, Number, decode
+from ..environment import in_default_environment
 from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
@@ -176,6 +177,7 @@ class Explanation:
     yardsticks: tuple[Yardstick, ...]
     notes: tuple[str, ...] = ()
 
+    @in_default_environment
     def __str__(self) -> str:
         from .text import explanation_lines  # which is about these records
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from ..diagnosis import compare as compare_registers
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.interface import decode
 from ..isa import arrangements
@@ -47,6 +48,7 @@ def _resolved(instruction: Form) -> Instruction:
 # --- layouts ---------------------------------------------------------------------------------------
 
 
+@in_default_environment
 def draw_layout(
     instruction: Form,
     operand: str | None = None,
@@ -90,6 +92,7 @@ def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0)
 # --- explanations ----------------------------------------------------------------------------------
 
 
+@in_default_environment
 def explain(
     instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
 ) -> Explanation:
@@ -104,6 +107,7 @@ def explain(
     return explain_dot(instruction, row, column, target=target, product=product, **operands)
 
 
+@in_default_environment
 def compare_targets(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
 ) -> Comparison:
@@ -130,6 +134,7 @@ def convert_metadata(
     return arrangements.convert(blob, rows, k, _element(element), source=source, target=target)
 
 
+@in_default_environment
 def detect_metadata(
     blob: npt.ArrayLike, rows: int, k: int, element: Form, matrix: npt.ArrayLike | None = None
 ) -> Detection:

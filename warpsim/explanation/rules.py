@@ -61,7 +61,7 @@ class Summation(NamedTuple):
 
 def steps_of(rule: Rule, instruction: Instruction, inputs: Inputs) -> Summation:
     """The steps of one element of D; the last one's code is reference.dot's."""
-    found: Summation = _FUNCTIONS[type(rule)](rule, instruction, inputs)
+    found: Summation = RULES[type(rule)](rule, instruction, inputs)
     expected = dot(rule, instruction, inputs)
     if found.steps[-1].code != expected:
         raise AssertionError(f"{instruction}: steps end in {found.steps[-1].code:#x}, not {expected:#x}")
@@ -289,7 +289,7 @@ def _bit_count(rule: BitCount, instruction: Instruction, inputs: Inputs) -> Summ
     return _whole(instruction, inputs, numbers, f"{instruction.bit_operation} and count of ones")
 
 
-_FUNCTIONS: dict[type[Rule], Callable[[Any, Instruction, Inputs], Summation]] = {
+RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], Summation]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import TraceError
 from ..isa.formats import Format
 from ..isa.registers import Words
@@ -154,6 +155,7 @@ def _lane_text(name: str, words: Words, *, named: bool) -> str:
 # --- matrices --------------------------------------------------------------------------------------
 
 
+@in_default_environment
 def matrix_from(text: str, columns: int) -> npt.NDArray[Any]:
     """``(rows, columns)`` of codes (all with 0x: unsigned integers) or of values (integers, or floats).
 
@@ -179,6 +181,7 @@ def _value(cell: str) -> int | float:
         raise TraceError(f"{cell[:_SHORT]!r} is neither a value nor a code with 0x") from None
 
 
+@in_default_environment
 def elements_from(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
     """An array in the format's dtype or as codes; other numbers are converted if that changes none.
 

@@ -4,7 +4,7 @@ apart.
     Limits      what formats and a rule make possible        limits
     themes      tiles directed at one corner each            themes, integer_themes, on drafts and codes
     placement   matrices to registers and shared memory      placement, corners, exhaustive
-    trace       the arithmetic once more, step by step       arithmetic, trace
+    sums        the arithmetic once more, step by step       arithmetic, summing
     bins        what there is to hit, and what was hit       bins, observations, coverage
     separate    the shortest inputs on which models differ   separation, probes
 

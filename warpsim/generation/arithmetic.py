@@ -1,4 +1,4 @@
-"""Arrays of exact numbers: decoding, cutting and rounding, as the coverage trace needs them.
+"""Arrays of exact numbers: decoding, cutting and rounding, as the sums of coverage need them.
 
 A third derivation of the arithmetic, beside the kernels and reference.py: it shares nothing with them but
 the facts in formats and architectures, and keeps what they throw away (what was cut off, ties, carries).
@@ -13,16 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ..isa.formats import Format
+from ..isa.formats import Format, Specials
 
 Array = Any  # npt.NDArray[Any], which NumPy's types lose at every comparison and reduction
 
 FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 BELOW_HALF, HALF, ABOVE_HALF = 1, 2, 3  # what was cut off; 0 is nothing
 
-_IEEE = frozenset({"f64", "f32", "tf32", "f16", "bf16", "e5m2"})  # an exponent field of ones: Inf or NaN
-_ONE_NAN = frozenset({"e4m3", "ue4m3", "ue8m0"})  # every bit but the sign set: the only NaN
-_F64_NAN = 0x7FF8_0000_0000_0000
 _WIDEST = 62  # bits that an int64 magnitude may be shifted by
 
 
@@ -70,7 +67,7 @@ def decode(codes: Array, element: Format, *, flush: bool = False) -> Numbers:
     magnitude = (magnitude >> np.uint64(element.ignored_bits)).astype(np.int64)
     fraction = magnitude & ((1 << element.fraction_bits) - 1)
     field = magnitude >> element.fraction_bits
-    normal = (field > 0) | (element.fraction_bits == 0)  # ue8m0 has neither zero nor subnormal numbers
+    normal = (field > 0) | (element.fraction_bits == 0)  # without fractions neither zero nor subnormals
     exponent = np.where(normal, field - element.bias, element.minimum_exponent)
     significand = fraction + (normal.astype(np.int64) << element.fraction_bits)
     if flush:
@@ -84,12 +81,18 @@ def decode(codes: Array, element: Format, *, flush: bool = False) -> Numbers:
     )
 
 
+# What a number of the largest exponent field is, by its fraction and the fraction of ones.
+_SPECIAL: dict[Specials, Callable[[Array, int], Array]] = {
+    Specials.INFINITIES: lambda fraction, ones: np.where(fraction > 0, NOT_A_NUMBER, INFINITE),
+    Specials.ONE_NAN: lambda fraction, ones: np.where(fraction == ones, NOT_A_NUMBER, FINITE),
+    Specials.NONE: lambda fraction, ones: np.full(fraction.shape, FINITE),
+}
+
+
 def _special(field: Array, fraction: Array, element: Format) -> Array:
     full = field == (1 << element.exponent_bits) - 1
-    if element.name in _IEEE:
-        return np.where(full, np.where(fraction > 0, NOT_A_NUMBER, INFINITE), FINITE).astype(np.int8)
-    ones = full & (fraction == (1 << element.fraction_bits) - 1) & (element.name in _ONE_NAN)
-    return np.where(ones, NOT_A_NUMBER, FINITE).astype(np.int8)
+    special = _SPECIAL[element.specials](fraction, (1 << element.fraction_bits) - 1)
+    return np.where(full, special, FINITE).astype(np.int8)
 
 
 def product(x: Numbers, y: Numbers) -> Numbers:
@@ -200,11 +203,6 @@ def _flags(array: Array) -> Array:
     return array.astype(np.bool_)
 
 
-def infinity_of(element: Format) -> int:
-    """Code of +Inf of an IEEE format."""
-    return ((1 << element.exponent_bits) - 1) << element.fraction_bits
-
-
 def special_of(terms: Numbers) -> tuple[Array, Array]:
     """FINITE, INFINITE or NOT_A_NUMBER of the sums over the last axis, and whether the Inf is negative."""
     infinite = terms.special == INFINITE
@@ -216,9 +214,10 @@ def special_of(terms: Numbers) -> tuple[Array, Array]:
 
 def with_specials(code: Array, special: Array, negative: Array, element: Format) -> Array:
     """Codes with the canonical NaN and the infinities in place."""
-    nan = _F64_NAN if element.name == "f64" else element.canonical_nan
-    infinite = negative.astype(code.dtype) * code.dtype.type(element.sign_bit) + infinity_of(element)
-    return np.where(special == NOT_A_NUMBER, nan, np.where(special == INFINITE, infinite, code))
+    infinite = negative.astype(code.dtype) * code.dtype.type(element.sign_bit) + element.infinity
+    return np.where(
+        special == NOT_A_NUMBER, element.canonical_nan, np.where(special == INFINITE, infinite, code)
+    )
 
 
 def joined(parts: list[Numbers]) -> Numbers:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..isa.architectures import FusedMultiplyAdd, FusedSum, ScaledGroups, SoftwareQuad
+from ..isa.architectures import FusedSum, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from . import reasons
-from .limits import Limits, has_infinity, has_nan, limits_of
+from .changes import FAULTS
+from .limits import Limits, limits_of
 from .observations import SIGNS, TAILS
 
 Reason = reasons.Reason
@@ -132,14 +133,14 @@ def _specials(limits: Limits) -> Iterator[Entry]:
     yield "special: product Inf and C Inf of one sign", early
     yield "special: Inf from C alone", ""
     yield "special: Inf from a product alone", early
-    plain = not (has_nan(form.a) or has_nan(form.b) or form.scale)
+    plain = not (form.a.has_nan or form.b.has_nan or form.scale)
     yield "special: NaN beside Inf", "products are finite" if plain else ""
     yield "special: Inf * 0", reasons.no_infinity(form.a)
     yield "special: 0 * Inf", reasons.no_infinity(form.b)
-    yield "special: NaN * 0", "" if has_nan(form.a) else f"{form.a} has no NaN"
+    yield "special: NaN * 0", "" if form.a.has_nan else f"{form.a} has no NaN"
     yield "special: product of subnormal numbers", ""
     if form.sparse:
-        yield "unselected B: NaN", "" if has_nan(form.b) else f"{form.b} has no NaN"
+        yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"
 
 
 def _results(limits: Limits) -> Iterator[Entry]:
@@ -172,10 +173,10 @@ def code_classes(element: Format) -> Iterator[Entry]:
     for name in ("smallest normal number", "largest finite number"):
         yield name, ""
     yield "odd significand", ""
-    infinite = "" if has_infinity(element) else f"{element} has no Inf"
+    infinite = "" if element.has_infinity else f"{element} has no Inf"
     yield from (("+Inf", infinite), ("-Inf", infinite))
-    yield "NaN", "" if has_nan(element) else f"{element} has no NaN"
-    payload = has_infinity(element) and element.fraction_bits > 1
+    yield "NaN", "" if element.has_nan else f"{element} has no NaN"
+    payload = element.has_infinity and element.fraction_bits > 1
     yield "signaling NaN", "" if payload else f"{element} has no NaNs of different kinds"
     ignored = "" if element.ignored_bits else f"all bits of {element} are read"
     yield from (("ignored bits set", ignored), ("NaN in ignored bits only", ignored))
@@ -198,11 +199,7 @@ def _operand_bins(limits: Limits) -> Iterator[Entry]:
 def _shown(limits: Limits) -> Iterator[Entry]:
     if limits.step is not None:
         yield from _shown_of_sums(limits)
-    rule = limits.rule
-    if isinstance(rule, (FusedMultiplyAdd, SoftwareQuad)):
-        yield "shown: products in reversed order", ""
-    if isinstance(rule, FusedMultiplyAdd):
-        yield "shown: products rounded before the addition", ""
+    yield from ((f"shown: {name}", "") for name, _ in FAULTS[type(limits.rule)])
     yield "shown: subnormal operands read as zero", ""
     tiny = reasons.small_reason(limits, limits.instruction.d.minimum_exponent - 1)
     yield "shown: subnormal results written as zero", tiny

@@ -1,25 +1,38 @@
 """Wrong versions of a rule: where D differs under one, a case would show that fault.
 
-Knows which faults make sense for which rule; trace.py carries them out.
+Knows which faults make sense for which rule; summing.py carries them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from ..isa.architectures import (
+    BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
     FusedSum,
+    IntegerSum,
     Output,
     Rule,
     ScaledGroups,
     SoftwareQuad,
 )
 from .limits import Limits
-from .trace import Change
+from .summing import Change
+
+_REVERSED = ("products in reversed order", Change(reverse=True))
+_ROUNDED = ("products rounded before the addition", Change(round_products=True))
+FAULTS: dict[type[Rule], tuple[tuple[str, Change], ...]] = {  # beside those of the aligned sum
+    FusedSum: (),
+    EmulatedF8: (),
+    ScaledGroups: (),
+    FusedMultiplyAdd: (_REVERSED, _ROUNDED),
+    SoftwareQuad: (_REVERSED,),
+    IntegerSum: (),
+    BitCount: (),
+}
 
 
 def changes(limits: Limits) -> Iterator[tuple[str, Rule, Change]]:
@@ -27,11 +40,7 @@ def changes(limits: Limits) -> Iterator[tuple[str, Rule, Change]]:
     rule, step = limits.rule, limits.step
     plain = Change()
     if step is not None:
-
-        def stepwise(**values: Any) -> Rule:
-            changed = replace(step, **values)
-            return replace(rule, step=changed) if isinstance(rule, EmulatedF8) else changed  # type: ignore[arg-type]
-
+        stepwise = rule.realigned
         yield "one fraction bit fewer", stepwise(fraction_bits=step.fraction_bits - 1), plain
         yield "one fraction bit more", stepwise(fraction_bits=step.fraction_bits + 1), plain
         yield "terms rounded to nearest", rule, Change(cut="nearest")
@@ -54,10 +63,7 @@ def changes(limits: Limits) -> Iterator[tuple[str, Rule, Change]]:
             yield "steps in reversed order", rule, Change(reverse=True)
             if isinstance(rule, FusedSum):
                 yield "all products in one step", replace(rule, length=limits.instruction.stored_k), plain
-    if isinstance(rule, (FusedMultiplyAdd, SoftwareQuad)):
-        yield "products in reversed order", rule, Change(reverse=True)
-    if isinstance(rule, FusedMultiplyAdd):
-        yield "products rounded before the addition", rule, Change(round_products=True)
+    yield from ((name, rule, change) for name, change in FAULTS[type(rule)])
     if limits.instruction.a.is_float:
         yield "subnormal operands read as zero", rule, Change(flush_inputs=True)
         yield "subnormal results written as zero", rule, Change(flush_results=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cluster.distribution import in_order
+from ..environment import in_default_environment
 from ..isa.instruction import Instruction
 from ..vectors.sets import VectorSet, make_vectors
 from .assembly import joined_arguments
@@ -46,6 +47,7 @@ def rounds_of(instruction: Instruction, kind: str) -> int:
     return min(max(_OUTPUTS // outputs, 1), _ROUNDS[form.a.is_float])
 
 
+@in_default_environment
 def theme_chunk(
     instruction: Instruction, kind: str, seed: int, index: int, a_in: Place = "shared"
 ) -> VectorSet:

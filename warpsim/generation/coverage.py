@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..execution.pipeline import checked_inputs, inputs_from
 from ..isa.descriptor import Descriptor
 from ..isa.fragments import read_fields
@@ -22,7 +23,7 @@ from .bins import arithmetic_bins
 from .observations import Mask, observations
 from .placement import legal_fields, swizzles_of
 
-_TERMS = 1 << 20  # that a trace holds at a time
+_TERMS = 1 << 20  # that sums hold at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,7 @@ class Coverage:
         """Whether every bin that can be hit was hit."""
         return not self.missed
 
+    @in_default_environment
     def add(self, vectors: VectorSet) -> None:
         """Take in the cases of another set."""
         for part in vectors.inputs():
@@ -116,6 +118,7 @@ def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
     )
 
 
+@in_default_environment
 def coverage_of(vectors: VectorSet) -> Coverage:
     """What a vector set covers."""
     coverage = empty_coverage(

@@ -12,6 +12,7 @@ from math import ceil
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
@@ -76,6 +77,7 @@ def chunk_cases(instruction: Instruction) -> int:
     return max(1, min(_CHUNK, _OUTPUTS // (instruction.shape.m * instruction.shape.n)))
 
 
+@in_default_environment
 def exhaustive_chunk(plan: Plan, seed: int, index: int, a_in: Place = "shared") -> VectorSet:
     """Chunk number ``index``; the seed decides only metadata and layouts."""
     form = plan.instruction

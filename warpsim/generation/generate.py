@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..cluster.distribution import in_order
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.interface import decode
 from ..isa.instruction import Instruction
@@ -34,6 +35,7 @@ MOST_CHUNKS = 64  # without full coverage, before giving up
 LARGEST = 1 << 32  # bytes of a set that is made; it is whole in memory
 
 
+@in_default_environment
 def generate_vectors(
     instruction: Form,
     *,
@@ -63,6 +65,7 @@ def generate_vectors(
     return _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT, watch)
 
 
+@in_default_environment
 def corner_vectors(
     instruction: Form,
     *,
@@ -93,6 +96,7 @@ def corner_vectors(
     return joined_sets(parts), covered
 
 
+@in_default_environment
 def coverage(vectors: VectorSet) -> Coverage:
     """What the cases of a vector set cover: bins hit, missed, and unreachable with the reason."""
     return coverage_of(vectors)

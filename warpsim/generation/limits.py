@@ -6,37 +6,34 @@ formats and rules; does not know which bins exist.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from ..execution.pipeline import rule_for
-from ..isa.architectures import EmulatedF8, FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
+from ..isa.architectures import (
+    BitCount,
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    IntegerSum,
+    Output,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction
 from .arithmetic import Array, decode
-
-AlignedSum = FusedSum | ScaledGroups
-
-
-def has_infinity(element: Format) -> bool:
-    """Whether some code of a format is an Inf."""
-    return element.name in ("f64", "f32", "tf32", "f16", "bf16", "e5m2")
-
-
-def has_nan(element: Format) -> bool:
-    """Whether some code of a format is a NaN."""
-    return has_infinity(element) or element.name in ("e4m3", "ue4m3", "ue8m0")
 
 
 @cache
 def largest(element: Format) -> int:
     """The largest finite code, without the ignored bits."""
-    full = (element.mask & ~element.sign_bit) >> element.ignored_bits
-    if has_infinity(element):
-        return full - (1 << element.fraction_bits)
-    return full - 1 if has_nan(element) else full
+    return element.largest_finite >> element.ignored_bits
 
 
 @cache
@@ -48,7 +45,7 @@ def top_exponent(element: Format) -> int:
 @cache
 def largest_value(element: Format) -> float:
     """The largest finite number."""
-    number = decode(np.array([largest(element) << element.ignored_bits], np.uint64), element)
+    number = decode(np.array([element.largest_finite], np.uint64), element)
     return float(np.ldexp(float(number.significand[0]), int(number.scale[0])))
 
 
@@ -61,6 +58,20 @@ class Range:
     bit: int
 
 
+# The step, or the scaled group, that the product of each stored column belongs to.
+GROUPS: dict[type[Rule], Callable[[Any, Array], Array]] = {
+    FusedSum: lambda rule, place: place // rule.length,
+    EmulatedF8: lambda rule, place: place % 4 // 2,
+    ScaledGroups: lambda rule, place: place // rule.group,
+    FusedMultiplyAdd: lambda rule, place: place,
+    SoftwareQuad: lambda rule, place: place,
+    IntegerSum: lambda rule, place: place,
+    BitCount: lambda rule, place: place,
+}
+# Significant bits of the operations of rules that align nothing; integers are exact, and have no bins of it.
+PRECISIONS: dict[type[Rule], int] = {FusedMultiplyAdd: 53, SoftwareQuad: 24, IntegerSum: 32, BitCount: 32}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """One instruction on its target, its rule, and the reach of its products and accumulators."""
@@ -68,11 +79,10 @@ class Limits:
     instruction: Instruction
     rule: Rule
 
-    @cached_property
-    def step(self) -> AlignedSum | None:
+    @property
+    def step(self) -> FusedSum | ScaledGroups | None:
         """The aligned sum within the rule, if it has one."""
-        rule = self.rule.step if isinstance(self.rule, EmulatedF8) else self.rule
-        return rule if isinstance(rule, (FusedSum, ScaledGroups)) else None
+        return self.rule.aligned
 
     @property
     def emulated(self) -> bool:
@@ -92,7 +102,7 @@ class Limits:
         """Where alignment cuts; of IEEE operations, their precision."""
         if self.step is not None:
             return self.step.fraction_bits
-        return 53 if isinstance(self.rule, FusedMultiplyAdd) else 24
+        return PRECISIONS[type(self.rule)]
 
     @property
     def floor(self) -> int:
@@ -115,14 +125,7 @@ class Limits:
     @cached_property
     def groups(self) -> Array:
         """``(stored k,)``: the step, or the scaled group, that each product belongs to."""
-        place = np.arange(self.instruction.stored_k)
-        if isinstance(self.rule, EmulatedF8):
-            return place % 4 // 2
-        if isinstance(self.rule, FusedSum):
-            return place // self.rule.length
-        if isinstance(self.rule, ScaledGroups):
-            return place // self.rule.group
-        return place
+        return GROUPS[type(self.rule)](self.rule, np.arange(self.instruction.stored_k))
 
     @property
     def steps(self) -> int:

@@ -1,6 +1,6 @@
-"""What happened in a trace, bin by bin: masks over the outputs of a batch.
+"""What happened in a batch's sums, bin by bin: masks over the outputs of a batch.
 
-The classifier. It sees operands and the steps of trace.py, and nothing of how the operands were made. The
+The classifier. It sees operands and the steps of summing.py, and nothing of how the operands were made. The
 names are those of bins.py, which says what they mean and which of them an instruction can reach.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
-from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array, infinity_of
+from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array
 from .changes import changes
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
-from .trace import Step, Trace, trace
+from .summing import Step, Sums, summed
 
 Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
 
@@ -28,7 +28,7 @@ SIGNS = ((False, "positive"), (True, "negative"))
 def observations(operands: Operands) -> Iterator[Mask]:
     """Bins of the arithmetic that a batch hits, each with its outputs."""
     limits = limits_of(operands.instruction)
-    done = trace(operands, limits.rule)
+    done = summed(operands, limits.rule)
     for index, step in enumerate(done.steps):
         yield from _STEPS[step.kind](step, limits)
         if step.special is not None:
@@ -38,7 +38,7 @@ def observations(operands: Operands) -> Iterator[Mask]:
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
     for name, rule, change in changes(limits):
-        yield f"shown: {name}", trace(operands, rule, change).code != done.code
+        yield f"shown: {name}", summed(operands, rule, change).code != done.code
 
 
 def _finite(step: Step) -> Array:
@@ -203,13 +203,13 @@ def _specials(step: Step) -> Iterator[Mask]:
     yield "special: NaN beside Inf", nan.any(-1) & infinite.any(-1)
 
 
-def _results(done: Trace, limits: Limits) -> Iterator[Mask]:
+def _results(done: Sums, limits: Limits) -> Iterator[Mask]:
     d = limits.instruction.d
     if not d.is_float:
         return
     magnitude = done.code & d.code_dtype.type(d.mask & ~d.sign_bit)
     negative = done.code != magnitude
-    infinity = d.code_dtype.type(infinity_of(d))
+    infinity = d.code_dtype.type(d.infinity)
     named = (
         ("zero", 0),
         ("smallest subnormal", 1 << (d.fraction_bits + 1 - limits.output.precision)),
@@ -226,13 +226,13 @@ def _results(done: Trace, limits: Limits) -> Iterator[Mask]:
     yield "overflow: a product beyond D's range, not the sum", _beyond(done, d) & (magnitude < infinity)
 
 
-def _all_negative_zeros(done: Trace) -> Array:
+def _all_negative_zeros(done: Sums) -> Array:
     every = [~step.terms.nonzero & step.terms.negative for step in done.steps[:1]]
     rest = [(~step.terms.nonzero & step.terms.negative)[..., :-1] for step in done.steps[1:]]
     return np.concatenate([*every, *rest], axis=-1).all(-1)
 
 
-def _beyond(done: Trace, d: Format) -> Array:
+def _beyond(done: Sums, d: Format) -> Array:
     """Outputs with a finite product of an aligned sum that D could not hold."""
     found = np.zeros(done.code.shape, np.bool_)
     for step in done.steps:

@@ -10,7 +10,7 @@ from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from .limits import largest
-from .trace import Trace, paired
+from .summing import Sums, paired
 
 Mask = tuple[str, Array]
 
@@ -50,7 +50,7 @@ def classes(codes: Array, element: Format) -> Iterator[Mask]:
     yield "NaN in ignored bits only", (number.special == INFINITE) & (ignored > 0)
 
 
-def operand_masks(operands: Operands, done: Trace) -> Iterator[Mask]:
+def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
     """Bins of the operands of every output, each with the outputs that hit it."""
     form = operands.instruction
     for side in "ab":
@@ -67,7 +67,7 @@ def operand_masks(operands: Operands, done: Trace) -> Iterator[Mask]:
     yield from _products_seen(operands, done)
 
 
-def _products_seen(operands: Operands, done: Trace) -> Iterator[Mask]:
+def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
     form = operands.instruction
     if not form.a.is_float:
         return

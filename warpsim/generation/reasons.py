@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..isa.architectures import ScaledGroups, SoftwareQuad
 from ..isa.formats import Format
-from .limits import Limits, has_infinity
+from .limits import Limits
 
 Reason = str  # why a bin cannot be hit; empty where it can
 
@@ -123,7 +123,7 @@ def early_reason(limits: Limits) -> Reason:
 
 def no_infinity(*elements: Format) -> Reason:
     """Why there are no infinite products."""
-    if any(has_infinity(element) for element in elements):
+    if any(element.has_infinity for element in elements):
         return ""
     return f"{' and '.join(dict.fromkeys(map(str, elements)))} have no Inf"
 

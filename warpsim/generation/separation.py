@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..arithmetic.numerics import compute
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import rule_for
-from ..isa.architectures import EmulatedF8, Rule
+from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.fragments import registers_of
 from ..isa.instruction import Instruction, Operands
@@ -30,7 +31,7 @@ from .coverage import gathered
 from .drafts import Draft
 from .limits import Limits
 from .placement import Place, arguments_of
-from .trace import paired
+from .summing import paired
 
 _ROUNDS = 24  # of all themes of both models, at most
 _KEPT = 512  # differing outputs that are reduced
@@ -66,7 +67,7 @@ _RANGES = {  # of a rule's numbers, within which its kernel computes exactly
 def _changed(rule: Rule, changes: str, name: str) -> Rule:
     if not changes:
         return rule
-    step: Any = rule.step if isinstance(rule, EmulatedF8) else rule
+    step: Any = rule.aligned or rule
     legal = [one.name for one in fields(step) if isinstance(getattr(step, one.name), int)]
     values: dict[str, int] = {}
     for change in changes.split(","):
@@ -75,8 +76,7 @@ def _changed(rule: Rule, changes: str, name: str) -> Rule:
             known = ", ".join(legal) or "none"
             raise OperandError(f"model {name!r}: {change!r} is no PARAMETER=NUMBER; parameters are {known}")
         values[key] = _number(name, key, value)
-    changed = replace(step, **values)
-    return replace(rule, step=changed) if isinstance(rule, EmulatedF8) else changed
+    return rule.realigned(**values)
 
 
 def _number(name: str, key: str, value: str) -> int:
@@ -101,6 +101,7 @@ class Separation:
     terms: tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 
 
+@in_default_environment
 def separate(
     instruction: Instruction | str,
     first: str,

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..isa.architectures import EmulatedF8, FusedSum, ScaledGroups
+from ..isa.architectures import (
+    BitCount,
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    IntegerSum,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
 from .codes import Rng
 from .drafts import Draft
 from .limits import Limits
@@ -43,15 +52,22 @@ FLOATS: tuple[Theme, ...] = (
     subnormals, signed_zeros, singles, crowds, specials, narrow, wide, raw,
 )  # fmt: skip
 
+THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a rule are about
+    FusedSum: (counterweights, leading_zeros),
+    EmulatedF8: (counterweights, leading_zeros),
+    ScaledGroups: (group_gaps,),
+    FusedMultiplyAdd: (),
+    SoftwareQuad: (),
+    IntegerSum: (),  # integers have their own (integer_themes.py)
+    BitCount: (),
+}
+
 
 def float_themes(limits: Limits) -> tuple[Theme, ...]:
     """The themes of a floating-point form."""
     scale = limits.instruction.scale
     found = list(FLOATS)
-    if isinstance(limits.rule, ScaledGroups):
-        found.insert(1, group_gaps)
-    if isinstance(limits.rule, (FusedSum, EmulatedF8)):
-        found[1:1] = [counterweights, leading_zeros]
+    found[1:1] = THEMES[type(limits.rule)]
     if scale is not None:
         found.append(scale_extremes)
         if isinstance(limits.rule, FusedSum):

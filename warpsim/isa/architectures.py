@@ -1,7 +1,8 @@
-"""Targets sm_70 to sm_121f: their PTX versions and how each one sums products, with evidence.
+"""Targets sm_70 to sm_121f: their PTX versions, what they have, and how each sums products, with evidence.
 
-Pure data and its lookup; no arithmetic. A target states only the rules that differ from its
-parent's. Sources, by the short names used in the evidence texts:
+Pure data and its lookup; no arithmetic. A target states only the rules that differ from its parent's, and
+the features that its parent lacks: a new chip is one record here. Sources, by the short names used in the
+evidence texts:
 
 * KM: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
   published outputs of their MATLAB-tensor-core repository, which the tests replay.
@@ -13,8 +14,11 @@ parent's. Sources, by the short names used in the evidence texts:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
+from typing import Any
 
 # --- evidence ------------------------------------------------------------------------------------
 
@@ -59,11 +63,31 @@ RZ_E8M13 = Output(format="f32", precision=14, nearest=False)  # the low 10 bits 
 RN_F16 = Output(format="f16", precision=11, nearest=True)
 
 
+_NO_EVIDENCE = Evidence(label="", detail="")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters."""
+    """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters.
+
+    Whoever treats rules by their class has a table with all of them, called RULES where it computes.
+    """
 
     evidence: Evidence
+
+    @property
+    def aligned(self) -> FusedSum | ScaledGroups | None:
+        """The aligned sum that the rule is or is made of; None where nothing is aligned."""
+        return None
+
+    @property
+    def bare(self) -> Rule:
+        """The numbers of the rule, without the reasons to believe them."""
+        return replace(self, evidence=_NO_EVIDENCE)
+
+    def realigned(self, **numbers: Any) -> Rule:
+        """The rule with other numbers in its aligned sum."""
+        return replace(self, **numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +105,11 @@ class FusedSum(Rule):
     output: Output
     exponent_floor: int
 
+    @property
+    def aligned(self) -> FusedSum:
+        """Itself."""
+        return self
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatedF8(Rule):
@@ -92,6 +121,20 @@ class EmulatedF8(Rule):
 
     step: FusedSum
 
+    @property
+    def aligned(self) -> FusedSum:
+        """What sums the products of each half."""
+        return self.step
+
+    @property
+    def bare(self) -> Rule:
+        """The numbers of the rule and of its step."""
+        return replace(self, step=replace(self.step, evidence=_NO_EVIDENCE), evidence=_NO_EVIDENCE)
+
+    def realigned(self, **numbers: Any) -> Rule:
+        """The rule with other numbers in its step."""
+        return replace(self, step=replace(self.step, **numbers))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGroups(Rule):
@@ -101,6 +144,11 @@ class ScaledGroups(Rule):
     fraction_bits: int
     output: Output
     exponent_floor: int
+
+    @property
+    def aligned(self) -> ScaledGroups:
+        """Itself."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,14 +189,34 @@ def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence:
 
 # --- targets ---------------------------------------------------------------------------------------
 
+
+class Feature(Enum):
+    """What some targets have and others lack: groups of forms, and instructions. PTX ISA 9.1, the
+    "Target ISA Notes" of each instruction; targets are those that ptxas 13.0 accepts."""
+
+    QUAD_MMA = "m8n8k4 of f16"
+    INTEGER_MMA = "m16n8k8 of f16, m8n8 of integers and of bits under xor"
+    LDMATRIX = "ldmatrix"
+    WIDE_MMA = "m16n8 of 16-bit and tf32 floats, integers and bits, m8n8k4 of f64, and mma.sp of the same"
+    FP8_MMA = "8-bit floats without a kind"
+    STMATRIX = "stmatrix"
+    PROXY_FENCE = "fence.proxy.async"
+    F64_MMA = "m16n8 of f64"
+    WGMMA = "wgmma"
+    KINDS = ".kind::f8f6f4 of 8-bit floats"
+    NARROW_KINDS = "every .kind: 6-bit and 4-bit floats and block scales too"
+    SPARSE_F4 = "mma.sp of 4-bit kinds"
+
+
 RuleKey = tuple[str, str, str]  # family of the rule (mma or wgmma), operation, format of D
 
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """One ``.target``: its parent, first PTX version and the rules that differ from the parent's.
+    """One ``.target``: its parent, first PTX version, and what differs from the parent's: rules, features.
 
     ``same_chip`` marks the a and f spellings of a chip, which inherit evidence as it stands.
+    ``added`` are features that the parent lacks.
     ``unsorted`` lists the operations whose plain ``.sp`` metadata ptxas hands on unsorted to a chip
     on which nobody has tried descending indices.
     """
@@ -158,6 +226,7 @@ class Architecture:
     parent: Architecture | None = None
     same_chip: bool = False
     rules: tuple[tuple[RuleKey, Rule], ...] = ()
+    added: frozenset[Feature] = frozenset()
     unsorted: frozenset[str] | None = None
 
     def __str__(self) -> str:
@@ -175,6 +244,11 @@ class Architecture:
         if self.parent and not self.same_chip:
             inherited = {key: _as_on(rule, self.parent) for key, rule in inherited.items()}
         return inherited | dict(self.rules)
+
+    @cached_property
+    def features(self) -> frozenset[Feature]:
+        """All features of the target, its ancestors' included."""
+        return self.added | (self.parent.features if self.parent else frozenset())
 
     @property
     def unsorted_operations(self) -> frozenset[str]:
@@ -242,6 +316,7 @@ def _emulated_f8(f32: Evidence, f16: Evidence) -> tuple[tuple[RuleKey, Rule], ..
 SM_70 = Architecture(
     name="sm_70",
     since=(6, 4),
+    added=frozenset({Feature.QUAD_MMA}),
     rules=_volta(_validated("V100", 2500), _validated("V100", 2500)),
 )
 _T4 = _inferred(f"{_MMASIM} T4; FHMP on T4")
@@ -249,6 +324,7 @@ SM_75 = Architecture(
     name="sm_75",
     since=(6, 4),
     parent=SM_70,
+    added=frozenset({Feature.INTEGER_MMA, Feature.LDMATRIX}),
     rules=(
         *_volta(_T4, _T4),
         (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, _T4)),
@@ -262,6 +338,7 @@ SM_80 = Architecture(
     name="sm_80",
     since=(7, 0),
     parent=SM_75,
+    added=frozenset({Feature.WIDE_MMA}),
     rules=(
         *_ampere(
             _validated("A100", 2500, "KM; one group; the chain of groups from MMA-Sim"),
@@ -285,6 +362,7 @@ SM_89 = Architecture(
     name="sm_89",
     since=(7, 8),
     parent=SM_80,
+    added=frozenset({Feature.FP8_MMA}),
     rules=(
         *_ampere(_ADA, _ADA, _ADA, _ADA),
         (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _ADA_F8)),
@@ -298,6 +376,7 @@ SM_90 = Architecture(
     name="sm_90",
     since=(7, 8),
     parent=SM_80,
+    added=frozenset({Feature.FP8_MMA, Feature.F64_MMA, Feature.STMATRIX, Feature.PROXY_FENCE}),
     rules=(
         *_hopper("mma", _H, _H, _H, _H),
         *_emulated_f8(_inferred("SASS; the same code as on sm_100, validated on B200"), _H_F8),
@@ -308,6 +387,7 @@ SM_90A = Architecture(
     since=(8, 0),
     parent=SM_90,
     same_chip=True,
+    added=frozenset({Feature.WGMMA}),
     rules=(
         *_hopper("wgmma", _H_WGMMA, _H_WGMMA, _H_WGMMA, _H_WGMMA),
         (
@@ -319,6 +399,10 @@ SM_90A = Architecture(
         (("wgmma", "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
     ),
 )
+# The a and f spellings enable the kinds. Sparse 4-bit kinds are a's alone.
+_DATACENTER = frozenset({Feature.KINDS})
+_GEFORCE_F = _DATACENTER | {Feature.NARROW_KINDS}
+_GEFORCE_A = _GEFORCE_F | {Feature.SPARSE_F4}
 _B = _validated("B200", 2500)
 _B_F8 = _validated("B200", 5000)
 SM_100 = Architecture(
@@ -329,14 +413,14 @@ SM_100 = Architecture(
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
     unsorted=frozenset({"bf16"}),
 )
-SM_100A = Architecture(name="sm_100a", since=(8, 6), parent=SM_100, same_chip=True)
-SM_100F = Architecture(name="sm_100f", since=(8, 8), parent=SM_100, same_chip=True)
+SM_100A = Architecture(name="sm_100a", since=(8, 6), parent=SM_100, same_chip=True, added=_DATACENTER)
+SM_100F = Architecture(name="sm_100f", since=(8, 8), parent=SM_100, same_chip=True, added=_DATACENTER)
 SM_103 = Architecture(name="sm_103", since=(8, 8), parent=SM_100)
-SM_103A = Architecture(name="sm_103a", since=(8, 8), parent=SM_103, same_chip=True)
-SM_103F = Architecture(name="sm_103f", since=(8, 8), parent=SM_103, same_chip=True)
+SM_103A = Architecture(name="sm_103a", since=(8, 8), parent=SM_103, same_chip=True, added=_DATACENTER)
+SM_103F = Architecture(name="sm_103f", since=(8, 8), parent=SM_103, same_chip=True, added=_DATACENTER)
 SM_110 = Architecture(name="sm_110", since=(9, 0), parent=SM_100)
-SM_110A = Architecture(name="sm_110a", since=(9, 0), parent=SM_110, same_chip=True)
-SM_110F = Architecture(name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True)
+SM_110A = Architecture(name="sm_110a", since=(9, 0), parent=SM_110, same_chip=True, added=_DATACENTER)
+SM_110F = Architecture(name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_DATACENTER)
 _RTX = _inferred(f"{_MMASIM} RTX PRO 6000")
 SM_120 = Architecture(
     name="sm_120",
@@ -354,26 +438,30 @@ SM_120 = Architecture(
     ),
     unsorted=frozenset({"bf16", "f8f6f4"}),
 )
-SM_120A = Architecture(name="sm_120a", since=(8, 7), parent=SM_120, same_chip=True)
-SM_120F = Architecture(name="sm_120f", since=(8, 8), parent=SM_120, same_chip=True)
+SM_120A = Architecture(name="sm_120a", since=(8, 7), parent=SM_120, same_chip=True, added=_GEFORCE_A)
+SM_120F = Architecture(name="sm_120f", since=(8, 8), parent=SM_120, same_chip=True, added=_GEFORCE_F)
 SM_121 = Architecture(name="sm_121", since=(8, 8), parent=SM_120)
-SM_121A = Architecture(name="sm_121a", since=(8, 8), parent=SM_121, same_chip=True)
-SM_121F = Architecture(name="sm_121f", since=(8, 8), parent=SM_121, same_chip=True)
+SM_121A = Architecture(name="sm_121a", since=(8, 8), parent=SM_121, same_chip=True, added=_GEFORCE_A)
+SM_121F = Architecture(name="sm_121f", since=(8, 8), parent=SM_121, same_chip=True, added=_GEFORCE_F)
 
+# Every record above, in order: a chip after its parent, and after every earlier chip.
 ARCHITECTURES: dict[str, Architecture] = {
-    architecture.name: architecture
-    for architecture in (
-        *(SM_70, SM_75, SM_80, SM_86, SM_87, SM_88, SM_89, SM_90, SM_90A),
-        *(SM_100, SM_100A, SM_100F, SM_103, SM_103A, SM_103F, SM_110, SM_110A, SM_110F),
-        *(SM_120, SM_120A, SM_120F, SM_121, SM_121A, SM_121F),
-    )
+    record.name: record for record in tuple(vars().values()) if isinstance(record, Architecture)
 }
 
 
-def targets_from(first: str) -> frozenset[str]:
-    """The names of ``first`` and every later target."""
-    number = ARCHITECTURES[first].number
-    return frozenset(name for name, target in ARCHITECTURES.items() if target.number >= number)
+def targets_with(*features: Feature) -> frozenset[str]:
+    """The names of the targets that have all the features."""
+    return frozenset(name for name, target in ARCHITECTURES.items() if target.features.issuperset(features))
+
+
+def targets_text(names: Iterable[str], later: str = "and later") -> str:
+    """Targets in order, ``sm_80 and later`` where every later one is among them."""
+    every = list(ARCHITECTURES)
+    listed = [name for name in every if name in names]
+    if len(listed) > 1 and listed == every[every.index(listed[0]) :]:
+        return f"{listed[0]} {later}"
+    return ", ".join(listed)
 
 
 _SPARSE = "sparse sums grouped over stored columns like the dense ones; nobody has published sparse outputs"

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from .formats import Format
 
 
+@in_default_environment
 def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
     """The exact values of floating-point codes; bits that the multiplier ignores are dropped first."""
     kept = element.mask & ~((1 << element.ignored_bits) - 1)
@@ -77,6 +79,7 @@ def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
     return integers(codes, element).astype(element.dtype)
 
 
+@in_default_environment
 def magnitudes(matrix: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
     """|value| of each element, for choosing what to keep; -1 marks +0, so that -0 outlives it, and a NaN
     counts as Inf.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.codes import codes_of
 from ..isa.fragments import checked_registers, require_sparse, shaped
@@ -21,6 +22,7 @@ from .subject import Finding, Subject
 __all__ = ["Finding", "lint"]
 
 
+@in_default_environment
 def lint(
     instruction: Instruction | str,
     *,

@@ -17,7 +17,7 @@ forward only, and groups complete in the order of their commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from ..errors import Location, UndefinedBehavior
 
-__all__ = ["Hazard", "HazardChecker", "HazardError", "Mode"]
+__all__ = ["Hazard", "HazardChecker", "HazardError", "Mode", "Place", "resolved"]
 
 Severity = Literal["error", "warning"]
 Mode = Literal["error", "warn", "off"]
@@ -35,7 +35,9 @@ Proxy = Literal["generic", "async"]
 Role = Literal["D", "A", "metadata"]
 Conflicts = Mapping[Role, tuple[Role, ...]]  # later use -> the earlier uses it must be ordered after
 Integers = npt.NDArray[np.int64]
+Place = Location | Callable[[], Location]  # in a text that is read again only where there is a hazard to show
 ByteRanges = Sequence[tuple[int, int]] | Integers  # (n, 2): the first byte, the byte after the last
+Stretches = list[slice]  # the same, none of them empty
 
 _SHARED_BYTES = 1 << 18  # what the 14-bit start address of a matrix descriptor can reach
 
@@ -89,6 +91,11 @@ class HazardError(UndefinedBehavior):
         return self.hazard.render()
 
 
+def resolved(place: Place) -> Location:
+    """The location itself."""
+    return place if isinstance(place, Location) else place()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Operation:
     """One wgmma.mma_async."""
@@ -97,7 +104,7 @@ class _Operation:
     shape: str
     operands: Mapping[Role, tuple[str, ...]]
     accumulate: bool
-    place: Location
+    place: Place
 
     def is_chained_to(self, earlier: _Operation) -> bool:
         """Whether the D of both is ordered without a fence or wait.
@@ -114,7 +121,7 @@ class _Operation:
 class _Register:
     """The newest uses of a register: by a thread's own statement, and by wgmma in each role."""
 
-    access: tuple[int, Kind, Location] | None = None  # step, ...; None again once a wgmma has used it
+    access: tuple[int, Kind, Place] | None = None  # step, ...; None again once a wgmma has used it
     uses: dict[Role, _Operation] = field(default_factory=dict)
 
 
@@ -123,7 +130,7 @@ class _Group:
     """A pending wgmma-group: the step of its commit, and the latest wait_group that left it pending."""
 
     step: int
-    passed: tuple[int, Location] | None = None
+    passed: tuple[int, Place] | None = None
 
 
 class HazardChecker:
@@ -145,8 +152,8 @@ class HazardChecker:
         self._registers: dict[str, _Register] = {}
         self._operations: dict[int, _Operation] = {}  # in flight, by step
         self._groups: list[_Group] = []  # pending, the oldest first
-        self._wait: tuple[int, int, Location] | None = None  # the latest: step, N, place
-        self._stores: dict[int, Location] = {}  # generic stores since the last fence.proxy.async, by step
+        self._wait: tuple[int, int, Place] | None = None  # the latest: step, N, place
+        self._stores: dict[int, Place] = {}  # generic stores since the last fence.proxy.async, by step
         self._stored: Integers = np.zeros(0 if mode == "off" else shared_bytes, np.int64)
         self._read: Integers = np.zeros_like(self._stored)  # by wgmma; both hold a step for every byte
 
@@ -157,7 +164,7 @@ class HazardChecker:
 
     # --- events: find, report, then change the state ---
 
-    def access(self, registers: Iterable[str], kind: Kind, place: Location) -> None:
+    def access(self, registers: Iterable[str], kind: Kind, place: Place) -> None:
         """Registers are read or written, by anything but the D, A and metadata operands of a wgmma.
 
         9.7.15.7.3: "Accessing the accumulator register or the input register containing the fragments
@@ -167,7 +174,8 @@ class HazardChecker:
         if self.mode == "off":
             return
         names = tuple(dict.fromkeys(registers))
-        self._report(self._early_access(names, kind, place))
+        if self._operations:
+            self._report(self._early_access(names, kind, place))
         self._step += 1
         for name in names:
             self._register(name).access = (self._step, kind, place)
@@ -177,7 +185,7 @@ class HazardChecker:
         shape: str,
         *,
         d: Sequence[str],
-        place: Location,
+        place: Place,
         a: Sequence[str] = (),
         metadata: str | None = None,
         shared: ByteRanges = (),
@@ -193,22 +201,23 @@ class HazardChecker:
         operands: dict[Role, tuple[str, ...]] = {"D": tuple(d), "A": tuple(a)}
         operands["metadata"] = () if metadata is None else (metadata,)
         operation = _Operation(self._step + 1, shape, operands, accumulate, place)
-        index = self._index(shared)
-        self._report(self._early_use(operation), self._unfenced(operation), self._unproxied(index, place))
-        self._issue(operation, index)
+        stretches = self._stretches(shared)
+        late = self._unproxied(stretches, place)
+        self._report(self._early_use(operation), self._unfenced(operation), late)
+        self._issue(operation, stretches)
 
-    def fence(self, place: Location) -> None:
+    def fence(self, place: Place) -> None:
         """wgmma.fence: orders register accesses before it with wgmma after it; it waits for no wgmma."""
         if self.mode != "off":
             self._fenced = self._step = self._step + 1
 
-    def commit(self, place: Location) -> None:
+    def commit(self, place: Place) -> None:
         """wgmma.commit_group; a group without any wgmma counts like any other (9.7.15.7.2)."""
         if self.mode != "off":
             self._committed = self._step = self._step + 1
             self._groups.append(_Group(self._step))
 
-    def wait(self, n: int, place: Location) -> None:
+    def wait(self, n: int, place: Place) -> None:
         """wgmma.wait_group n: all groups but the n most recent are complete.
 
         9.7.15: then all their wgmma "have been performed and completed". That frees D, A, metadata and
@@ -228,7 +237,7 @@ class HazardChecker:
         for group in self._groups:
             group.passed = (n, place)
 
-    def shared_write(self, ranges: ByteRanges, place: Location, proxy: Proxy = "generic") -> None:
+    def shared_write(self, ranges: ByteRanges, place: Place, proxy: Proxy = "generic") -> None:
         """Bytes are written: through the generic proxy by st, stmatrix, cp.async; async by bulk copies.
 
         That the bytes of a wgmma in flight must stay as they are follows from its being asynchronous;
@@ -236,32 +245,33 @@ class HazardChecker:
         """
         if self.mode == "off":
             return
-        index = self._index(ranges)
-        self._report(self._overwritten(index, place))
+        stretches = self._stretches(ranges)
+        self._report(self._overwritten(stretches, place))
         self._step += 1
         if proxy == "generic":
             self._stores[self._step] = place
-            self._stored[index] = self._step
+            for stretch in stretches:
+                self._stored[stretch] = self._step
 
-    def shared_read(self, ranges: ByteRanges, place: Location, proxy: Proxy = "generic") -> None:
+    def shared_read(self, ranges: ByteRanges, place: Place, proxy: Proxy = "generic") -> None:
         """Bytes are read. That a wgmma in flight reads them too does no harm; crossing proxies does."""
         if self.mode != "off" and proxy == "async":
-            self._report(self._unproxied(self._index(ranges), place))
+            self._report(self._unproxied(self._stretches(ranges), place))
 
-    def proxy_fence(self, place: Location) -> None:
+    def proxy_fence(self, place: Place) -> None:
         """fence.proxy.async, of shared memory at least: the async proxy sees the generic stores before it."""
         if self.mode != "off":
             self._proxied = self._step = self._step + 1
             self._stores.clear()
 
-    def barrier(self, place: Location) -> None:
+    def barrier(self, place: Place) -> None:
         """bar.sync: completes no wgmma, orders no proxies and no registers; nothing changes.
 
         Nor is its absence reported: 9.7.15 has wgmma.fence "indicate that the register/shared-memory
         across the warpgroup have been written into", and this warpgroup runs its warps in step.
         """
 
-    def uniform(self, what: str, values: Iterable[int], place: Location) -> None:
+    def uniform(self, what: str, values: Iterable[int], place: Place) -> None:
         """An operand that must not differ: its four values, one a warp, or 128, one a lane.
 
         9.7.15.5: "The contents of a matrix descriptor must be same across all the warps in the
@@ -270,7 +280,7 @@ class HazardChecker:
         if self.mode != "off":
             self._report(_differing(what, [int(value) for value in values], place))
 
-    def finish(self, place: Location) -> None:
+    def finish(self, place: Place) -> None:
         """The end of the program counts as a look at the D registers of every wgmma.
 
         PTX does not say what becomes of a wgmma in flight at the end of a kernel.
@@ -291,11 +301,12 @@ class HazardChecker:
     def _register(self, name: str) -> _Register:
         return self._registers.setdefault(name, _Register())
 
-    def _issue(self, operation: _Operation, index: Integers) -> None:
+    def _issue(self, operation: _Operation, stretches: Stretches) -> None:
         self._issued = True
         self._step = operation.step
         self._operations[operation.step] = operation
-        self._read[index] = operation.step
+        for stretch in stretches:
+            self._read[stretch] = operation.step
         for role, names in operation.operands.items():
             for name in names:
                 register = self._register(name)
@@ -303,21 +314,25 @@ class HazardChecker:
                 if role != "metadata":
                     register.access = None
 
-    def _index(self, ranges: ByteRanges) -> Integers:
-        """Every address in the ranges."""
+    def _stretches(self, ranges: ByteRanges) -> Stretches:
+        """The ranges, joined where one begins at the end of the one before."""
         bounds = np.asarray(ranges, np.int64).reshape(-1, 2)
-        lengths = bounds[:, 1] - bounds[:, 0]
-        inside = (bounds >= 0) & (bounds <= self._stored.size) & (lengths >= 0)[:, None]
+        if not bounds.size:
+            return []
+        inside = (bounds >= 0) & (bounds <= self._stored.size) & (bounds[:, :1] <= bounds[:, 1:])
         assert inside.all(), f"byte ranges {bounds.tolist()} do not lie within 0..{self._stored.size}"
-        index: Integers = np.arange(lengths.sum()) + np.repeat(bounds[:, 1] - np.cumsum(lengths), lengths)
-        return index
+        apart = np.flatnonzero(bounds[1:, 0] != bounds[:-1, 1])
+        starts, stops = bounds[[0, *(apart + 1)], 0].tolist(), bounds[[*apart, -1], 1].tolist()
+        return [slice(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
     def _users(self, names: Iterable[str], role: Role, mark: int) -> dict[_Operation, list[str]]:
         """The wgmma after the mark that used some of the registers in a role, and which registers."""
         users: dict[_Operation, list[str]] = {}
+        if not self._issued:
+            return users
+        registers = self._registers
         for name in names:
-            register = self._registers.get(name)
-            operation = register.uses.get(role) if register else None
+            operation = registers[name].uses.get(role) if name in registers else None
             if operation is not None and operation.step > mark:
                 users.setdefault(operation, []).append(name)
         return users
@@ -334,7 +349,7 @@ class HazardChecker:
 
     # --- rules about registers ---
 
-    def _early_access(self, names: tuple[str, ...], kind: Kind, place: Location) -> Iterator[Hazard]:
+    def _early_access(self, names: tuple[str, ...], kind: Kind, place: Place) -> Iterator[Hazard]:
         """9.7.15.7.3, of a statement that is no wgmma."""
         for role in _ACCESS_AFTER[kind]:
             for operation, used in self._users(names, role, self._completed).items():
@@ -351,9 +366,7 @@ class HazardChecker:
             done = f"used as {role} by another wgmma"
             yield self._early(names, earlier_role, earlier, done, operation.place)
 
-    def _early(
-        self, names: list[str], role: Role, operation: _Operation, done: str, place: Location
-    ) -> Hazard:
+    def _early(self, names: list[str], role: Role, operation: _Operation, done: str, place: Place) -> Hazard:
         be, them = ("are", "them") if len(names) > 1 else ("is", "it")
         use = {
             "D": f"{'accumulates into' if operation.accumulate else 'writes'} {them}",
@@ -370,12 +383,12 @@ class HazardChecker:
     def _unfenced(self, operation: _Operation) -> Iterator[Hazard]:
         """9.7.15.7.1: where a wgmma.fence must stand, and none does."""
         names = _distinct(operation.operands["D"] + operation.operands["A"])
-        place, fix = operation.place, _insert(_FENCE, operation.place)
+        place = operation.place
         if not self._issued and not self._fenced:
             message = "no wgmma.fence comes before the first wgmma of the warpgroup"
-            yield _hazard("first-fence", message, place, fix, registers=names)
+            yield _hazard("first-fence", message, place, _insert(_FENCE, place), registers=names)
             return
-        yield from self._touched(names, place, fix)
+        yield from self._touched(names, place)
         for role, earlier_role, earlier, shared in self._meetings(operation, _FENCED_AFTER, self._fenced):
             message = (
                 f"this wgmma uses {_listed(shared)} as {role}, the one at {_line(earlier.place)} as "
@@ -383,9 +396,10 @@ class HazardChecker:
                 "with the same D registers need none"
             )
             note = f"the earlier wgmma, of shape {earlier.shape}; the later one is {operation.shape}"
+            fix = _insert(_FENCE, place)
             yield _hazard("fence-between", message, place, fix, earlier.place, note, tuple(shared))
 
-    def _touched(self, names: tuple[str, ...], place: Location, fix: str) -> Iterator[Hazard]:
+    def _touched(self, names: tuple[str, ...], place: Place) -> Iterator[Hazard]:
         """Registers that a thread's own statement accessed, even only read, since the last wgmma.fence."""
         held = {name: register.access for name in names if (register := self._registers.get(name))}
         late = {name: access for name, access in held.items() if access and access[0] > self._fenced}
@@ -395,16 +409,16 @@ class HazardChecker:
             were = "were" if len(late) > 1 else "was"
             message = f"this wgmma uses {_listed(late)}, which {were} {how} after the last wgmma.fence"
             note = f"{latest} is {_PARTICIPLE[kind]} here"
+            fix = _insert(_FENCE, place)
             yield _hazard("fence", message, place, fix, first, note, tuple(late))
 
     # --- rules about shared memory ---
 
-    def _overwritten(self, index: Integers, place: Location) -> Iterator[Hazard]:
-        steps = self._read[index]
-        busy = steps > self._completed
-        if busy.any():
-            operation = self._operations[int(steps.max())]
-            ranges = _runs(index[busy])
+    def _overwritten(self, stretches: Stretches, place: Place) -> Iterator[Hazard]:
+        latest = _latest(self._read, stretches)
+        if latest > self._completed:
+            operation = self._operations[latest]
+            ranges = _runs(_after(self._read, stretches, self._completed))
             cause, fix = self._cause(operation, place)
             message = (
                 f"{_listed_bytes(ranges)} of shared memory are written while a wgmma that reads them is in "
@@ -413,23 +427,22 @@ class HazardChecker:
             first = operation.place
             yield _hazard("shared-in-flight", message, place, fix, first, _STILL, byte_ranges=ranges)
 
-    def _unproxied(self, index: Integers, place: Location) -> Iterator[Hazard]:
+    def _unproxied(self, stretches: Stretches, place: Place) -> Iterator[Hazard]:
         """9.7.15.4 and 9.7.15.7.1: generic stores that the async proxy need not see."""
-        steps = self._stored[index]
-        late = steps > self._proxied
-        if late.any():
-            ranges = _runs(index[late])
+        latest = _latest(self._stored, stretches)
+        if latest > self._proxied:
+            ranges = _runs(_after(self._stored, stretches, self._proxied))
             message = (
                 f"{_listed_bytes(ranges)} of shared memory are read through the async proxy, but were "
                 "written through the generic proxy with no fence.proxy.async since"
             )
-            first, fix = self._stores[int(steps.max())], _insert(_PROXY_FENCE, place)
+            first, fix = self._stores[latest], _insert(_PROXY_FENCE, place)
             note = "the last of these generic stores"
             yield _hazard("proxy-fence", message, place, fix, first, note, byte_ranges=ranges)
 
     # --- rules about groups ---
 
-    def _cause(self, operation: _Operation, place: Location) -> tuple[str, str]:
+    def _cause(self, operation: _Operation, place: Place) -> tuple[str, str]:
         """Why a wgmma is in flight at a place, and what to insert where."""
         if operation.step > self._committed:
             why = "no wgmma.commit_group has followed"
@@ -450,7 +463,7 @@ class HazardChecker:
         committed = [one for one in self._operations.values() if one.step < self._committed]
         return committed, list(self._operations.values())[len(committed) :]
 
-    def _pointless(self, n: int, place: Location) -> Iterator[Hazard]:
+    def _pointless(self, n: int, place: Place) -> Iterator[Hazard]:
         """A wait for everything, where nothing is in flight but what is in no group."""
         committed, left = self._left()
         if n == 0 and left and not committed:
@@ -459,7 +472,7 @@ class HazardChecker:
             fix, first, names = _insert(_COMMIT, place), left[-1].place, _accumulators(left)
             yield _hazard("uncommitted", message, place, fix, first, _STILL, names, severity="warning")
 
-    def _unfinished(self, place: Location) -> Iterator[Hazard]:
+    def _unfinished(self, place: Place) -> Iterator[Hazard]:
         for rule, left in zip(("unwaited", "uncommitted"), self._left(), strict=True):
             if left:
                 cause, fix = self._cause(left[-1], place)
@@ -467,7 +480,7 @@ class HazardChecker:
                 yield _hazard(rule, message, place, fix, left[-1].place, _STILL, _accumulators(left))
 
 
-def _differing(what: str, values: list[int], place: Location) -> Iterator[Hazard]:
+def _differing(what: str, values: list[int], place: Place) -> Iterator[Hazard]:
     other = next((i for i, value in enumerate(values) if value != values[0]), None)
     if other is not None:
         unit = "warp" if len(values) == 4 else "lane"
@@ -481,9 +494,9 @@ def _differing(what: str, values: list[int], place: Location) -> Iterator[Hazard
 def _hazard(
     rule: str,
     message: str,
-    second: Location,
+    second: Place,
     fix: str,
-    first: Location | None = None,
+    first: Place | None = None,
     note: str = "",
     registers: tuple[str, ...] = (),
     *,
@@ -494,8 +507,8 @@ def _hazard(
         severity=severity,
         rule=rule,
         message=message,
-        first=first,
-        second=second,
+        first=None if first is None else resolved(first),
+        second=resolved(second),
         fix=fix,
         note=note,
         registers=registers,
@@ -519,11 +532,12 @@ _EARLY: Mapping[Role, str] = {
 _LISTED = 4  # how many names or ranges a message lists; the hazard holds all
 
 
-def _insert(statement: str, place: Location) -> str:
+def _insert(statement: str, place: Place) -> str:
     return f"insert '{statement}' before {_line(place)}"
 
 
-def _line(place: Location) -> str:
+def _line(place: Place) -> str:
+    place = resolved(place)
     return f"{place.file}:{place.line}"
 
 
@@ -548,6 +562,16 @@ def _listed(names: Iterable[str]) -> str:
 
 def _listed_bytes(ranges: tuple[tuple[int, int], ...]) -> str:
     return "bytes " + _listed(f"{first:#x}..{stop - 1:#x}" for first, stop in ranges)
+
+
+def _latest(steps: Integers, stretches: Stretches) -> int:
+    """The highest step of any byte."""
+    return max((int(steps[stretch].max()) for stretch in stretches), default=0)
+
+
+def _after(steps: Integers, stretches: Stretches, mark: int) -> Integers:
+    """The addresses whose step lies behind a mark."""
+    return np.concatenate([one.start + np.flatnonzero(steps[one] > mark) for one in stretches])
 
 
 def _runs(addresses: Integers) -> tuple[tuple[int, int], ...]:

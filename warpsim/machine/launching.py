@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from .arguments import arguments_of
 from .device import Device
 from .grid import check_block, dimensions, launch
+from .observers.findings import Findings, Mode
+from .observers.memory_checks import checks_of
 from .program import Entry, Module, Parameter, load_module
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -48,6 +51,7 @@ class LaunchableKernel:
         """Index, name, kind, bytes and alignment of each parameter."""
         return self._entry.parameters
 
+    @in_default_environment
     def __call__(
         self,
         grid: Size,
@@ -55,11 +59,14 @@ class LaunchableKernel:
         args: Sequence[Any] = (),
         *,
         shared_bytes: int = 0,
+        checks: Mode = "error",
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
+        ``checks`` says what becomes of races and reads of bytes that nobody wrote: "error" raises the first
+        error, "warn" collects all in ``hazards`` of the report, "off" does not look.
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
@@ -68,6 +75,7 @@ class LaunchableKernel:
         device = device or Device(self._module.target)
         entry = self._entry
         arguments = arguments_of(device, entry.parameters, entry.parameter_bytes, args)
+        findings = Findings(mode=checks)
         launch(
             self._module,
             entry,
@@ -75,11 +83,12 @@ class LaunchableKernel:
             *sizes,
             arguments.content,
             shared_bytes=shared_bytes,
+            observers=lambda: checks_of(findings),
             progress=progress,
         )
         for back in arguments.write_back:
             back()
-        return LaunchReport()
+        return LaunchReport(hazards=tuple(findings.found))
 
 
 class LoadedModule:

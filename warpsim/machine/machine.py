@@ -1,14 +1,15 @@
 """Machines that execute PTX statements one by one on named registers; the warp is one of them.
 
-Knows statements, guards and what ``mma`` and ``mov`` read and write; does not know files, memories, or
-what only a warpgroup has (see warpgroup.py). An instruction that fails leaves every register as it was.
+Knows statements, guards and what ``mma``, ``mov`` and the statements of shared memory read and write; does
+not know files, or what only a warpgroup has (see warpgroup.py). An instruction that fails leaves every
+register as it was. What a statement says is read from its text once, and where it stands only for an error.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -26,11 +27,10 @@ from ..errors import (
     located,
 )
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
-from ..isa.instruction import Inputs, Instruction, ScaleSelectors
+from ..isa.instruction import Inputs, Instruction
+from ..isa.memory import SHARED_BYTES, bytes_of
 from ..ptx.binding import Bound
-from ..ptx.constants import Immediate
 from ..ptx.decode import bind_statement, parse_version
-from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Vector
 from ..ptx.parser import parse
 from ..ptx.qualifiers import PTX_VERSION, check_target
 from ..ptx.statements import (
@@ -42,10 +42,18 @@ from ..ptx.statements import (
     Label,
     RegisterDeclaration,
     Statement,
+    VariableDeclaration,
+    operand_names,
 )
 from ..ptx.warpgroup import WarpgroupBound
-from .mov import constant_bits, moved
-from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits, register_names, type_bits
+from .matrix_operands import MatrixOperands, Plan, plan_of, wrong_width
+from .mov import planned
+from .register_file import Lanes, Mask, RegisterFile, bits_dtype, register_names, type_bits
+from .shared_memory import SharedMemory
+from .shared_statements import Access, SharedStatements
+from .since import check_since
+from .variables import SharedVariables
+from .warp_barrier import check_warp_barrier, is_warp_barrier
 
 if TYPE_CHECKING:
     from .hazards import Hazard
@@ -54,6 +62,7 @@ WARP, WARPGROUP = 32, 128  # lanes
 
 Execute = Callable[[InstructionStatement, Mask], "Iterable[Event]"]
 Place = Callable[[], Location]
+_SHARED = ("ld", "st", "ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +97,15 @@ Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: whi
 
 
 class Machine:
-    """``lanes`` lanes, in warps of 32, with named registers.
+    """``lanes`` lanes, in warps of 32, with named registers and a shared memory.
 
     ``machine["%r1"]`` is a register, one unsigned value a lane; ``machine["%r<4>"]`` is ``%r0`` to ``%r3``
     as an array ``(lanes, 4)``, ready for warpsim.unpack. Assigning declares the register if need be;
     scalars go to every lane, floats give their bits. Registers of PTX text may be left undeclared as long
     as the text around declares none at all: they then have the right types.
+
+    ``shared`` is the memory, zero at first: what Python writes into ``shared.data`` counts as visible to
+    everybody. ``.shared`` declarations get addresses from 0 on.
     """
 
     name: ClassVar[str]
@@ -101,7 +113,14 @@ class Machine:
     modelled: ClassVar[str]  # what it executes, in words
     together: ClassVar[Mapping[str, int]]  # opcode -> lanes in a row that must execute it together
 
-    def __init__(self, target: str, *, engine: Engine = "kernel", undefined: Undefined = "error") -> None:
+    def __init__(
+        self,
+        target: str,
+        shared_bytes: int = SHARED_BYTES,
+        *,
+        engine: Engine = "kernel",
+        undefined: Undefined = "error",
+    ) -> None:
         check_target(target)
         is_literal(undefined)
         if engine not in get_args(Engine):
@@ -111,7 +130,14 @@ class Machine:
         self.undefined: Undefined = undefined
         self.version = PTX_VERSION
         self._file = RegisterFile(self.lanes)
-        self._executes: dict[str, Execute] = {"mma": self._matrix, "mov": self._move}
+        self.shared = SharedMemory(shared_bytes)
+        self._variables = SharedVariables(shared_bytes)
+        self._executes: dict[str, Execute] = {
+            "mma": self._matrix,
+            "mov": self._move,
+            "bar": self._warp_barrier,
+            **dict.fromkeys(_SHARED, self._transfer),
+        }
 
     # --- registers ---
 
@@ -155,6 +181,28 @@ class Machine:
     def _access(self, names: Iterable[str], kind: Literal["read", "write"], place: Place) -> None:
         """Registers are about to be read or written by anything but a wgmma; nobody minds in a warp."""
 
+    # --- shared memory from outside ---
+
+    def address(self, where: str | int) -> int:
+        """The address of ``"tile"``, ``"tile+16"``, ``"0x400"`` or 1024. Raises OperandError."""
+        return where if isinstance(where, int) else self._variables.place(where)
+
+    def write_shared(self, where: str | int, array: npt.ArrayLike, place: Location | None = None) -> None:
+        """Write the bytes of an array, little-endian and in C order, as a finished bulk copy would.
+
+        Raises OperandError where they leave the memory.
+        """
+        start, content = self.address(where), bytes_of(np.asarray(array))
+        view = self.shared.view(start, content.size)
+        self._copied(start, content.size, lambda: place or host_place(f"write_shared({where!r}, …)"))
+        view[:] = content
+
+    def _copied(self, start: int, size: int, place: Place) -> None:
+        """Bytes of shared memory are about to be written from outside; nobody minds in a warp."""
+
+    def _transferred(self, access: Access, place: Place) -> None:
+        """Bytes of shared memory are about to be read or written; nobody minds in a warp."""
+
     # --- statements ---
 
     def run(self, text: str, file: str = "<string>") -> list[Event]:
@@ -169,35 +217,41 @@ class Machine:
         """Execute statements; yield matrix instructions that are done, and ``//!`` lines in their turn."""
         declared: set[str] = set()
         for statement in statements:
-            with located(statement.location):
-                if isinstance(statement, Block):
+            try:
+                if isinstance(statement, InstructionStatement):
+                    yield from self._instruction(statement)
+                elif isinstance(statement, Block):
                     with self._scope():
                         yield from self.steps(statement.statements)
                 elif isinstance(statement, Binding):
                     yield statement
-                elif isinstance(statement, InstructionStatement):
-                    yield from self._instruction(statement)
                 elif isinstance(statement, RegisterDeclaration):
                     self._declare(statement, declared)
                 else:
                     self._direct(statement, declared)
+            except WarpsimError as error:
+                if error.location is None:
+                    error.at(statement.location())
+                raise
 
     def finish(self, place: Location | None = None) -> None:
         """The end of the program, where nothing may be in flight; nothing ever is in a warp."""
 
     def _scope(self) -> AbstractContextManager[None]:
-        return self._file.scope()
+        return _both(self._file.scope(), self._variables.scope())
 
     def _direct(self, statement: Statement, declared: set[str]) -> None:
-        """Directives and labels mean nothing here, but for ``.version``."""
-        if isinstance(statement, Directive):
+        """Variables get their addresses; directives and labels mean nothing here, but for ``.version``."""
+        if isinstance(statement, VariableDeclaration):
+            declare_once([statement.name], declared)
+            self._variables.declare(statement)
+        elif isinstance(statement, Directive):
             if statement.name == "version":
                 self.version = parse_version(statement.text.strip())
         elif not isinstance(statement, Label):
-            what = "a kernel or function" if isinstance(statement, Kernel) else "a variable in memory"
-            raise NotModelled(
-                f"{what} is not modelled; a {self.name} executes the statements of a kernel's body"
-            )
+            assert isinstance(statement, Kernel)
+            what = f"a {self.name} executes the statements of a kernel's body"
+            raise NotModelled(f"a kernel or function is not modelled; {what}")
 
     def _declare(self, statement: RegisterDeclaration, declared: set[str]) -> None:
         if statement.vector != 1:
@@ -206,42 +260,84 @@ class Machine:
         self._file.declare(statement.names, statement.type)
 
     def _instruction(self, statement: InstructionStatement) -> Iterable[Event]:
-        # The guard stands in front of the mnemonic, where the statement starts.
-        with located(lambda: Statement.location(statement)):
-            lanes = self._guard(statement)
+        lanes = self._file.everyone if statement.guard is None else self._guard(statement, *statement.guard)
         execute = self._executes.get(statement.opcode)
         if execute is None:
             raise NotModelled(f"'{statement.opcode}' is not modelled; a {self.name} executes {self.modelled}")
         return execute(statement, lanes)
 
-    def _guard(self, statement: InstructionStatement) -> Mask:
-        if statement.guard is None:
-            return np.ones(self.lanes, np.bool_)
-        negated, name = statement.guard
-        value = self._file.read(name)
-        if value.dtype != np.bool_:
-            raise IllegalInstruction(f"guard {name} is not a predicate")
-        _check_together(statement.opcode, self.together.get(statement.opcode, 1), name, value)
-        self._access([name], "read", statement.location)
+    def _guard(self, statement: InstructionStatement, negated: bool, name: str) -> Mask:
+        """The lanes that execute the statement."""
+        # The guard stands in front of the mnemonic, where the statement starts.
+        with located(lambda: Statement.location(statement)):
+            value = self._file.read(name)
+            if value.dtype != np.bool_:
+                raise IllegalInstruction(f"guard {name} is not a predicate")
+            if not is_warp_barrier(statement):
+                _check_together(statement.opcode, self.together.get(statement.opcode, 1), name, value)
+            self._access([name], "read", statement.location)
         return value ^ negated
 
+    def _some(self, lanes: Mask) -> bool:
+        """Whether any lane executes."""
+        return lanes is self._file.everyone or bool(lanes.any())
+
     def _move(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        parts = moved(self._file, statement, lanes, self._addresses())
-        if lanes.any():
-            _, source = statement.operands or ()
-            self._access(operand_names(source), "read", statement.location)
+        move = planned(self._file, statement, self._addresses())
+        parts = move.parts(self._file, statement, lanes)
+        if self._some(lanes):
+            self._access(move.names, "read", statement.location)
             self._access([name for name, _, _ in parts], "write", statement.location)
         for name, value, origin in parts:
             self._file.write(name, value, lanes, origin)
         return ()
 
     def _addresses(self) -> Mapping[str, int]:
-        """The variables in memory, by name; a warp has none."""
-        return {}
+        """The variables in shared memory, by name."""
+        return self._variables.addresses()
+
+    def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
+        """ld, st, ldmatrix and stmatrix."""
+        check_since(statement, self.target, self.version)
+        some = self._some(lanes)
+        if some:  # what is in flight is nobody's address: that comes before complaints about it
+            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
+                self._access(list(operand_names(operand)), "read", statement.location)
+        literal = is_literal(self.undefined)
+        statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
+        access = statements.plan(statement, lanes)
+        if not some:
+            return ()
+        self._transferred(access, statement.location)
+        if access.store is not None:
+            access.store.write(self.shared)
+            return ()
+        self._access(access.written, "write", statement.location)
+        for name, value in access.written.items():
+            self._file.write(name, value, lanes)
+        return ()
+
+    def _warp_barrier(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
+        """bar.warp.sync, which other lanes of a warp have always come to when one of them does."""
+        if not is_warp_barrier(statement):
+            raise NotModelled(
+                f"'{statement.mnemonic}' is not modelled; a {self.name} executes {self.modelled}"
+            )
+        check_since(statement, self.target, self.version)
+        check_warp_barrier(self._file, statement, lanes)
+        if self._some(lanes):
+            self._access(statement.names, "read", statement.location)
+        return ()
 
     # --- matrix instructions ---
 
-    def _bind(self, statement: InstructionStatement) -> Bound | WarpgroupBound:
+    def _bind(self, statement: InstructionStatement) -> Plan:
+        """The statement with its operands by role, checked once for the types of its registers."""
+        file = self._file
+        key = self.target, self.version, file.strict, file.kinds(statement.names)
+        return statement.remembered(key, lambda: self._bound(statement))
+
+    def _bound(self, statement: InstructionStatement) -> Plan:
         """The statement with its operands by role; D can be written."""
         types = self._file.types() if self._file.strict else None
         bound = bind_statement(statement, self.target, self.version, types)
@@ -249,7 +345,7 @@ class Machine:
         with located(lambda: statement.operand_location(0, index)):
             for index, name in enumerate(bound.d):
                 self._check_result(bound, name, index)
-        return bound
+        return plan_of(statement, bound)
 
     def _check_result(self, bound: Bound | WarpgroupBound, name: str | None, index: int) -> None:
         """A register of D can be written, and is so only once."""
@@ -257,32 +353,67 @@ class Machine:
             return
         known, bits = self._file.writable(name), bound.instruction.register_bits
         if known is not None and type_bits(known) != bits:
-            raise IllegalInstruction(_wrong_width("d", bits, name, type_bits(known)))
+            raise IllegalInstruction(wrong_width("d", bits, name, type_bits(known)))
         if name in bound.d[:index]:
             raise UndefinedBehavior(f"{name} is written twice: PTX does not define which value stays")
 
     def _matrix(self, statement: InstructionStatement, lanes: Mask) -> Iterator[Event]:
-        bound = self._bind(statement)
+        plan = self._bind(statement)
+        bound = plan.bound
         assert isinstance(bound, Bound)
-        if lanes.any():
+        if self._some(lanes):
             event = self._computed(statement, bound, lanes)
-            for operand in (statement.operands or ())[1:]:
-                self._access(operand_names(operand), "read", statement.location)
-            self._access(filter(None, bound.d), "write", statement.location)
+            for names in plan.reads:
+                self._access(names, "read", statement.location)
+            self._access(plan.writes, "write", statement.location)
             self._keep(event, lanes)
             yield event
 
     def _keep(self, event: Event, lanes: Mask) -> None:
         """Write the D registers of an event in the lanes that executed it."""
-        for index, name in enumerate(event.bound.d):
+        columns = np.ascontiguousarray(event.d.T)
+        if columns.base is not None:  # of one register, a view: the event is its user's, who may write to it
+            columns = columns.copy()
+        for index, (name, column) in enumerate(zip(event.bound.d, columns, strict=True)):
             if name is not None:
-                column = np.ascontiguousarray(event.d[:, index])
                 self._file.write(name, column, lanes, origin=(event, index))
 
     def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Event:
         """What every warp that executes computes; nothing is written yet."""
-        form, inputs = bound.instruction, self._read(statement, bound, lanes)
-        warps = tuple(np.flatnonzero(lanes[::WARP]).tolist())
+        inputs = self._read(statement, bound, lanes)
+        if lanes is self._file.everyone:
+            warps = tuple(range(self.lanes // WARP))
+        else:
+            warps = tuple(np.flatnonzero(lanes[::WARP]).tolist())
+        d = self._together(bound.instruction, inputs, warps)
+        if d is None:
+            d = self._one_by_one(statement, bound, inputs, warps)
+        return Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
+
+    def _together(self, form: Instruction, inputs: Inputs, warps: tuple[int, ...]) -> npt.NDArray[Any] | None:
+        """D of all warps, a batch of as many cases; None where one of them is in error."""
+        every, batch = len(warps) * WARP == self.lanes, inputs
+        if self.lanes > WARP:
+            registers = {}
+            for name, array in inputs.registers.items():
+                cases = array.reshape(-1, WARP, array.shape[-1])
+                registers[name] = cases if every else cases[list(warps)]
+            batch = replace(inputs, registers=registers)
+        try:
+            computed = execute_inputs(form, batch, self.engine)
+        except WarpsimError:
+            return None
+        if every:
+            return computed.reshape(self.lanes, -1)
+        d = np.zeros((self.lanes // WARP, *computed.shape[1:]), computed.dtype)
+        d[list(warps)] = computed
+        return d.reshape(self.lanes, -1)
+
+    def _one_by_one(
+        self, statement: InstructionStatement, bound: Bound, inputs: Inputs, warps: tuple[int, ...]
+    ) -> npt.NDArray[Any]:
+        """D of each warp by itself, whose error says which one it is."""
+        form = bound.instruction
         d = np.zeros((self.lanes, form.registers["d"]), bits_dtype(form.register_bits))
         event = Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
         for first, part, result in event.executions():
@@ -290,30 +421,32 @@ class Machine:
             place = partial(statement.operand_location, 4)
             with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
                 result[:] = execute_inputs(form, part, self.engine)
-        return event
+        return d
+
+    def _operands(self, statement: InstructionStatement, form: Instruction, lanes: Mask) -> MatrixOperands:
+        return MatrixOperands(self._file, statement, form.register_bits, lanes)
 
     def _read(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Inputs:
         """What an ``mma`` reads, in all lanes of the machine."""
-        scales = 6 if bound.instruction.sparse else 4
+        form, literal = bound.instruction, is_literal(self.undefined)
+        operands = self._operands(statement, form, lanes)
         registers = {
-            role: self._vector(statement, 1 + place, role, getattr(bound, role), bound, lanes)
-            for place, role in enumerate("abc")
+            "a": operands.vector(1, "a", bound.a),
+            "b": operands.vector(2, "b", bound.b),
+            "c": operands.vector(3, "c", bound.c),
         }
+        scales = 6 if form.sparse else 4
         for role, name, index in (
             ("e", bound.e, 4),
             ("scale_a", bound.scale_a, scales),
             ("scale_b", bound.scale_b, scales + 2),
         ):
             if name is not None:
-                registers[role] = self._single(statement, index, role, name, lanes)
-        with located(partial(statement.operand_location, scales + 1)) if bound.ids else nullcontext():
-            ids = ScaleSelectors(*(self._uniform(value, lanes) for value in bound.ids))
-        return Inputs(
-            registers=registers,
-            selector=bound.selector,
-            scale_selectors=ids,
-            literal=is_literal(self.undefined),
-        )
+                registers[role] = operands.single(index, role, name)
+        if not bound.ids:
+            return Inputs.plain(registers, bound.selector, literal)
+        ids = operands.ids(scales + 1, bound.ids)
+        return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
 
     @contextmanager
     def _of_warp(self, warp: int) -> Iterator[None]:
@@ -325,71 +458,21 @@ class Machine:
                 error.message = f"warp {warp}: {error.message}"
             raise
 
-    def _vector(
-        self,
-        statement: InstructionStatement,
-        index: int,
-        role: str,
-        sources: Iterable[str | Immediate],
-        bound: Bound | WarpgroupBound,
-        lanes: Mask,
-    ) -> npt.NDArray[Any]:
-        """The registers ``(lanes, n)`` of the vector at an operand's place."""
-        bits, place = bound.instruction.register_bits, 0
-        words = np.empty((self.lanes, bound.instruction.registers[role]), bits_dtype(bits))
-        with located(lambda: statement.operand_location(index, place)):
-            for place, source in enumerate(sources):
-                if isinstance(source, Immediate):
-                    words[:, place] = constant_bits(source, bits)
-                else:
-                    words[:, place] = self._register(role, source, bits, lanes)
-        return words
-
-    def _single(
-        self, statement: InstructionStatement, index: int, role: str, name: str, lanes: Mask
-    ) -> npt.NDArray[Any]:
-        """The one register ``(lanes, 1)`` of metadata or scales."""
-        with located(partial(statement.operand_location, index)):
-            return self._register(role, name, 32, lanes)[:, None]
-
-    def _register(self, role: str, name: str, bits: int, lanes: Mask) -> Lanes:
-        value = self._file.read(name, lanes)
-        if dtype_bits(value.dtype) != bits:
-            raise IllegalInstruction(_wrong_width(role, bits, name, dtype_bits(value.dtype)))
-        return value
-
-    def _uniform(self, value: str | int, lanes: Mask) -> int:
-        """A byte or thread id, from a constant or a register."""
-        if isinstance(value, int):
-            return value
-        values = self._file.read(value, lanes)[lanes]
-        if (values != values[0]).any():
-            raise NotModelled(f"{value} differs between lanes; scale ids are modelled where all lanes agree")
-        return int(values[0])
-
 
 class Warp(Machine):
-    """A warp: 32 lanes with named registers, which executes ``mma``, ``mma.sp`` and ``mov``.
+    """A warp: 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
+    Executes ``mma``, ``mma.sp``, ``mov``, ``ld.shared``, ``st.shared``, ``ldmatrix``, ``stmatrix`` and
+    ``bar.warp.sync``. The lanes run in step: a barrier that PTX asks for between them is not missed.
     ``target`` is the chip; ``engine`` and ``undefined`` are those of warpsim.execute. Raises
-    IllegalInstruction for an unknown target, OperandError for an unknown engine or mode.
+    IllegalInstruction for an unknown target, OperandError for an unknown engine or mode, and for a size that
+    no CTA has.
     """
 
     name = "warp"
     lanes = WARP
-    modelled = "mma, mma.sp and mov"
-    together: ClassVar[Mapping[str, int]] = {"mma": WARP}
-
-
-def operand_names(operand: Operand) -> list[str]:
-    """The names in an operand: registers, but perhaps also variables."""
-    if isinstance(operand, Register | NegatedPredicate):
-        return [operand.name]
-    if isinstance(operand, Vector):
-        return [element.name for element in operand.elements if isinstance(element, Register)]
-    if isinstance(operand, Address | Displacement) and operand.base:
-        return [operand.base.name]
-    return []
+    modelled = "mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix and bar.warp.sync"
+    together: ClassVar[Mapping[str, int]] = dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP)
 
 
 def host_place(text: str) -> Location:
@@ -405,6 +488,14 @@ def declare_once(names: Iterable[str], declared: set[str]) -> None:
     declared.update(counts)
 
 
+@contextmanager
+def _both(*contexts: AbstractContextManager[None]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
+        yield
+
+
 def _check_together(opcode: str, count: int, name: str, value: Mask) -> None:
     """Lanes that must execute an instruction together have the same guard."""
     groups = value.reshape(-1, count)
@@ -416,8 +507,3 @@ def _check_together(opcode: str, count: int, name: str, value: Mask) -> None:
         raise UndefinedBehavior(
             f"guard {name} differs between {between}, but {everyone} must execute {opcode} together"
         )
-
-
-def _wrong_width(role: str, bits: int, name: str, has: int) -> str:
-    kind = "is a predicate" if has == 1 else f"holds {has} bits"
-    return f"{role} takes registers of {bits} bits, but {name} {kind}"

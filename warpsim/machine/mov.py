@@ -5,22 +5,24 @@
     mov.type  {d, _}, a;            one, two or four of them, and _ for what is not wanted
     mov.type  d, variable+16;       an address, where the machine has variables; integer and .b types
 
-Which registers and constants each type takes is as ptxas 13.0 has it. Does not know guards, or what
-other statements do.
+Which registers and constants each type takes is as ptxas 13.0 has it. A statement is planned once for the
+types of its registers, which finds whatever is wrong with it, and then carried out as often as it is
+executed. Does not know guards, or what other statements do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior, located
+from ..environment import in_default_environment
+from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError, located
 from ..ptx.constants import Immediate
 from ..ptx.operands import Displacement, NegatedPredicate, Operand, Register, Sink, Vector
-from ..ptx.statements import InstructionStatement
+from ..ptx.statements import InstructionStatement, operand_names
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, type_bits
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
@@ -37,6 +39,82 @@ CONSTANT_TYPES = {  # kind of constant -> types that take it
 Part = tuple[str, Lanes, Any]  # a register to write, its value and the origin of that value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a mov reads: a register, or its complement, or the bits of a constant if there is no ``name``.
+
+    ``element`` is its place in a vector.
+    """
+
+    name: str | None = None
+    bits: int = 0
+    negated: bool = False
+    element: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A mov that may be executed: what it reads, and what it writes with the place of each in a vector.
+
+    ``whole`` is the dtype of all that it moves, ``read`` and ``written`` those of the registers on either
+    side; ``names`` are the registers it reads, each once.
+    """
+
+    sources: tuple[Source, ...]
+    targets: tuple[tuple[str, int], ...]
+    whole: np.dtype[Any]
+    read: np.dtype[Any]
+    written: np.dtype[Any]
+    names: tuple[str, ...]
+
+    def parts(self, file: RegisterFile, statement: InstructionStatement, lanes: Mask) -> list[Part]:
+        """Every register to write; raises UndefinedBehavior and NotModelled pointing at a source."""
+        values = [self._value(one, file, statement, lanes) for one in self.sources]
+        if self.whole == self.read == self.written:
+            (source,), ((name, _),) = self.sources, self.targets
+            copied = source.name is not None and not source.negated and source.element is None
+            return [(name, values[0], file.origin(source.name) if copied and source.name else None)]
+        bits = 8 * self.read.itemsize
+        joined = values[0].astype(self.whole)
+        for place, value in enumerate(values[1:], 1):
+            joined |= value.astype(self.whole) << self.whole.type(bits * place)
+        if self.whole == self.written:
+            return [(name, joined, None) for name, _ in self.targets]
+        bits = 8 * self.written.itemsize
+        return [
+            (name, (joined >> self.whole.type(bits * place)).astype(self.written), None)
+            for name, place in self.targets
+        ]
+
+    def _value(
+        self, source: Source, file: RegisterFile, statement: InstructionStatement, lanes: Mask
+    ) -> Lanes:
+        """The lanes of one source."""
+        if source.name is None:
+            return np.full(file.lanes, source.bits, self.read)
+        try:
+            value = file.read(source.name, lanes)
+        except WarpsimError as error:
+            raise error.at(statement.operand_location(1, source.element)) from None
+        assert value.dtype == self.read
+        return ~value if source.negated else value
+
+
+def planned(
+    file: RegisterFile, statement: InstructionStatement, addresses: Mapping[str, int] | None = None
+) -> Move:
+    """What a ``mov`` does on registers of these types; the statement keeps it for the next time.
+
+    ``addresses`` are those of variables in memory. Raises IllegalInstruction, NotModelled and
+    UndefinedBehavior that point at the operand at fault.
+    """
+    names = statement.names
+    kinds, known = file.kinds(names), addresses or {}
+    places = tuple([known.get(name) for name in names]) if known and None in kinds else ()
+    key = "mov", file.strict, kinds, places
+    return statement.remembered(key, lambda: _Planner(file, statement, _type(statement), known).plan())
+
+
 def moved(
     file: RegisterFile,
     statement: InstructionStatement,
@@ -45,12 +123,12 @@ def moved(
 ) -> list[Part]:
     """What a ``mov`` would write in some lanes of the register file; nothing is written yet.
 
-    ``addresses`` are those of variables in memory. Raises IllegalInstruction, NotModelled and
-    UndefinedBehavior that point at the operand at fault.
+    Raises as planned does, and UndefinedBehavior for a register that has not been written.
     """
-    return _Move(file, statement, _type(statement), lanes, addresses or {}).parts()
+    return planned(file, statement, addresses).parts(file, statement, lanes)
 
 
+@in_default_environment
 def constant_bits(constant: Immediate, bits: int) -> int:
     """The bits of a constant in a register: integers are cut, floats become f32 or f64 as it is wide."""
     own = 32 if constant.kind == "f32" else 64
@@ -76,46 +154,52 @@ def _type(statement: InstructionStatement) -> str:
 
 
 @dataclass(frozen=True)
-class _Move:
-    """One mov: what it reads and what it would write."""
+class _Planner:
+    """Checks one mov, and says what it reads and writes."""
 
     file: RegisterFile
     statement: InstructionStatement
     type: str
-    lanes: Mask
-    addresses: Mapping[str, int] = field(default_factory=dict)
+    addresses: Mapping[str, int]
 
     @property
     def mnemonic(self) -> str:
         return f"mov.{self.type}"
 
-    def parts(self) -> list[Part]:
-        """Every register to write."""
+    def plan(self) -> Move:
+        """The mov, both of whose operands are right."""
         target, source = self.statement.operands or ()
         if isinstance(target, Vector) and isinstance(source, Vector):
             raise self.illegal(f"{self.mnemonic} packs or unpacks, but both operands are vectors", 1)
-        value = self.packed(source) if isinstance(source, Vector) else self.value(source, self.type, 1)
+        read, written = self.type, self.type
+        if isinstance(source, Vector):
+            read, sources = self.element_type(source, 1), self.packed(source)
+        else:
+            sources = (self.source(source, self.type, 1),)
         if isinstance(target, Vector):
-            return self.unpacked(target, value)
-        origin = self.file.origin(source.name) if isinstance(source, Register) else None
-        return [(self.target(target, self.type, 0), value, origin)]
+            written, targets = self.element_type(target, 0), self.unpacked(target)
+        else:
+            targets = ((self.target(target, self.type, 0), 0),)
+        whole, left, right = (bits_dtype(type_bits(one)) for one in (self.type, read, written))
+        names = tuple(operand_names(source))
+        return Move(sources=sources, targets=targets, whole=whole, read=left, written=right, names=names)
 
     def illegal(self, message: str, index: int, element: int | None = None) -> IllegalInstruction:
         return IllegalInstruction(message, self.statement.operand_location(index, element))
 
     # --- sources ---
 
-    def value(self, operand: Operand, wanted: str, index: int, element: int | None = None) -> Lanes:
-        """The lanes of a register or constant that is read as type ``wanted``."""
+    def source(self, operand: Operand, wanted: str, index: int, element: int | None = None) -> Source:
+        """A register or constant that is read as type ``wanted``."""
         with located(lambda: self.statement.operand_location(index, element)):
             if isinstance(operand, Immediate):
-                return self.constant(operand, wanted)
+                return self.constant(operand, wanted, element)
             if isinstance(operand, NegatedPredicate) and wanted == "pred":
-                return ~self.register(operand.name, wanted)
+                return self.register(operand.name, wanted, element, negated=True)
             if (address := self.address(operand)) is not None:
-                return self.address_lanes(address, wanted)
+                return self.address_source(address, wanted, element)
             if isinstance(operand, Register):
-                return self.register(operand.name, wanted)
+                return self.register(operand.name, wanted, element)
             if isinstance(operand, Displacement):
                 raise NotModelled(f"{self.mnemonic} of an address, '{operand}', is not modelled")
             raise IllegalInstruction(f"{self.mnemonic} reads a register or a constant, not '{operand}'")
@@ -130,58 +214,54 @@ class _Move:
         offset = operand.offset if isinstance(operand, Displacement) else 0
         return self.addresses[base.name] + offset
 
-    def address_lanes(self, address: int, wanted: str) -> Lanes:
+    def address_source(self, address: int, wanted: str, element: int | None) -> Source:
         if wanted not in _ADDRESS_TYPES:
             raise IllegalInstruction(f"{self.mnemonic} does not take an address")
-        return self.constant(Immediate(address), wanted)
+        return self.constant(Immediate(address), wanted, element)
 
-    def register(self, name: str, wanted: str) -> Lanes:
+    def register(self, name: str, wanted: str, element: int | None, *, negated: bool = False) -> Source:
         known = self.file.types().get(name)
         if known is not None:
             self.check_type(name, known, wanted)
-        value = self.file.read(name, self.lanes)
-        assert value.dtype == bits_dtype(type_bits(wanted))
-        return value
+        return Source(name=name, negated=negated, element=element)
 
     def check_type(self, name: str, known: str, wanted: str) -> None:
         if not _suits(known, wanted):
             part = "" if wanted == self.type else f" of {type_bits(wanted)}-bit elements"
             raise IllegalInstruction(f"{self.mnemonic}{part} does not take {name}, which is .{known}")
 
-    def constant(self, operand: Immediate, wanted: str) -> Lanes:
+    def constant(self, operand: Immediate, wanted: str, element: int | None) -> Source:
         if wanted not in CONSTANT_TYPES[operand.kind]:
             raise IllegalInstruction(f"{self.mnemonic} does not take {CONSTANT_NAMES[operand.kind]}")
         bits = type_bits(wanted)
         if bits == 1 and operand.value not in (0, 1):
             raise NotModelled(f"{self.mnemonic} of {operand.value} is not modelled; 0 and 1 are")
-        return np.full(self.file.lanes, constant_bits(operand, bits), bits_dtype(bits))
+        return Source(bits=constant_bits(operand, bits), element=element)
 
-    def packed(self, vector: Vector) -> Lanes:
-        part = self.element_type(vector, 1)
-        bits, whole = type_bits(part), bits_dtype(type_bits(self.type))
-        joined = np.zeros(self.file.lanes, whole)
+    def packed(self, vector: Vector) -> tuple[Source, ...]:
+        part, sources = self.element_type(vector, 1), list[Source]()
         for place, element in enumerate(vector.elements):
             if isinstance(element, Sink):
                 place_of = self.statement.operand_location(1, place)
                 raise UndefinedBehavior("'_' is read here: PTX does not define its bits", place_of)
-            joined |= self.value(element, part, 1, place).astype(whole) << whole.type(bits * place)
-        return joined
+            sources.append(self.source(element, part, 1, place))
+        return tuple(sources)
 
     # --- targets ---
 
-    def unpacked(self, vector: Vector, value: Lanes) -> list[Part]:
+    def unpacked(self, vector: Vector) -> tuple[tuple[str, int], ...]:
         part = self.element_type(vector, 0)
         if all(isinstance(element, Sink) for element in vector.elements):
             raise self.illegal(f"{self.mnemonic} writes nothing: every element is '_'", 0)
-        bits, parts = type_bits(part), list[Part]()
+        targets = dict[str, int]()
         for place, element in enumerate(vector.elements):
             if not isinstance(element, Sink):
                 name = self.target(element, part, 0, place)
-                if any(name == other for other, _, _ in parts):
+                if name in targets:
                     where = self.statement.operand_location(0, place)
                     raise UndefinedBehavior(f"{self.mnemonic} writes {name} twice", where)
-                parts.append((name, (value >> value.dtype.type(bits * place)).astype(bits_dtype(bits)), None))
-        return parts
+                targets[name] = place
+        return tuple(targets.items())
 
     def target(self, operand: Operand, wanted: str, index: int, element: int | None = None) -> str:
         """The name of a register that may be written as type ``wanted``."""

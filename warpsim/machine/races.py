@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Location
-from .hazards import Hazard, HazardError, Mode
+from .hazards import Hazard, HazardError, Mode, Place, resolved
 
 _NOBODY = -1
 
@@ -38,9 +37,9 @@ class RaceChecker:
         self._written: npt.NDArray[np.int32] = np.zeros(size, np.int32)  # where, as an index of places
         self._read: npt.NDArray[np.int32] = np.zeros(size, np.int32)
         self._tiles: npt.NDArray[np.int32] = np.zeros(size, np.int32)  # 1 + where, of completed wgmma
-        self._places: list[Location] = []
-        self._uncommitted: list[tuple[Ranges, Location]] = []
-        self._groups: list[list[tuple[Ranges, Location]]] = []
+        self._places: list[Place] = []
+        self._uncommitted: list[tuple[Ranges, Place]] = []
+        self._groups: list[list[tuple[Ranges, Place]]] = []
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
@@ -54,7 +53,7 @@ class RaceChecker:
         self._tiles.fill(0)
         self._places.clear()
 
-    def read(self, ranges: Ranges, warps: npt.NDArray[np.intp], place: Location) -> None:
+    def read(self, ranges: Ranges, warps: npt.NDArray[np.intp], place: Place) -> None:
         """Each range, all of one length, is read by a warp."""
         if self.mode == "off" or not len(ranges):
             return
@@ -63,7 +62,7 @@ class RaceChecker:
         np.bitwise_or.at(self._readers, index, np.left_shift(1, who).astype(np.uint8))
         self._read[index] = self._number(place)
 
-    def write(self, ranges: Ranges, warps: npt.NDArray[np.intp], place: Location) -> None:
+    def write(self, ranges: Ranges, warps: npt.NDArray[np.intp], place: Place) -> None:
         """Each range, all of one length, is written by a warp."""
         if self.mode == "off" or not len(ranges):
             return
@@ -84,7 +83,7 @@ class RaceChecker:
         self._writer[index] = who
         self._written[index] = self._number(place)
 
-    def wgmma(self, ranges: Ranges, place: Location) -> None:
+    def wgmma(self, ranges: Ranges, place: Place) -> None:
         """A wgmma, which all warps execute, reads ranges of any lengths."""
         self._uncommitted.append((ranges, place))
         for start, stop in ranges.tolist() if self.mode != "off" else ():
@@ -110,7 +109,7 @@ class RaceChecker:
                 self._tiles[start:stop] = 1 + number
         del self._groups[:complete]
 
-    def _refill(self, index: Any, who: Any, place: Location) -> None:
+    def _refill(self, index: Any, who: Any, place: Place) -> None:
         """Report bytes that the wgmma of other warps may still read."""
         busy = self._tiles[index] > 0
         if busy.any():
@@ -120,7 +119,7 @@ class RaceChecker:
             now, before = f"written by warp {who[first]}", "read by the wgmma of other warps"
             self._report(byte, now, before, earlier, place, is_error=False)
 
-    def _meet(self, index: Any, who: Any, done: str, place: Location) -> None:
+    def _meet(self, index: Any, who: Any, done: str, place: Place) -> None:
         """Report bytes that another warp has written."""
         other = (self._writer[index] != _NOBODY) & (self._writer[index] != who)
         if other.any():
@@ -131,20 +130,21 @@ class RaceChecker:
                 byte, f"{done} by warp {who[first]}", before, self._places[self._written[byte]], place
             )
 
-    def _number(self, place: Location) -> int:
+    def _number(self, place: Place) -> int:
         self._places.append(place)
         return len(self._places) - 1
 
     def _report(
-        self, byte: int, now: str, before: str, earlier: Location, place: Location, *, is_error: bool = True
+        self, byte: int, now: str, before: str, earlier: Place, place: Place, *, is_error: bool = True
     ) -> None:
+        second = resolved(place)
         hazard = Hazard(
             severity="error" if is_error else "warning",
             rule="barrier",
             message=f"byte {byte:#x} of shared memory is {now}, but was {before} with no bar.sync since",
-            first=earlier,
-            second=place,
-            fix=f"insert 'bar.sync 0;' before {place.file}:{place.line}",
+            first=resolved(earlier),
+            second=second,
+            fix=f"insert 'bar.sync 0;' before {second.file}:{second.line}",
             note=f"it is {before} here",
             byte_ranges=((int(byte), int(byte) + 1),),
         )

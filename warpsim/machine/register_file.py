@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,10 +96,16 @@ class RegisterFile:
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         self._all = np.ones(lanes, np.bool_)
+        self._all.flags.writeable = False
         self._scopes = [_Scope(0)]
         self._blocks = 0
         self._special = _special_registers(lanes)
         self._special_types = dict.fromkeys(self._special, "u32")
+
+    @property
+    def everyone(self) -> Mask:
+        """All lanes; always the same array, which write and read know without looking into it."""
+        return self._all
 
     # --- names and types ---
 
@@ -122,6 +128,15 @@ class RegisterFile:
     def types(self) -> Mapping[str, str]:
         """Types by name, as visible here; those of special registers included."""
         return ChainMap(*(scope.types for scope in reversed(self._scopes)), self._special_types)
+
+    def kinds(self, names: Sequence[str]) -> tuple[str | None, ...]:
+        """The type of each register that is visible here under a name, None where there is none."""
+        if len(self._scopes) == 1:
+            return tuple(map(self._scopes[0].types.get, names))
+        scopes = [self._scope_of(name) for name in names]
+        return tuple(
+            [None if scope is None else scope.types[name] for name, scope in zip(names, scopes, strict=True)]
+        )
 
     def declare(self, names: tuple[str, ...], type_name: str) -> None:
         """Declare registers in the innermost scope; those that already are keep their values.
@@ -163,12 +178,31 @@ class RegisterFile:
         return None
 
     def _scope_of(self, name: str) -> _Scope | None:
+        if len(self._scopes) == 1:
+            return self._scopes[0] if name in self._scopes[0].types else None
         for scope in reversed(self._scopes):
             if name in scope.types:
                 return scope
         return None
 
     # --- values ---
+
+    def columns(self, names: Sequence[object], dtype: np.dtype[Any]) -> Lanes | None:
+        """Registers ``(lanes, n)`` that have been written in all lanes and have the dtype.
+
+        None where there is more to say: a name is that of no register, or one has not been written, or has
+        another dtype. Then read them one by one.
+        """
+        values, everyone = [], self._all
+        for name in names:
+            scope = self._scope_of(name) if isinstance(name, str) else None
+            held = scope.held.get(name) if scope else None  # type: ignore[call-overload]
+            if held is None or held.written is not everyone or held.value.dtype != dtype:
+                return None
+            values.append(held.value)
+        if not values:
+            return None
+        return np.ascontiguousarray(np.concatenate(values).reshape(len(values), self.lanes).T)
 
     def read(self, name: str, lanes: Mask | None = None) -> Lanes:
         """The value of a register in all lanes; do not write to it.
@@ -196,14 +230,15 @@ class RegisterFile:
 
     def write(self, name: str, value: Lanes, lanes: Mask | None = None, origin: Any = None) -> None:
         """Write a register that writable() has allowed, in some lanes or in all; ``value`` has its dtype."""
-        if lanes is not None and not lanes.any():
+        whole = lanes is None or lanes is self._all
+        if lanes is not None and not (whole or lanes.any()):
             return
         scope = self._scope_of(name)
         if scope is None:
             scope = self._scopes[0]
             scope.types[name] = _bits_type(value.dtype)
         before = scope.held.get(name)
-        if lanes is None or lanes.all():
+        if lanes is None or whole or lanes.all():
             scope.held[name] = _Held(value, self._all, origin)
         elif before is None:
             scope.held[name] = _Held(value, lanes)

@@ -55,7 +55,8 @@ def _mask(compare: Callable[[Values, Values], Values]) -> SpecialRegister:
     def value(wave: Wave) -> Values:
         bits = np.where(compare(np.arange(_WARP)[None, :], np.arange(_WARP)[:, None]), 1, 0)
         words = (bits << np.arange(_WARP)).sum(axis=1)
-        return words[_lane(wave)]
+        mask: Values = words[_lane(wave)]
+        return mask
 
     return SpecialRegister(type="u32", value=value)
 

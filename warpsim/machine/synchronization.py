@@ -7,9 +7,10 @@ Knows how they are written, as ptxas 13.0 takes them; does not know what they do
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
-from ..errors import IllegalInstruction, NotModelled
+from ..errors import IllegalInstruction, NotModelled, located
 from ..ptx.constants import Immediate
 from ..ptx.operands import Register
 from ..ptx.statements import InstructionStatement
@@ -88,7 +89,8 @@ def barrier(statement: InstructionStatement) -> Synchronization:
         raise IllegalInstruction(f"{statement.mnemonic} takes a barrier and perhaps the number of threads")
     for index, operand in enumerate(operands):
         if not isinstance(operand, Register):
-            _check_constant(statement, operand, index)
+            with located(partial(statement.operand_location, index)):
+                _check_constant(statement, operand, index)
     return Synchronization(
         verb="barrier", registers=tuple(one.name for one in operands if isinstance(one, Register))
     )
@@ -96,15 +98,14 @@ def barrier(statement: InstructionStatement) -> Synchronization:
 
 def _check_constant(statement: InstructionStatement, operand: object, index: int) -> None:
     """A barrier's number is 0 to 15; all threads of the warpgroup take part."""
-    place = statement.operand_location(index)
     if not isinstance(operand, Immediate) or operand.kind != "integer":
         raise IllegalInstruction(
-            f"{statement.mnemonic} takes registers and integer constants, not '{operand}'", place
+            f"{statement.mnemonic} takes registers and integer constants, not '{operand}'"
         )
     if index == 0 and operand.value not in range(_BARRIERS):
-        raise IllegalInstruction(f"barrier {operand.value}: there are barriers 0 to {_BARRIERS - 1}", place)
+        raise IllegalInstruction(f"barrier {operand.value}: there are barriers 0 to {_BARRIERS - 1}")
     if index == 1 and operand.value % 32:
-        raise IllegalInstruction(f"{operand.value} threads: whole warps take part in a barrier", place)
+        raise IllegalInstruction(f"{operand.value} threads: whole warps take part in a barrier")
     if index == 1 and operand.value != _WARPGROUP:
         message = f"a barrier of {operand.value} threads is not modelled; a warpgroup has {_WARPGROUP}"
-        raise NotModelled(message, place)
+        raise NotModelled(message)

@@ -8,48 +8,45 @@ would need a barrier. Does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, Location, NotModelled, UndefinedBehavior, located
+from ..errors import Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.descriptor import Descriptor, touched_bytes
 from ..isa.instruction import Inputs, Instruction
-from ..isa.memory import SHARED_BYTES, bytes_of
-from ..ptx.statements import InstructionStatement, Statement, VariableDeclaration
+from ..isa.memory import SHARED_BYTES
+from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound
 from .hazards import Hazard, HazardChecker, Mode
-from .machine import WARP, Event, Machine, Place, declare_once, host_place, operand_names
+from .machine import WARP, Event, Machine, Place, host_place
+from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask
-from .shared_memory import SharedMemory
-from .shared_statements import SharedStatements
+from .shared_statements import Access
+from .since import check_since
 from .synchronization import Synchronization, barrier, is_wgmma_order, proxy_fence, wgmma_order
-from .variables import SharedVariables
+from .warp_barrier import is_warp_barrier
 
 _LANES = 128
-_SHARED = ("ld", "st", "ldmatrix", "stmatrix")
+_WARPS = tuple(range(_LANES // WARP))
 _ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
     "fence": proxy_fence,
     "bar": barrier,
     "barrier": barrier,
 }
-# What older chips lack: the first chip, and the first PTX version. PTX ISA 9.1, "Target ISA Notes".
-_SINCE = {"ldmatrix": (75, (6, 5)), "stmatrix": (90, (7, 8)), "fence": (90, (8, 0)), "wgmma": (90, (8, 0))}
 
 
 class Warpgroup(Machine):
     """Four warps of 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
     Executes ``wgmma``; ``mma``, ``mma.sp``, ``ldmatrix`` and ``stmatrix`` in each warp by itself; ``mov``,
-    ``ld.shared``, ``st.shared``, ``fence.proxy.async`` and ``bar.sync``. ``shared`` is the memory, zero at
-    first: what Python writes into ``shared.data`` counts as visible to everybody. ``.shared`` declarations
-    get addresses from 0 on.
+    ``ld.shared``, ``st.shared``, ``fence.proxy.async``, ``bar.sync`` and ``bar.warp.sync``.
 
     ``engine`` and ``undefined`` are those of warpsim.execute. ``hazards`` says what becomes of broken
     ordering rules: "error" raises HazardError, an UndefinedBehavior, "warn" collects them in ``hazards``,
@@ -60,7 +57,8 @@ class Warpgroup(Machine):
     name = "warpgroup"
     lanes = _LANES
     modelled = (
-        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async and bar.sync"
+        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async, bar.sync and "
+        "bar.warp.sync"
     )
     together: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP),
@@ -76,13 +74,10 @@ class Warpgroup(Machine):
         undefined: Undefined = "error",
         hazards: Mode = "error",
     ) -> None:
-        super().__init__(target, engine=engine, undefined=undefined)
-        self.shared = SharedMemory(shared_bytes)
-        self._last_snapshot = np.empty(0, np.uint8)  # of shared memory, for events to keep
-        self._variables = SharedVariables(shared_bytes)
+        super().__init__(target, shared_bytes, engine=engine, undefined=undefined)
         self._checker = HazardChecker(hazards, shared_bytes)
         self._races = RaceChecker(hazards, shared_bytes)
-        self._executes |= dict.fromkeys(_SHARED, self._transfer) | dict.fromkeys(_ORDERS, self._order)
+        self._executes |= dict.fromkeys(_ORDERS, self._order)
         self._executes["wgmma"] = self._wgmma
 
     @property
@@ -94,71 +89,30 @@ class Warpgroup(Machine):
         """The end of the program: whatever is still in flight is reported."""
         self._checker.finish(place or host_place("finish()"))
 
-    # --- shared memory from outside ---
-
-    def address(self, where: str | int) -> int:
-        """The address of ``"tile"``, ``"tile+16"``, ``"0x400"`` or 1024. Raises OperandError."""
-        return where if isinstance(where, int) else self._variables.place(where)
-
-    def write_shared(self, where: str | int, array: npt.ArrayLike, place: Location | None = None) -> None:
-        """Write the bytes of an array, little-endian and in C order, as a finished bulk copy would.
-
-        wgmma sees them without a fence. Raises OperandError where they leave the memory.
-        """
-        start, content = self.address(where), bytes_of(np.asarray(array))
-        view = self.shared.view(start, content.size)
-        place = place or host_place(f"write_shared({where!r}, …)")
-        self._checker.shared_write([(start, start + content.size)], place, proxy="async")
-        view[:] = content
-
     # --- hooks of the machine ---
 
     def _access(self, names: Iterable[str], kind: Literal["read", "write"], place: Place) -> None:
-        unique = [self._file.unique(name) for name in names]
-        if unique and self._checker.mode != "off":
-            self._checker.access(unique, kind, place())
+        if self._checker.mode != "off" and (unique := [self._file.unique(name) for name in names]):
+            self._checker.access(unique, kind, place)
 
-    def _addresses(self) -> Mapping[str, int]:
-        return self._variables.addresses()
+    def _copied(self, start: int, size: int, place: Place) -> None:
+        self._checker.shared_write([(start, start + size)], place, proxy="async")
 
-    def _scope(self) -> AbstractContextManager[None]:
-        return _both(super()._scope(), self._variables.scope())
-
-    def _direct(self, statement: Statement, declared: set[str]) -> None:
-        if isinstance(statement, VariableDeclaration):
-            declare_once([statement.name], declared)
-            self._variables.declare(statement)
-        else:
-            super()._direct(statement, declared)
-
-    # --- statements ---
-
-    def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """ld, st, ldmatrix and stmatrix."""
-        self._check_since(statement)
-        if lanes.any():  # what is in flight is nobody's address: that comes before complaints about it
-            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
-                self._access(operand_names(operand), "read", statement.location)
-        literal = is_literal(self.undefined)
-        statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
-        access, place = statements.plan(statement, lanes), statement.location()
-        if not lanes.any():
-            return ()
+    def _transferred(self, access: Access, place: Place) -> None:
         if access.store is not None:
             self._checker.shared_write(access.ranges, place)
             self._races.write(access.ranges, access.lanes // WARP, place)
-            access.store.write(self.shared)
-            return ()
-        self._checker.shared_read(access.ranges, place)
-        self._races.read(access.ranges, access.lanes // WARP, place)
-        self._access(access.written, "write", statement.location)
-        for name, value in access.written.items():
-            self._file.write(name, value, lanes)
-        return ()
+        else:
+            self._checker.shared_read(access.ranges, place)
+            self._races.read(access.ranges, access.lanes // WARP, place)
+
+    # --- statements ---
 
     def _order(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         """Fences, groups, waits and barriers."""
-        self._check_since(statement)
+        if is_warp_barrier(statement):
+            return self._warp_barrier(statement, lanes)
+        check_since(statement, self.target, self.version)
         order = _ORDERS.get(statement.opcode, wgmma_order)(statement)
         for name in order.registers:
             self._file.read(name, lanes)
@@ -168,10 +122,10 @@ class Warpgroup(Machine):
                 f"{statement.mnemonic} is modelled where all lanes execute it, not some of them"
             )
         if lanes.any():
-            self._ordered(order, statement.location())
+            self._ordered(order, statement.location)
         return ()
 
-    def _ordered(self, order: Synchronization, place: Location) -> None:
+    def _ordered(self, order: Synchronization, place: Place) -> None:
         if order.verb == "wait":
             self._checker.wait(order.groups, place)
             self._races.wait(order.groups)
@@ -188,105 +142,82 @@ class Warpgroup(Machine):
         if order.verb == "commit":
             self._races.commit()
 
-    def _check_since(self, statement: InstructionStatement) -> None:
-        """The chip and the PTX version have the statement."""
-        chip, version = _SINCE.get(statement.opcode, (0, (0, 0)))
-        number = int("".join(filter(str.isdecimal, self.target)))
-        if number < chip or (statement.opcode == "wgmma" and self.target != "sm_90a"):
-            needs = "sm_90a" if statement.opcode == "wgmma" else f"sm_{chip} or higher"
-            raise IllegalInstruction(f"{statement.mnemonic} is not on {self.target}: it needs {needs}")
-        if self.version < version:
-            major, minor = self.version
-            needs = f"{version[0]}.{version[1]}"
-            raise IllegalInstruction(
-                f"{statement.mnemonic} needs PTX {needs}, but the version is {major}.{minor}"
-            )
-
     # --- wgmma ---
 
     def _wgmma(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         if is_wgmma_order(statement):
             return self._order(statement, lanes)
-        bound = self._bind(statement)
-        assert isinstance(bound, WarpgroupBound)
-        return [self._multiplied(statement, bound)] if lanes.all() else ()
+        plan = self._bind(statement)
+        assert isinstance(plan.bound, WarpgroupBound)
+        return [self._multiplied(statement, plan, plan.bound)] if lanes.all() else ()
 
-    def _multiplied(self, statement: InstructionStatement, bound: WarpgroupBound) -> Event:
+    def _multiplied(self, statement: InstructionStatement, plan: Plan, bound: WarpgroupBound) -> Event:
         """One wgmma: executed, reported, and its D written."""
-        everyone = np.ones(_LANES, np.bool_)
-        inputs = self._inputs(statement, bound)
-        ranges = self._touched(statement, bound.instruction, inputs)
+        form, inputs = bound.instruction, self._inputs(statement, bound)
+        ranges = self._touched(statement, form, inputs)
         meta = partial(statement.operand_location, 3)
         with located(meta, (UndefinedBehavior, NotModelled)):
-            d = execute_inputs(bound.instruction, inputs, self.engine)
-        event = Event(
-            statement=statement, bound=bound, inputs=inputs, d=d, warps=tuple(range(_LANES // WARP))
-        )
-        self._report(statement, bound, inputs, ranges)
-        self._keep(event, everyone)
+            d = execute_inputs(form, inputs, self.engine)
+        # Computed from the memory itself; whoever looks at the event later finds it as it was now.
+        kept = replace(inputs, shared=self.shared.snapshot())
+        event = Event(statement=statement, bound=bound, inputs=kept, d=d, warps=_WARPS)
+        self._report(statement, plan, bound, inputs.scale_d, ranges)
+        self._keep(event, self._file.everyone)
         return event
 
     def _inputs(self, statement: InstructionStatement, bound: WarpgroupBound) -> Inputs:
-        """What a wgmma reads."""
-        everyone, scale_d = np.ones(_LANES, np.bool_), self._scale_d(statement, bound)
+        """What a wgmma reads; the shared memory is not a copy."""
+        operands = self._operands(statement, bound.instruction, self._file.everyone)
+        scale_d = self._scale_d(statement, operands, bound)
         registers: dict[str, npt.NDArray[Any]] = {}
         if bound.a is not None:
-            registers["a"] = self._vector(statement, 1, "a", bound.a, bound, everyone)
+            registers["a"] = operands.vector(1, "a", bound.a)
         if bound.e is not None:
-            registers["e"] = self._single(statement, 3, "sp-meta", bound.e, everyone)
+            registers["e"] = operands.single(3, "sp-meta", bound.e)
         if scale_d:
-            accumulator = tuple(filter(None, bound.d))
-            registers["c"] = self._vector(statement, 0, "d", accumulator, bound, everyone)
-        a = None if bound.a_descriptor is None else self._descriptor(statement, bound.a_descriptor, 1)
+            registers["c"] = operands.vector(0, "d", tuple(filter(None, bound.d)))
+        a = None if bound.a_descriptor is None else self._descriptor(operands, bound.a_descriptor, 1)
         return Inputs(
             registers=registers,
             selector=bound.selector,
             literal=is_literal(self.undefined),
-            shared=self._snapshot(),
+            shared=self.shared.peek(),
             a_descriptor=a,
-            b_descriptor=self._descriptor(statement, bound.b_descriptor, 2),
+            b_descriptor=self._descriptor(operands, bound.b_descriptor, 2),
             scale_d=scale_d,
             negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
             transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
         )
 
-    def _snapshot(self) -> npt.NDArray[np.uint8]:
-        """A copy of shared memory; the last one, where nothing has changed since."""
-        if not np.array_equal(self._last_snapshot, self.shared.data):
-            self._last_snapshot = self.shared.data.copy()
-            self._last_snapshot.flags.writeable = False
-        return self._last_snapshot
-
-    def _descriptor(
-        self, statement: InstructionStatement, source: str | int, index: int
-    ) -> npt.NDArray[np.uint64]:
+    def _descriptor(self, operands: MatrixOperands, source: str | int, index: int) -> npt.NDArray[np.uint64]:
         """A matrix descriptor, which is the same in all lanes."""
         if isinstance(source, int):
             return np.array(source, np.uint64)
-        with located(partial(statement.operand_location, index)):
-            values = self._register("ab"[index - 1] + "-desc", source, 64, np.ones(_LANES, np.bool_))
-        self._uniform_in_group(f"{'ab'[index - 1]}-desc", values, statement, index)
+        role, place = f"{'ab'[index - 1]}-desc", partial(operands.statement.operand_location, index)
+        with located(place):
+            values = operands.register(role, source, 64)
+        self._uniform_in_group(role, values, place)
         return np.array(values[0], np.uint64)
 
-    def _scale_d(self, statement: InstructionStatement, bound: WarpgroupBound) -> bool:
+    def _scale_d(
+        self, statement: InstructionStatement, operands: MatrixOperands, bound: WarpgroupBound
+    ) -> bool:
         if isinstance(bound.scale_d, bool):
             return bound.scale_d
         negated, name = bound.scale_d
-        index = 5 if bound.instruction.sparse else 3
-        with located(partial(statement.operand_location, index)):
-            values = self._register("scale-d", name, 1, np.ones(_LANES, np.bool_))
-        self._uniform_in_group("scale-d", values, statement, index)
+        place = partial(statement.operand_location, 5 if bound.instruction.sparse else 3)
+        with located(place):
+            values = operands.register("scale-d", name, 1)
+        self._uniform_in_group("scale-d", values, place)
         return bool(values[0]) ^ negated
 
-    def _uniform_in_group(
-        self, what: str, values: npt.NDArray[Any], statement: InstructionStatement, index: int
-    ) -> None:
+    def _uniform_in_group(self, what: str, values: npt.NDArray[Any], place: Place) -> None:
         """Report an operand that differs, by warps if the lanes of each warp agree."""
+        if (values == values[0]).all():
+            return
         warps = values.reshape(-1, WARP)
         agree = (warps == warps[:, :1]).all()
-        self._checker.uniform(
-            what, (warps[:, 0] if agree else values).tolist(), statement.operand_location(index)
-        )
+        self._checker.uniform(what, (warps[:, 0] if agree else values).tolist(), place)
 
     def _touched(
         self, statement: InstructionStatement, form: Instruction, inputs: Inputs
@@ -295,49 +226,51 @@ class Warpgroup(Machine):
         ranges = [np.zeros((0, 2), np.int64)]
         for side, descriptor in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
             if descriptor is not None:
-                m, k = form.matrix_shape("a")
-                rows, columns = (m, k) if side == 0 else (form.shape.n, form.shape.k)
-                bits = form.format("ab"[side]).bits
                 with located(partial(statement.operand_location, 1 + side)):
-                    touched = touched_bytes(
-                        Descriptor.decode(descriptor),
-                        mn=rows,
-                        k=columns * bits // max(bits, 8),
-                        element_bits=max(bits, 8),
-                        major="MN" if inputs.transposed[side] else "K",
-                        memory_bytes=len(self.shared),
-                        literal=inputs.literal,
-                    )
-                ranges.append(touched)
+                    memory_bytes, literal = len(self.shared), inputs.literal
+                    major = inputs.transposed[side]
+                    ranges.append(_tile_bytes(form, side, int(descriptor), memory_bytes, literal, major))
         return np.concatenate(ranges)
 
     def _report(
         self,
         statement: InstructionStatement,
+        plan: Plan,
         bound: WarpgroupBound,
-        inputs: Inputs,
+        scale_d: bool,
         ranges: npt.NDArray[np.int64],
     ) -> None:
         """Tell the checker of a wgmma; descriptors and predicates are read like by any other statement."""
-        operands = statement.operands or ()
-        others = [bound.b_descriptor, bound.a_descriptor, *operand_names(operands[5 if bound.e else 3])]
+        if self._checker.mode == "off":
+            return
+        others = [bound.b_descriptor, bound.a_descriptor, *plan.reads[4 if bound.e else 2]]
         self._access([one for one in others if isinstance(one, str)], "read", statement.location)
         unique = self._file.unique
-        self._races.wgmma(ranges, statement.location())
+        self._races.wgmma(ranges, statement.location)
         self._checker.wgmma(
             str(bound.instruction.shape),
-            d=[unique(name) for name in bound.d if name],
+            d=[unique(name) for name in plan.writes],
             a=[unique(name) for name in bound.a or () if isinstance(name, str)],
             metadata=None if bound.e is None else unique(bound.e),
             shared=ranges,
-            accumulate=inputs.scale_d,
-            place=statement.location(),
+            accumulate=scale_d,
+            place=statement.location,
         )
 
 
-@contextmanager
-def _both(*contexts: AbstractContextManager[None]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for context in contexts:
-            stack.enter_context(context)
-        yield
+@lru_cache(maxsize=1024)
+def _tile_bytes(
+    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
+) -> npt.NDArray[np.int64]:
+    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them."""
+    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
+    bits = form.format("ab"[side]).bits
+    return touched_bytes(
+        Descriptor.decode(np.uint64(descriptor)),
+        mn=rows,
+        k=columns * bits // max(bits, 8),
+        element_bits=max(bits, 8),
+        major="MN" if transposed else "K",
+        memory_bytes=memory_bytes,
+        literal=literal,
+    )

@@ -106,6 +106,7 @@ class Wave:
         self.waiting: list[Front] = []
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.statements = 0  # executed so far, one for each front
+        self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.reserve_local(entry.local_bytes)
 
     # --- running ---
@@ -154,6 +155,7 @@ class Wave:
             while True:
                 record = code[front.pc]
                 self.statements += 1
+                self.counts[front.pc] += 1
                 lanes: Lanes | None = front.lanes
                 if record.guard >= 0:
                     lanes = self._guarded(front, record)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..arithmetic.integers import IntegerProblem, integer_product
 from ..arithmetic.numerics import compute
 from ..arithmetic.panels import Problem, applies, canonical, multiply, plan_of
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.architectures import BitCount, IntegerSum
 from ..isa.formats import Format
@@ -38,6 +39,7 @@ class Chain:
             raise OperandError("split_k and promote_every are at least 1")
 
 
+@in_default_environment
 def accumulated(request: Request, chain: Chain, threads: int) -> Codes:
     """Codes of D; each element depends on its own row and column alone, and not on the number of threads."""
     promote_every = chain.promote_every
@@ -81,7 +83,7 @@ def _rounded(value: Matrix, element: Format) -> Codes:
         return value.view(np.uint32)
     with np.errstate(all="ignore"):
         codes = value.astype(element.dtype).view(element.code_dtype)
-    codes[np.isnan(value)] = element.canonical_nan if element.bits < 64 else 0x7FF8 << 48
+    codes[np.isnan(value)] = element.canonical_nan
     return codes
 
 

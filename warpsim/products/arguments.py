@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined, rule_for
 from ..isa.architectures import Rule
@@ -94,6 +95,7 @@ def _instructions(form: Instruction, b: Codes) -> int:
     return -(-int(b.shape[0]) // form.shape.k)
 
 
+@in_default_environment
 def checked(
     form: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any, undefined: Undefined
 ) -> Request:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arithmetic.cores import thread_count
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.interface import Form, resolved
 from ..execution.pipeline import Undefined
@@ -153,6 +154,7 @@ class Recipe:
     threads: int
 
 
+@in_default_environment
 def tile_codes(recipe: Recipe, left: Left, right: Right, c: Codes | None) -> Codes:
     """Codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
     form = resolved(recipe.mnemonic, recipe.target)

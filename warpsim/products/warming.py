@@ -14,6 +14,7 @@ import numpy as np
 from ..arithmetic import numerics
 from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.panels import applies, plan_of
+from ..environment import in_default_environment
 from ..execution import batches
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
@@ -28,6 +29,7 @@ from .gemm import gemm
 Job = tuple[str, Callable[[], object]]  # what it is for, and the call that compiles
 
 
+@in_default_environment
 def warmup(target: str | None = None, progress: Callable[[int, int], None] | None = None) -> int:
     """Compile the kernels of a target, or of all; how many there are.
 

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from ..environment import in_default_environment
 from ..errors import PtxError
 from .source import Cursor
 
@@ -71,6 +72,7 @@ class _Constant(NamedTuple):
     value: Any  # int, or float for f64
 
 
+@in_default_environment
 def read_immediate(cursor: Cursor) -> Immediate:
     """The value of the constant expression at the cursor. Raises PtxError for none, or an illegal one."""
     if bits := cursor.take(_F32):

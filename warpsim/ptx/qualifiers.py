@@ -16,17 +16,15 @@ from functools import cache, lru_cache
 from operator import ne
 
 from ..errors import IllegalInstruction
-from ..isa.architectures import ARCHITECTURES, targets_from
+from ..isa.architectures import ARCHITECTURES, targets_text
 from ..isa.families import forms
+from ..isa.formats import FORMATS
 from ..isa.instruction import Instruction
 
 PTX_VERSION = (9, 0)  # what is taken as legal unless the text or the caller names a version
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
-_TYPES = frozenset((
-    "f64", "f32", "tf32", "f16", "bf16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3",
-    "s32", "u32", "s16", "u16", "s8", "u8", "s4", "u4", "b1", "f16x2",
-))  # fmt: skip
+_TYPES = FORMATS.keys() | {"u32", "s16", "u16", "f16x2"}  # of elements, and others that ptxas takes for types
 _ROUNDINGS = frozenset({"rn", "rz", "rm", "rp"})
 _BIT_OPERATIONS = frozenset({"and", "xor", "or"})
 
@@ -145,7 +143,7 @@ def on_target(form: Instruction, target: str | None) -> Instruction:
         return form
     check_target(target)
     if target not in form.targets:
-        raise ModifierError(f"{form.mnemonic} is not on {target}; it is on {_targets(form.targets)}")
+        raise ModifierError(f"{form.mnemonic} is not on {target}; it is on {targets_text(form.targets)}")
     return replace(form, target=target)
 
 
@@ -164,14 +162,6 @@ def _too_old(what: str, since: Version, version: Version) -> ModifierError:
     return ModifierError(
         f"{what} needs PTX ISA {needed}; this is read as {given} (set .version, or version=)"
     )
-
-
-def _targets(names: Iterable[str]) -> str:
-    """``sm_80 and later``, or the names in the order of the table."""
-    listed = [name for name in ARCHITECTURES if name in names]
-    if len(listed) > 1 and targets_from(listed[0]) == set(listed):
-        return f"{listed[0]} and later"
-    return ", ".join(listed)
 
 
 # --- sorting modifiers into slots ------------------------------------------------------------------
@@ -306,7 +296,7 @@ def _no_such_form(
         message += f": {_advice(opcode, here, choices)}"
     if not here or len(anywhere[0].slots) < len(here[0].slots):
         elsewhere = _forms_by_choices(opcode)[anywhere[0].leads_to[0]].targets
-        message += f"; on {_targets(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
+        message += f"; on {targets_text(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
     return ModifierError(message, _blamed((here or anywhere)[0], places))
 
 
@@ -314,7 +304,7 @@ def _not_on_target(
     form: Instruction, choices: Choices, places: dict[str, int], target: str, version: Version
 ) -> ModifierError:
     opcode = form.family.opcode
-    message = f"{form.mnemonic} is not on {target}; it is on {_targets(form.targets)}"
+    message = f"{form.mnemonic} is not on {target}; it is on {targets_text(form.targets)}"
     here = _nearest(opcode, choices, target, version)
     if not here:
         return ModifierError(message)

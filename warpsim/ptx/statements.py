@@ -20,11 +20,23 @@ This module does not know which opcodes, modifiers and operands belong together.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from ..errors import Location
-from .operands import Operand, parse_operands, read_operands
+from .operands import (
+    Address,
+    Arguments,
+    Displacement,
+    NegatedPredicate,
+    Operand,
+    Pair,
+    Register,
+    Vector,
+    parse_operands,
+    read_operands,
+)
 from .source import NAME, Cursor, Source, Span
 
 __all__ = [
@@ -39,10 +51,12 @@ __all__ = [
     "RegisterDeclaration",
     "Statement",
     "VariableDeclaration",
+    "operand_names",
     "read_instruction",
 ]
 
 Guard = tuple[bool, str]  # negated, name of the predicate
+Made = TypeVar("Made")
 
 _HEAD = re.compile(r"//![^\n]*|[^\s;,{(<]+|.", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
@@ -62,8 +76,28 @@ class Statement:
         return self.source.location(self.start, head and head.end())
 
 
+class _Remembering(Statement):
+    """A statement that keeps what was made of it, for it may be executed often; no part of its value."""
+
+    __slots__ = ("_made", "_names", "_operands")
+    _operands: tuple[Operand, ...] | None
+    _names: tuple[str, ...]
+    _made: tuple[Hashable, Any]
+
+    def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What ``make`` returns, or what it returned the last time if that was for the same key."""
+        try:
+            known, made = self._made
+        except AttributeError:
+            known = None
+        if known != key or known is None:
+            made = make()
+            object.__setattr__(self, "_made", (key, made))
+        return made  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, slots=True)
-class InstructionStatement(Statement):
+class InstructionStatement(_Remembering):
     """One instruction: opcode "mma", modifiers ("sync", "aligned", "m16n8k16", ...), and operands.
 
     ``operand_text`` is the operands as written, None where there are none; ``operands`` reads it on demand.
@@ -77,7 +111,25 @@ class InstructionStatement(Statement):
     @property
     def operands(self) -> tuple[Operand, ...] | None:
         """The operands in the order written, or None where there are none, as in a bare mnemonic."""
-        return None if self.operand_text is None else parse_operands(self.operand_text, self.opcode)
+        try:
+            return self._operands
+        except AttributeError:  # not asked for before
+            text = self.operand_text
+            operands = None if text is None else parse_operands(text, self.opcode)
+            object.__setattr__(self, "_operands", operands)
+            return operands
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name in the guard and the operands, each of them once."""
+        try:
+            return self._names
+        except AttributeError:  # not asked for before
+            guard = [] if self.guard is None else [self.guard[1]]
+            named = (name for operand in self.operands or () for name in operand_names(operand))
+            names = tuple(dict.fromkeys((*guard, *named)))
+            object.__setattr__(self, "_names", names)
+            return names
 
     @property
     def mnemonic(self) -> str:
@@ -111,6 +163,21 @@ class InstructionStatement(Statement):
         guard = "" if self.guard is None else f"@{'!' * self.guard[0]}{self.guard[1]} "
         operands = ", ".join(map(str, self.operands or ()))
         return f"{guard}{self.mnemonic}{operands and ' '}{operands};"
+
+
+def operand_names(operand: Operand) -> Iterator[str]:
+    """The names in an operand: of registers, variables, or whatever else a name may stand for."""
+    if isinstance(operand, Register | NegatedPredicate):
+        yield operand.name
+    elif isinstance(operand, Displacement):
+        yield operand.base.name
+    elif isinstance(operand, Vector | Arguments):
+        yield from (one.name for one in operand.elements if isinstance(one, Register))
+    elif isinstance(operand, Address):
+        parts = (operand.base, *operand.coordinates)
+        yield from (name for part in parts if part is not None for name in operand_names(part))
+    elif isinstance(operand, Pair):
+        yield from (one.name for one in (operand.first, operand.second) if isinstance(one, Register))
 
 
 @dataclass(frozen=True, slots=True)

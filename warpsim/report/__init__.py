@@ -68,5 +68,5 @@ def view(
     """
     if isinstance(trace, Run):
         return Report(run=trace)
-    read = read_trace(trace)
+    read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..isa.descriptor import Descriptor, Major, tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..machine.hazards import Hazard
@@ -36,6 +37,7 @@ class Report:
     pool: Pool
 
 
+@in_default_environment
 def gather(run: Run) -> Report:
     """The data of a run's report."""
     writer = _Writer(run)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.reference import Kind, Number, decode, special_code
 from ..execution.pipeline import rule_for
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction, ScaleSelectors
@@ -24,7 +23,6 @@ from .arrays import Pool
 
 Document = dict[str, Any]
 
-_NAN = Number(Kind.NAN, negative=False, significand=1, scale=0, exponent=0)
 PLACE_FIELDS = ("lane", "register", "index", "low_bit", "row", "column", "product")
 
 
@@ -103,7 +101,7 @@ def format_documents() -> dict[str, Document]:
 
 
 def _format_document(element: Format) -> Document:
-    """``specials`` says what an exponent field of ones means; ``nan`` is the NaN that a sum writes."""
+    """``specials`` says what an exponent field of ones means; ``nan``, the NaN that sums write."""
     return {
         "name": element.name,
         "bits": element.bits,
@@ -114,17 +112,6 @@ def _format_document(element: Format) -> Document:
         "ignored_bits": element.ignored_bits,
         "bias": element.bias if element.is_float else 0,
         "minimum_exponent": element.minimum_exponent if element.is_float else 0,
-        "specials": _specials(element),
-        "nan": f"{special_code([_NAN], element):#x}" if element.is_float else "0x0",
+        "specials": element.specials.value,
+        "nan": f"{element.canonical_nan:#x}" if element.has_nan else None,
     }
-
-
-def _specials(element: Format) -> str:
-    """Told by the numbers that codes stand for: ``infinities``, ``one NaN`` or ``none``."""
-    if not element.is_float:
-        return "none"
-    infinity = ((1 << element.exponent_bits) - 1) << element.fraction_bits + element.ignored_bits
-    if element.fraction_bits and decode(infinity, element).kind is Kind.INFINITE:
-        return "infinities"
-    full = element.mask & ~element.sign_bit
-    return "one NaN" if decode(full, element).kind is Kind.NAN else "none"

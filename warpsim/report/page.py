@@ -13,6 +13,7 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
+from ..environment import in_default_environment
 from ..files.version import __version__
 from .document import Report
 
@@ -44,6 +45,7 @@ def _source(name: str) -> str:
     return environment.loader.get_source(environment, name)[0]
 
 
+@in_default_environment
 def page(report: Report) -> str:
     """The whole page: it loads nothing from anywhere."""
     return (

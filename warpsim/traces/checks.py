@@ -6,20 +6,18 @@ Knows where a bit of a D register lies in the matrix; does not know files.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import Location
 from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of
 from ..machine.machine import WARP, Machine
 from ..machine.register_file import converted, dtype_bits, register_names, split
-
-if TYPE_CHECKING:
-    from ..machine.warpgroup import Warpgroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,14 +132,14 @@ def compare(warp: Machine, registers: str, expected: npt.NDArray[Any], location:
     )
 
 
-def compare_shared(warpgroup: Warpgroup, where: str, expected: npt.NDArray[Any], location: Location) -> Check:
+def compare_shared(machine: Machine, where: str, expected: npt.NDArray[Any], location: Location) -> Check:
     """The bytes of shared memory from an address or variable on, against those of an array.
 
     Raises OperandError for a place that is none, or that the array does not fit in.
     """
     wanted = bytes_of(expected)
-    address = warpgroup.address(where)
-    actual = warpgroup.shared.view(address, wanted.size)
+    address = machine.address(where)
+    actual = machine.shared.view(address, wanted.size)
     different = np.flatnonzero(wanted != actual)
     first = None
     if different.size:
@@ -194,6 +192,7 @@ def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int
     )
 
 
+@in_default_environment
 def _value(instruction: Instruction, bits: int) -> str:
     code = np.array([bits & instruction.d.mask], instruction.d.code_dtype)
     return str(matrix_of(code, instruction.d)[0])

@@ -4,7 +4,7 @@ A trace is PTX that ``ptxas`` accepts once it is wrapped in a kernel: ``.reg`` d
 statements for one warp or warpgroup. Comment lines that begin with ``//!`` say what the simulator does
 in between, where they stand, inside braces too::
 
-    //! target sm_90a                  the chip (required, before the first statement)
+    //! target sm_90a                  the chip (before the first statement; a directive .target may name it)
     //! version 8.5                    the PTX version, if not the newest modelled
     //! warpgroup 65536                four warps with that many bytes of shared memory (227 KiB if left out)
     //! data tile.npz                  arrays, in a file beside the trace
@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import Location, OperandError, TraceError, located
 from ..files.archives import Arrays, read_arrays, read_text
 from ..isa.memory import SHARED_BYTES
@@ -39,7 +40,7 @@ from ..machine.register_file import split
 from ..ptx.decode import parse_version
 from ..ptx.parser import parse
 from ..ptx.qualifiers import check_target
-from ..ptx.statements import Binding, Block, Program, Statement
+from ..ptx.statements import Binding, Block, Directive, Program, Statement
 
 _SETTING = re.compile(r"(target|version|data)\s+(.+)|(warpgroup)(?:\s+(.+))?", re.DOTALL)
 _SHARED = re.compile(r"(expect\s+)?shared\s+([^\s=]+)\s*=\s*(.+)", re.DOTALL)
@@ -63,8 +64,8 @@ class Load:
 class Trace:
     """A trace that was read: its target, its statements, and for each ``//!`` line at an offset its data.
 
-    ``shared_bytes`` is the size of a warpgroup's shared memory, None for the trace of a warp; ``end`` is the
-    last place in the text.
+    ``shared_bytes`` is the size of a warpgroup's shared memory, None for the trace of a warp, which has as
+    much as a CTA can have; ``end`` is the last place in the text.
     """
 
     path: str
@@ -76,21 +77,24 @@ class Trace:
     shared_bytes: int | None = None
 
 
-def read_trace(path: str | Path) -> Trace:
+@in_default_environment
+def read_trace(path: str | Path, target: str | None = None) -> Trace:
     """The trace in a file, its data read and checked.
 
-    Raises TraceError (a ``//!`` line or the data file is wrong), PtxError, or OSError.
+    ``target`` is for a trace that has no line ``//! target``; without either it is that of its directive
+    ``.target``. Raises TraceError (a ``//!`` line or the data file is wrong), PtxError, or OSError.
     """
     path = Path(path)
-    return _Reader(path, parse(read_text(path), str(path))).trace()
+    return _Reader(path, parse(read_text(path), str(path)), target).trace()
 
 
 class _Reader:
     """Interprets the ``//!`` lines of one program."""
 
-    def __init__(self, path: Path, program: Program) -> None:
+    def __init__(self, path: Path, program: Program, target: str | None) -> None:
         self.path = path
         self.program = program
+        self.target = target
         self.settings: dict[str, tuple[str, Location]] = {}
         self.arrays: Arrays = {}
         self.used: set[str] = set()
@@ -104,21 +108,36 @@ class _Reader:
                 self.line(statement, begun)
             else:
                 begun = True
-        if "target" not in self.settings:
-            top = Location(str(self.path), 1)
-            raise TraceError("the trace names no target: add a line '//! target sm_90a'", top)
+        target = self.chip()
         for name in sorted(set(self.arrays) - self.used)[:1]:
             raise TraceError(f"no load or expect uses array {name!r}", self.settings["data"][1])
         version, _ = self.settings.get("version", ("", None))
         text = self.program.source.text
         return Trace(
             path=str(self.path),
-            target=self.settings["target"][0],
+            target=target,
             version=parse_version(version) if version else None,
             statements=self.program.statements,
             loads=self.loads,
             end=self.program.source.location(len(text.rstrip())),
             shared_bytes=self.shared_bytes,
+        )
+
+    def chip(self) -> str:
+        """The target that a line names, or the caller, or the first directive that does."""
+        given = self.settings["target"][0] if "target" in self.settings else self.target
+        if given is not None:
+            return given
+        for statement in _flat(self.program.statements):
+            if isinstance(statement, Directive) and statement.name == "target":
+                name = statement.text.partition(",")[0].strip()
+                with located(statement.location):
+                    check_target(name)
+                return name
+        raise TraceError(
+            "the trace names no target: add a line '//! target sm_90a' or '.target sm_90a', "
+            "or give target='sm_…' (--target sm_…)",
+            Location(str(self.path), 1),
         )
 
     def line(self, binding: Binding, begun: bool) -> None:
@@ -148,8 +167,6 @@ class _Reader:
 
     def bytes(self, match: re.Match[str], place: Location, source: Location) -> Load:
         """Bytes of shared memory; where they go is known when the trace runs."""
-        if self.shared_bytes is None:
-            raise TraceError("only a warpgroup has shared memory: add a line '//! warpgroup' before", place)
         with located(lambda: source):
             words = self.words(match[3])
         return Load(registers=match[2], words=words, expected=bool(match[1]), location=place, shared=True)

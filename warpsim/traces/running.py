@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Engine, Undefined
 from ..machine.machine import Event, Machine, Warp
@@ -18,7 +19,6 @@ from .reading import Load, Trace, as_trace_error
 
 if TYPE_CHECKING:
     from ..machine.hazards import Hazard, Mode
-    from ..machine.warpgroup import Warpgroup
 
 
 @dataclass(kw_only=True)
@@ -44,6 +44,7 @@ class Run:
         return self.warp.hazards
 
 
+@in_default_environment
 def run_trace(
     trace: Trace,
     *,
@@ -91,15 +92,15 @@ def _machine(
 def _apply(run: Run, load: Load) -> None:
     with located(lambda: load.location), as_trace_error():
         if load.shared:
-            _apply_shared(run, cast("Warpgroup", run.warp), load)
+            _apply_shared(run, load)
         elif load.expected:
             run.checks.append(compare(run.warp, load.registers, load.words, load.location))
         else:
             run.warp.load(load.registers, load.words, load.location)
 
 
-def _apply_shared(run: Run, warpgroup: Warpgroup, load: Load) -> None:
+def _apply_shared(run: Run, load: Load) -> None:
     if load.expected:
-        run.checks.append(compare_shared(warpgroup, load.registers, load.words, load.location))
+        run.checks.append(compare_shared(run.warp, load.registers, load.words, load.location))
     else:
-        warpgroup.write_shared(load.registers, load.words, load.location)
+        run.warp.write_shared(load.registers, load.words, load.location)

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..arithmetic.cores import thread_count
+from ..environment import in_default_environment
 from ..errors import OperandError, TraceError, WarpsimError
 from ..execution.pipeline import Engine, Undefined
 from ..traces.reading import read_trace
@@ -85,6 +86,7 @@ def verify(
         raise error from None
 
 
+@in_default_environment
 def outcome_of(
     source: VectorSet | str | Path,
     *,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs, inputs_from
 from ..files.version import __version__
@@ -154,6 +155,7 @@ def case_bytes(vectors: VectorSet) -> int:
 # --- making and executing --------------------------------------------------------------------------
 
 
+@in_default_environment
 def make_vectors(
     instruction: Instruction,
     *,
@@ -190,6 +192,7 @@ def make_vectors(
     return replace(vectors, d=expected(vectors, engine, undefined))
 
 
+@in_default_environment
 def expected(
     vectors: VectorSet,
     engine: Engine = "kernel",

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..errors import WarpsimError
 from ..execution.pipeline import Engine, Undefined
 from ..isa.instruction import Instruction
@@ -105,6 +106,7 @@ class Item:
 # --- the unit of work ------------------------------------------------------------------------------
 
 
+@in_default_environment
 def verify_chunk(chunk: Chunk) -> Tally:
     """Execute the cases of a chunk and compare D.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..isa.architectures import ARCHITECTURES, Evidence
+from ..isa.architectures import ARCHITECTURES, Evidence, targets_text
 from ..isa.instruction import Instruction
-from .information import Document, rule_on, targets_text
+from .information import Document, rule_on
 from .text import words
 
 

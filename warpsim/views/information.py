@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ..isa.architectures import ARCHITECTURES, Evidence, Rule, rule_of
+from ..isa.architectures import ARCHITECTURES, Evidence, Rule, rule_of, targets_text
 from ..isa.instruction import Instruction
 from .text import words
 
@@ -60,15 +60,6 @@ def _targets(form: Instruction) -> list[str]:
 def version_text(version: tuple[int, int]) -> str:
     """``(8, 5)`` as ``8.5``."""
     return ".".join(str(part) for part in version)
-
-
-def targets_text(targets: Iterable[str]) -> str:
-    """Targets in order, ``sm_80 and later`` where every later one is among them."""
-    every = list(ARCHITECTURES)
-    names = [name for name in every if name in targets]
-    if len(names) > 1 and names == every[every.index(names[0]) :]:
-        return f"{names[0]} and later"
-    return ", ".join(names)
 
 
 def rule_text(rule: Rule) -> str:

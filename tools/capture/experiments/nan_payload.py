@@ -55,7 +55,7 @@ def _from_c(operands: Operands, rule: Rule) -> Array:
 def _patterns(element: Format) -> dict[str, int]:
     top = _exponent_mask(element)
     return {
-        "canonical": element.canonical_nan,
+        "canonical": element.mask & ~element.sign_bit,
         "IEEE default": top | _quiet(element),
         "negative default": top | _quiet(element) | element.sign_bit,
         "all ones": element.mask,

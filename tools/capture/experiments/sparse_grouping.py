@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -75,15 +76,17 @@ def scaled_candidates(form: Instruction, rule: ScaledGroups) -> Iterator[Candida
         )
 
 
+CANDIDATES: dict[type[Rule], Callable[[Instruction, Any], Iterable[Candidate]]] = {
+    FusedSum: fused_candidates,
+    EmulatedF8: lambda form, rule: emulations(form),
+    ScaledGroups: scaled_candidates,
+}
+
+
 def candidates(form: Instruction) -> tuple[Candidate, ...]:
     """Those of the form's rule."""
-    rule: Rule = rule_for(form)
-    if isinstance(rule, EmulatedF8):
-        return tuple(emulations(form))
-    if isinstance(rule, ScaledGroups):
-        return tuple(scaled_candidates(form, rule))
-    assert isinstance(rule, FusedSum)
-    return tuple(fused_candidates(form, rule))
+    rule = rule_for(form)
+    return tuple(CANDIDATES[type(rule)](form, rule))
 
 
 # --- inputs ----------------------------------------------------------------------------------------

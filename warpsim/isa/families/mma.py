@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..architectures import targets_from
+from ..architectures import Feature, targets_with
+from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..layout import Formula, Layout
 
-# Targets with the block-scaled and narrow formats; the a and f spellings enable them.
-DATACENTER_BLACKWELL = frozenset({"sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f"})
-GEFORCE_BLACKWELL = frozenset({"sm_120a", "sm_120f", "sm_121a", "sm_121f"})
-
 _ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))
-_F8 = ("e4m3", "e5m2")
-_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
+_F8, _F4 = floats_of(8), floats_of(4)
+_F8F6F4 = floats_of(8, 6, 4)
 _BOTH = (False, True)
 _ROUNDINGS = ("", "rn", "rz", "rm", "rp")
 _FLOAT = ("f16.f16", "f32.f32")
@@ -37,7 +34,7 @@ def _row(
     multiplicands: str | tuple[str, ...],
     operation: str,
     since: tuple[int, int],
-    first: str | frozenset[str],
+    feature: Feature,
     **more: object,
 ) -> Row:
     return Row(
@@ -46,52 +43,51 @@ def _row(
         multiplicands=(multiplicands,) if isinstance(multiplicands, str) else multiplicands,
         operation=operation,
         since=since,
-        targets=targets_from(first) if isinstance(first, str) else first,
+        targets=targets_with(feature),
         **more,  # type: ignore[arg-type]
     )
 
 
-_EIGHT = ("s8", "u8")
-_FOUR = ("s4", "u4")
-_NARROW = GEFORCE_BLACKWELL
-_NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
+_EIGHT, _FOUR = integers_of(8), integers_of(4)
+_QUAD, _TURING, _WIDE, _F64 = Feature.QUAD_MMA, Feature.INTEGER_MMA, Feature.WIDE_MMA, Feature.F64_MMA
+_FP8, _KINDS, _NARROW = Feature.FP8_MMA, Feature.KINDS, Feature.NARROW_KINDS
 
 ROWS = (
-    #    m   n  k    D.C              A, B      operation     PTX     targets
-    _row((8, 8, 4), _VOLTA, "f16", "m8n8k4.f16", (6, 4), "sm_70", layouts=_ALL_LAYOUTS),
-    _row((16, 8, 8), _FLOAT, "f16", "f16", (6, 5), "sm_75"),
-    _row((16, 8, 16), _FLOAT, "f16", "f16", (7, 0), "sm_80"),
-    _row((16, 8, 8), "f32.f32", "bf16", "bf16", (7, 0), "sm_80"),
-    _row((16, 8, 16), "f32.f32", "bf16", "bf16", (7, 0), "sm_80"),
-    _row((16, 8, 4), "f32.f32", "tf32", "tf32", (7, 0), "sm_80"),
-    _row((16, 8, 8), "f32.f32", "tf32", "tf32", (7, 0), "sm_80"),
-    _row((8, 8, 4), "f64.f64", "f64", "f64", (7, 0), "sm_80", roundings=_ROUNDINGS),
-    _row((16, 8, 4), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
-    _row((16, 8, 8), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
-    _row((16, 8, 16), "f64.f64", "f64", "f64", (7, 8), "sm_90", roundings=_ROUNDINGS),
-    _row((8, 8, 16), "s32.s32", _EIGHT, "integer", (6, 5), "sm_75", satfinite=_BOTH),
-    _row((16, 8, 16), "s32.s32", _EIGHT, "integer", (7, 0), "sm_80", satfinite=_BOTH),
-    _row((16, 8, 32), "s32.s32", _EIGHT, "integer", (7, 0), "sm_80", satfinite=_BOTH),
-    _row((8, 8, 32), "s32.s32", _FOUR, "integer", (6, 5), "sm_75", satfinite=_BOTH),
-    _row((16, 8, 32), "s32.s32", _FOUR, "integer", (7, 0), "sm_80", satfinite=_BOTH),
-    _row((16, 8, 64), "s32.s32", _FOUR, "integer", (7, 0), "sm_80", satfinite=_BOTH),
-    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 0), "sm_75", bit_operation="xor"),
-    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
-    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 0), "sm_80", bit_operation="xor"),
-    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
-    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 0), "sm_80", bit_operation="xor"),
-    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 1), "sm_80", bit_operation="and"),
-    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), "sm_89"),
-    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 4), "sm_89"),
-    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), "sm_89"),
-    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), _NARROW_F8, kind="f8f6f4"),
-    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 6), _NARROW_F8, kind="f8f6f4"),
-    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), _NARROW_F8, kind="f8f6f4"),
+    #    m   n  k    D.C              A, B      operation     PTX     feature
+    _row((8, 8, 4), _VOLTA, "f16", "m8n8k4.f16", (6, 4), _QUAD, layouts=_ALL_LAYOUTS),
+    _row((16, 8, 8), _FLOAT, "f16", "f16", (6, 5), _TURING),
+    _row((16, 8, 16), _FLOAT, "f16", "f16", (7, 0), _WIDE),
+    _row((16, 8, 8), "f32.f32", "bf16", "bf16", (7, 0), _WIDE),
+    _row((16, 8, 16), "f32.f32", "bf16", "bf16", (7, 0), _WIDE),
+    _row((16, 8, 4), "f32.f32", "tf32", "tf32", (7, 0), _WIDE),
+    _row((16, 8, 8), "f32.f32", "tf32", "tf32", (7, 0), _WIDE),
+    _row((8, 8, 4), "f64.f64", "f64", "f64", (7, 0), _WIDE, roundings=_ROUNDINGS),
+    _row((16, 8, 4), "f64.f64", "f64", "f64", (7, 8), _F64, roundings=_ROUNDINGS),
+    _row((16, 8, 8), "f64.f64", "f64", "f64", (7, 8), _F64, roundings=_ROUNDINGS),
+    _row((16, 8, 16), "f64.f64", "f64", "f64", (7, 8), _F64, roundings=_ROUNDINGS),
+    _row((8, 8, 16), "s32.s32", _EIGHT, "integer", (6, 5), _TURING, satfinite=_BOTH),
+    _row((16, 8, 16), "s32.s32", _EIGHT, "integer", (7, 0), _WIDE, satfinite=_BOTH),
+    _row((16, 8, 32), "s32.s32", _EIGHT, "integer", (7, 0), _WIDE, satfinite=_BOTH),
+    _row((8, 8, 32), "s32.s32", _FOUR, "integer", (6, 5), _TURING, satfinite=_BOTH),
+    _row((16, 8, 32), "s32.s32", _FOUR, "integer", (7, 0), _WIDE, satfinite=_BOTH),
+    _row((16, 8, 64), "s32.s32", _FOUR, "integer", (7, 0), _WIDE, satfinite=_BOTH),
+    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 0), _TURING, bit_operation="xor"),
+    _row((8, 8, 128), "s32.s32", "b1", "b1", (7, 1), _WIDE, bit_operation="and"),
+    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 0), _WIDE, bit_operation="xor"),
+    _row((16, 8, 128), "s32.s32", "b1", "b1", (7, 1), _WIDE, bit_operation="and"),
+    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 0), _WIDE, bit_operation="xor"),
+    _row((16, 8, 256), "s32.s32", "b1", "b1", (7, 1), _WIDE, bit_operation="and"),
+    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), _FP8),
+    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 4), _FP8),
+    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), _FP8),
+    _row((16, 8, 16), _FLOAT, _F8, "f8f6f4", (8, 7), _KINDS, kind="f8f6f4"),
+    _row((16, 8, 32), "f32.f32", _F8, "f8f6f4", (8, 6), _KINDS, kind="f8f6f4"),
+    _row((16, 8, 32), "f16.f16", _F8, "f8f6f4", (8, 7), _KINDS, kind="f8f6f4"),
     _row((16, 8, 32), _FLOAT, _F8F6F4, "f8f6f4", (8, 7), _NARROW, kind="f8f6f4"),
     _row((16, 8, 32), "f32.f32", _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, kind="mxf8f6f4", scales=MX_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4", scales=MXF4_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (8, 7), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES),
-    _row((16, 8, 64), "f32.f32", "e2m1", "mxf4", (9, 1), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES_9_1),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (8, 7), _NARROW, kind="mxf4", scales=MXF4_SCALES),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (8, 7), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES),
+    _row((16, 8, 64), "f32.f32", _F4, "mxf4", (9, 1), _NARROW, kind="mxf4nvf4", scales=NVF4_SCALES_9_1),
 )  # fmt: skip
 
 

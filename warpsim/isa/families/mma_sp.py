@@ -11,23 +11,15 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ..architectures import targets_from
+from ..architectures import Feature, targets_with
+from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
 from ..sparsity import FIELD_BITS
-from .mma import (
-    DATACENTER_BLACKWELL,
-    GEFORCE_BLACKWELL,
-    MX_SCALES,
-    MXF4_SCALES,
-    NVF4_SCALES,
-    NVF4_SCALES_9_1,
-    fragment,
-)
+from .mma import MX_SCALES, MXF4_SCALES, NVF4_SCALES, NVF4_SCALES_9_1, fragment
 
 _BOTH_SINCE = (("sp", (7, 1)), ("sp::ordered_metadata", (8, 5)))
 _ORDERED = "sp::ordered_metadata"
-_SPARSE_FP4 = frozenset({"sm_120a", "sm_121a"})
 
 
 def _both(
@@ -35,7 +27,7 @@ def _both(
     accumulators: tuple[str, ...],
     multiplicands: tuple[str, ...],
     operation: str,
-    first: str,
+    feature: Feature,
     since: tuple[int, int] = (7, 1),
 ) -> tuple[Row, ...]:
     """The row twice: plain ``.sp`` and, from PTX 8.5, ``.sp::ordered_metadata``."""
@@ -46,7 +38,7 @@ def _both(
             multiplicands=multiplicands,
             operation=operation,
             since=max(since, variant_since),
-            targets=targets_from(first),
+            targets=targets_with(feature),
             variants=(variant,),
             satfinite=(False, True) if operation == "integer" else (False,),
         )
@@ -60,7 +52,7 @@ def _ordered(
     multiplicands: tuple[str, ...],
     operation: str,
     since: tuple[int, int],
-    targets: frozenset[str],
+    feature: Feature,
     kind: str = "",
     scales: tuple[tuple[str, str], ...] = (("", ""),),
 ) -> Row:
@@ -70,7 +62,7 @@ def _ordered(
         multiplicands=multiplicands,
         operation=operation,
         since=since,
-        targets=targets,
+        targets=targets_with(feature),
         variants=(_ORDERED,),
         kind=kind,
         scales=scales,
@@ -80,32 +72,32 @@ def _ordered(
 _F32 = ("f32.f32",)
 _F16_F32 = ("f16.f16", "f32.f32")
 _S32 = ("s32.s32",)
-_F8 = ("e4m3", "e5m2")
-_F8F6F4 = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
-_E2M1 = ("e2m1",)
-_NARROW = GEFORCE_BLACKWELL
-_NARROW_F8 = DATACENTER_BLACKWELL | GEFORCE_BLACKWELL
+_F8, _F4 = floats_of(8), floats_of(4)
+_F8F6F4 = floats_of(8, 6, 4)
+_EIGHT, _FOUR = integers_of(8), integers_of(4)
+_WIDE, _FP8, _KINDS = Feature.WIDE_MMA, Feature.FP8_MMA, Feature.KINDS
+_NARROW, _SPARSE_F4 = Feature.NARROW_KINDS, Feature.SPARSE_F4
 
 ROWS = (
     #      m   n  k     D.C      A, B     operation  from
-    *_both((16, 8, 16), _F16_F32, ("f16",), "f16", "sm_80"),
-    *_both((16, 8, 32), _F16_F32, ("f16",), "f16", "sm_80"),
-    *_both((16, 8, 16), _F32, ("bf16",), "bf16", "sm_80"),
-    *_both((16, 8, 32), _F32, ("bf16",), "bf16", "sm_80"),
-    *_both((16, 8, 8), _F32, ("tf32",), "tf32", "sm_80"),
-    *_both((16, 8, 16), _F32, ("tf32",), "tf32", "sm_80"),
-    *_both((16, 8, 32), _S32, ("s8", "u8"), "integer", "sm_80"),
-    *_both((16, 8, 64), _S32, ("s8", "u8"), "integer", "sm_80"),
-    *_both((16, 8, 64), _S32, ("s4", "u4"), "integer", "sm_80"),
-    *_both((16, 8, 128), _S32, ("s4", "u4"), "integer", "sm_80"),
-    *_both((16, 8, 64), _F32, _F8, "f8f6f4", "sm_89", since=(8, 4)),
+    *_both((16, 8, 16), _F16_F32, ("f16",), "f16", _WIDE),
+    *_both((16, 8, 32), _F16_F32, ("f16",), "f16", _WIDE),
+    *_both((16, 8, 16), _F32, ("bf16",), "bf16", _WIDE),
+    *_both((16, 8, 32), _F32, ("bf16",), "bf16", _WIDE),
+    *_both((16, 8, 8), _F32, ("tf32",), "tf32", _WIDE),
+    *_both((16, 8, 16), _F32, ("tf32",), "tf32", _WIDE),
+    *_both((16, 8, 32), _S32, _EIGHT, "integer", _WIDE),
+    *_both((16, 8, 64), _S32, _EIGHT, "integer", _WIDE),
+    *_both((16, 8, 64), _S32, _FOUR, "integer", _WIDE),
+    *_both((16, 8, 128), _S32, _FOUR, "integer", _WIDE),
+    *_both((16, 8, 64), _F32, _F8, "f8f6f4", _FP8, since=(8, 4)),
     _ordered(64, ("f16.f16",), _F8, "f8f6f4", (8, 7), _NARROW),
-    _ordered(64, _F32, _F8, "f8f6f4", (8, 6), _NARROW_F8, "f8f6f4"),
+    _ordered(64, _F32, _F8, "f8f6f4", (8, 6), _KINDS, "f8f6f4"),
     _ordered(64, _F16_F32, _F8F6F4, "f8f6f4", (8, 7), _NARROW, "f8f6f4"),
     _ordered(64, _F32, _F8F6F4, "mxf8f6f4", (8, 7), _NARROW, "mxf8f6f4", MX_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4", MXF4_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (8, 7), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES),
-    _ordered(128, _F32, _E2M1, "mxf4", (9, 1), _SPARSE_FP4, "mxf4nvf4", NVF4_SCALES_9_1),
+    _ordered(128, _F32, _F4, "mxf4", (8, 7), _SPARSE_F4, "mxf4", MXF4_SCALES),
+    _ordered(128, _F32, _F4, "mxf4", (8, 7), _SPARSE_F4, "mxf4nvf4", NVF4_SCALES),
+    _ordered(128, _F32, _F4, "mxf4", (9, 1), _SPARSE_F4, "mxf4nvf4", NVF4_SCALES_9_1),
 )
 
 

@@ -14,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import IllegalInstruction, OperandError
+from ..architectures import Feature, targets_with
 from ..descriptor import Descriptor, Major, load_tile
-from ..formats import Format
+from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
 from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape
 from .mma import fragment
 from .mma_sp import metadata_map
 
-_TARGETS = frozenset({"sm_90a"})
+_TARGETS = targets_with(Feature.WGMMA)
 _EVERY_8 = tuple(range(8, 257, 8))
 _INTEGER_N = (8, 16, 24, *range(32, 257, 16))
-_F8 = ("e4m3", "e5m2")
+_F8 = floats_of(8)
 _FLOAT = ("f16.f16", "f32.f32")
 
 
@@ -60,7 +61,7 @@ def _rows(
 
 def _table(*, sparse: bool) -> tuple[Row, ...]:
     saturating = (False, True)
-    mixed = ("s8", "u8")
+    mixed = integers_of(8)
     return tuple(
         chain(
             #      k   D.D     A, B      operation

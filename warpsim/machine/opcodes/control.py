@@ -75,7 +75,7 @@ def _call(site: Site, uniform: str) -> Step:
 def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
     """Results, callee and arguments of a call, each with its place; a prototype is not needed."""
     operands = list(enumerate(site.operands))
-    none = (Arguments(()), 0)
+    none: tuple[Any, int] = (Arguments(()), 0)
     results = none
     if operands and isinstance(operands[0][1], Arguments):
         index, operand = operands.pop(0)

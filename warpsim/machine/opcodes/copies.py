@@ -44,6 +44,13 @@ def _move(site: Site, type_name: str) -> Step:
     return lambda wave, front, lanes: write(wave, front, lanes, read(wave, front))
 
 
+def _vector(site: Site, index: int) -> Vector:
+    operand = site.operands[index]
+    if not isinstance(operand, Vector):
+        raise site.illegal(f"expected a vector, not '{operand}'", index)
+    return operand
+
+
 def _element_type(site: Site, vector: Vector, type_name: str, operand: int) -> str:
     count = len(vector.elements)
     if count not in (2, 4, 8) or type_name[0] != "b" or bits_of(type_name) // count < 8:
@@ -53,7 +60,7 @@ def _element_type(site: Site, vector: Vector, type_name: str, operand: int) -> s
 
 def _packed(site: Site, type_name: str) -> Step:
     """The first element is lowest."""
-    vector = site.operands[1]
+    vector = _vector(site, 1)
     part = _element_type(site, vector, type_name, 1)
     write, whole, bits = site.writer(site.operands[0], type_name, 0), dtype_of(type_name), bits_of(part)
     readers = [site.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
@@ -68,7 +75,7 @@ def _packed(site: Site, type_name: str) -> Step:
 
 
 def _unpacked(site: Site, type_name: str) -> Step:
-    vector = site.operands[0]
+    vector = _vector(site, 0)
     part = _element_type(site, vector, type_name, 0)
     read, bits, narrow = site.reader(site.operands[1], type_name, 1), bits_of(part), dtype_of(part)
     writers = [

@@ -53,7 +53,8 @@ class Row:
     """``opcode`` and its slots; "" in a slot stands for leaving the modifier out.
 
     ``since`` is the first PTX version, ``chip`` the first target (80 for sm_80) that has the forms;
-    ``suffix`` is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots exist.
+    ``suffix`` is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots
+    exist.
     """
 
     opcode: str

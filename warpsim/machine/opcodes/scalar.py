@@ -100,8 +100,7 @@ def _with_carry(operation: Operation, readers: list[Reader], writers: list[Write
             values.append(carry)
         results = compute(*values)
         if operation.writes_carry:
-            *results, made = results
-            carries[id(front.frame)] = np.where(lanes.mask, made, carry)
+            carries[id(front.frame)] = np.where(lanes.mask, results[-1], carry)
         for write, result in zip(writers, results, strict=False):
             write(wave, front, lanes, result)
 

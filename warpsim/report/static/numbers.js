@@ -46,7 +46,7 @@ export function decode(code, format) {
   const used = bits >> BigInt(format.ignored_bits);
   const fraction = used & ones(format.fraction_bits);
   const field = Number((used >> BigInt(format.fraction_bits)) & ones(format.exponent_bits));
-  const normal = field > 0 || format.fraction_bits === 0; // ue8m0 has neither zero nor subnormals
+  const normal = field > 0 || format.fraction_bits === 0; // without fractions neither zero nor subnormals
   const exponent = normal ? field - format.bias : format.minimum_exponent;
   return {
     kind: kindOf(field, fraction, format),
@@ -57,10 +57,16 @@ export function decode(code, format) {
   };
 }
 
+// What an exponent field of ones means: (fraction, fraction of ones) -> kind. Specials of isa/formats.py.
+const SPECIALS = {
+  "infinities": (fraction) => (fraction ? NAN : INFINITE),
+  "one NaN": (fraction, full) => (fraction === full ? NAN : FINITE),
+  "none": () => FINITE,
+};
+
 function kindOf(field, fraction, format) {
   if (field !== Number(ones(format.exponent_bits))) return FINITE;
-  if (format.specials === "infinities") return fraction ? NAN : INFINITE;
-  return format.specials === "one NaN" && fraction === ones(format.fraction_bits) ? NAN : FINITE;
+  return SPECIALS[format.specials](fraction, ones(format.fraction_bits));
 }
 
 // x * y, exact and not normalised: 1.5 * 1.5 = 2.25 keeps exponent 0. Inf * 0 is NaN.

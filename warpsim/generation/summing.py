@@ -1,6 +1,6 @@
 """The arithmetic of whole tiles, step by step, with all that coverage asks about.
 
-``trace`` computes every output of a batch of operands by its rule and keeps each step: terms, alignment,
+``summed`` computes every output of a batch of operands by its rule and keeps each step: terms, alignment,
 what was cut off, rounding. A ``Change`` makes one thing different, to see whether anyone would notice.
 Knows the rules of architectures; does not know lanes, bins, or what a generator had in mind.
 """
@@ -91,17 +91,17 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace:
+class Sums:
     """The steps of a batch, and the result codes ``(tiles, m, n)``."""
 
     steps: tuple[Step, ...]
     code: Array
 
 
-def trace(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Trace:
+def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
     """Every step of every output of a batch of operands."""
-    steps = _RULES[type(rule)](operands, rule, change)
-    return Trace(steps=tuple(steps), code=steps[-1].code.astype(operands.instruction.d.code_dtype))
+    steps = RULES[type(rule)](operands, rule, change)
+    return Sums(steps=tuple(steps), code=steps[-1].code.astype(operands.instruction.d.code_dtype))
 
 
 # --- factors ---------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def _ones(a: Numbers, b: Numbers, operation: str) -> Numbers:
     return replace(a, significand=both)
 
 
-_RULES: dict[type[Rule], Callable[[Operands, Any, Change], Sequence[Step]]] = {
+RULES: dict[type[Rule], Callable[[Operands, Any, Change], Sequence[Step]]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,

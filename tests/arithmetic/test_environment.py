@@ -1,0 +1,231 @@
+"""Rounding modes and flushing that another library has set: results are the same, and they are found again.
+
+Results are compared as digests (see environments.py), each environment in a process of its own, in which it
+is set before anything of warpsim is imported: tables must not be made in it either, nor kernels compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsim
+from tests.helpers.environments import ENVIRONMENTS, control, set_environment, supported
+from warpsim import OperandError, WarpsimError, environment
+from warpsim.environment import default_environment, in_default_environment, is_default
+
+pytestmark = pytest.mark.skipif(not supported(), reason="no way to set an environment for these tests here")
+every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    set_environment("default")
+
+
+def process(*arguments: str, **variables: str) -> str:
+    """The output of Python with these arguments and environment variables."""
+    paths = str(ROOT)
+    variables = {**os.environ, "NUMBA_DISABLE_JIT": "0", "PYTHONPATH": paths, **variables}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def results(*arguments: str, **variables: str) -> dict[str, str]:
+    """Digests of environments.py, none of whose calls changes the environment."""
+    found = json.loads(process(str(ROOT / "tests" / "helpers" / "environments.py"), *arguments, **variables))
+    assert found["changed"] == []
+    digests: dict[str, str] = found["digests"]
+    return digests
+
+
+@cache
+def clean(*arguments: str) -> dict[str, str]:
+    return results("default", *arguments)
+
+
+def different(found: dict[str, str], expected: dict[str, str]) -> list[str]:
+    """Names of the results that differ; there are the same ones."""
+    assert found.keys() == expected.keys()
+    return [name for name in found if found[name] != expected[name]]
+
+
+# --- results -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if " " not in name])
+def test_results_do_not_depend_on_it(name: str) -> None:
+    assert len(clean()) > 400
+    assert different(results(name), clean()) == []
+
+
+def test_nor_without_a_compiler() -> None:
+    assert different(results("flush down", "few", NUMBA_DISABLE_JIT="1"), clean("few")) == []
+
+
+def test_nor_do_kernels_that_are_compiled_in_it(tmp_path: Path) -> None:
+    for_any_cpu = {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert different(results("flush up", "few", **for_any_cpu), clean("few")) == []
+
+
+FAST = """
+import ctypes, sys
+from tests.helpers.environments import control
+before = control()
+library = ctypes.CDLL(sys.argv[1])
+if control() == before:
+    sys.stdout.write("has set nothing")
+    sys.exit()
+found = control()
+import numpy as np
+import warpsim
+form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+A, B, C = np.zeros((16, 16), np.uint16), np.zeros((16, 8), np.uint16), np.zeros((16, 8), np.uint32)
+A[0, 0], B[0, 0], C[1, 1] = 1, 0x3C00, 7
+for D in (warpsim.gemm(form, A, B, C, threads=2), warpsim.matmul(form, A, B, C)):
+    assert D[0, 0] == 2.0**-24
+    assert D.view(np.uint32)[1, 1] == 7
+assert control() == found
+"""
+
+
+def test_a_library_built_with_fast_math(tmp_path: Path) -> None:
+    library = tmp_path / "fast.so"
+    command = ["gcc", "-ffast-math", "-shared", "-fPIC", "-x", "c", os.devnull, "-o", str(library)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no compiler that builds it")
+    if said := process("-c", FAST, str(library)):
+        pytest.skip(f"the library {said}")
+
+
+# --- the environment ---------------------------------------------------------------------------------
+
+
+@every_environment
+def test_it_is_noticed_replaced_and_restored(name: str) -> None:
+    set_environment("default")
+    assert is_default()
+    default = control()
+    set_environment(name)
+    found = control()
+    assert not is_default()
+    with default_environment():
+        assert is_default()
+        assert control() == default
+        with default_environment():
+            assert is_default()
+        assert is_default()
+    assert control() == found
+
+
+def test_flushing_is_noticed_of_operands_and_of_results_alone() -> None:
+    if os.uname().machine != "x86_64":
+        pytest.skip("flushing is one here")
+    for name in ("operands", "results"):
+        set_environment(name)
+        assert not is_default()
+
+
+def test_it_is_restored_after_an_error() -> None:
+    set_environment("flush up")
+    found = control()
+    with pytest.raises(ZeroDivisionError), default_environment():
+        1 / 0  # noqa: B018
+    assert control() == found
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    A, B = np.zeros((16, 16), np.float16), np.zeros((16, 8), np.float16)
+    for wrong in (lambda: warpsim.gemm(form, A, B[1:]), lambda: warpsim.matmul(form, A, B[1:])):
+        with pytest.raises(OperandError):
+            wrong()
+        assert control() == found
+
+
+def test_what_is_set_inside_a_block_is_not_taken_for_the_default() -> None:
+    with default_environment():
+        set_environment("up")  # as a library might that is loaded there
+        with default_environment():
+            assert is_default()
+        assert not is_default()
+
+
+@every_environment
+def test_it_is_each_threads_own(name: str) -> None:
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 0x7C00, (300, 64), np.uint16) & 0x83FF
+    B = (rng.standard_normal((64, 300)) * 2.0**-10).astype(np.float16)
+    expected = warpsim.gemm(form, A, B, promote_every=1)
+    seen: list[Any] = []
+
+    def work() -> None:
+        set_environment(name)
+        found = control()
+        seen.append(warpsim.gemm(form, A, B, promote_every=1, threads=2))
+        seen.append(control() == found)
+
+    thread = Thread(target=work)
+    thread.start()
+    thread.join()
+    assert is_default()
+    assert seen[1]
+    assert np.array_equal(seen[0], expected)
+
+
+# --- what cannot be -----------------------------------------------------------------------------------
+
+
+def test_where_it_cannot_be_set_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_setter", lambda: lambda: lambda: None)
+    with default_environment():
+        pass
+    set_environment("flush")
+    found = control()
+    message = "^another library has set a rounding mode, or flushes subnormal numbers to zero"
+    with pytest.raises(WarpsimError, match=message), default_environment():
+        pass
+    assert control() == found
+
+
+def test_generators_would_hand_it_to_their_callers() -> None:
+    def generator() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(AssertionError, match="would hand its environment to its caller"):
+        in_default_environment(generator)
+
+
+class Control:
+    """Microsoft's _controlfp_s, on a word."""
+
+    def __init__(self, word: int) -> None:
+        self.word = word
+
+    def __call__(self, current: Any, new: int, mask: int) -> int:
+        self.word = self.word & ~mask | new & mask
+        current._obj.value = self.word
+        return 0
+
+
+def test_the_control_word_of_windows() -> None:
+    control_word = Control(0x0108021F)  # rounds up, flushes, and has masks of exceptions
+    restore = environment._by_control_word(control_word)()
+    assert control_word.word == 0x0008001F
+    restore()
+    assert control_word.word == 0x0108021F

@@ -1,0 +1,112 @@
+"""What a matrix instruction reads from registers: vectors, metadata, scales and their ids.
+
+Knows bound operands (see ptx/binding.py) and the register file; does not know shared memory, guards or what
+is computed. The usual case, registers that all lanes have written, looks at no text and no lane; whatever is
+wrong is found register by register, and points at its place in the statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import IllegalInstruction, NotModelled, located
+from ..isa.instruction import ScaleSelectors
+from ..ptx.binding import Bound
+from ..ptx.constants import Immediate
+from ..ptx.statements import InstructionStatement, operand_names
+from ..ptx.warpgroup import WarpgroupBound
+from .mov import constant_bits
+from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A statement bound to an instruction, whose D can be written.
+
+    ``reads`` are the names in each operand but D, ``writes`` the registers of D.
+    """
+
+    bound: Bound | WarpgroupBound
+    reads: tuple[tuple[str, ...], ...]
+    writes: tuple[str, ...]
+
+
+def plan_of(statement: InstructionStatement, bound: Bound | WarpgroupBound) -> Plan:
+    """The plan of a statement that has been bound."""
+    reads = tuple(tuple(operand_names(operand)) for operand in (statement.operands or ())[1:])
+    return Plan(bound, reads, tuple(filter(None, bound.d)))
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixOperands:
+    """Reads the operands of one statement in some lanes of a register file.
+
+    Raises UndefinedBehavior for registers that have not been written, IllegalInstruction for those of
+    another width, NotModelled for special registers that are not.
+    """
+
+    file: RegisterFile
+    statement: InstructionStatement
+    bits: int  # of a register of A, B, C and D
+    lanes: Mask
+
+    def vector(self, index: int, role: str, sources: Sequence[str | Immediate]) -> npt.NDArray[Any]:
+        """The registers ``(lanes, n)`` of the vector at an operand's place."""
+        dtype = bits_dtype(self.bits)
+        words = self.file.columns(sources, dtype)
+        if words is None:
+            words = np.empty((self.file.lanes, len(sources)), dtype)
+            self._fill(words, index, role, sources)
+        return words
+
+    def _fill(
+        self, words: npt.NDArray[Any], index: int, role: str, sources: Iterable[str | Immediate]
+    ) -> None:
+        """The registers and constants, one by one."""
+        place = 0
+        with located(lambda: self.statement.operand_location(index, place)):
+            for place, source in enumerate(sources):
+                if isinstance(source, Immediate):
+                    words[:, place] = constant_bits(source, self.bits)
+                else:
+                    words[:, place] = self.register(role, source, self.bits)
+
+    def single(self, index: int, role: str, name: str) -> npt.NDArray[Any]:
+        """The one register ``(lanes, 1)`` of metadata or scales."""
+        with located(partial(self.statement.operand_location, index)):
+            return self.register(role, name, 32)[:, None]
+
+    def register(self, role: str, name: str, bits: int) -> Lanes:
+        """The lanes of a register of so many bits."""
+        value = self.file.read(name, self.lanes)
+        if dtype_bits(value.dtype) != bits:
+            raise IllegalInstruction(wrong_width(role, bits, name, dtype_bits(value.dtype)))
+        return value
+
+    def ids(self, index: int, values: Sequence[str | int]) -> ScaleSelectors:
+        """Byte and thread ids, from constants and registers; the last of them at an operand's place."""
+        if not values:
+            return ScaleSelectors()
+        with located(partial(self.statement.operand_location, index)):
+            return ScaleSelectors(*map(self.uniform, values))
+
+    def uniform(self, value: str | int) -> int:
+        """A byte or thread id, from a constant or a register."""
+        if isinstance(value, int):
+            return value
+        values = self.file.read(value, self.lanes)[self.lanes]
+        if (values != values[0]).any():
+            raise NotModelled(f"{value} differs between lanes; scale ids are modelled where all lanes agree")
+        return int(values[0])
+
+
+def wrong_width(role: str, bits: int, name: str, has: int) -> str:
+    """What is wrong with a register that holds so many bits."""
+    kind = "is a predicate" if has == 1 else f"holds {has} bits"
+    return f"{role} takes registers of {bits} bits, but {name} {kind}"

@@ -1,0 +1,11 @@
+"""Who watches a launch: checks of memory and order, recorders. An observer has methods named after events.
+
+    load, store (wave, front, lanes, memory, offsets, size)    bytes that lanes read or write, ``size`` each
+    copied (wave, front, lanes, memory, offsets, size)         bytes that an asynchronous copy brings
+    barrier (wave, number, ctas, front)                        a barrier of some CTAs is complete
+    uninitialised (wave, front, register, mask)                lanes read a register never written
+    matrix (wave, front, record, instruction, inputs, d, warps)  a matrix instruction is done
+    exit (wave, front, lanes)                                  lanes are done
+
+Which of them an observer has is its business; where there is none, nothing is told.
+"""

@@ -1,0 +1,232 @@
+"""Checks of shared and local memory: bytes that nobody wrote, and races between the barriers of a CTA.
+
+A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
+that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
+not. What named barriers of some warps order is taken for ordered between all, so that no alarm is false. Does not
+know global memory, or what an access means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lanes import Front, Lanes
+from ..spaces import Bytes, Offsets
+from .findings import Findings, LaunchFinding
+
+if TYPE_CHECKING:
+    from ..wave import Wave
+
+_WARP = 32
+_SEVERAL = 255  # warps that have read a byte
+Shadow = npt.NDArray[np.uint8]
+
+
+def _cells(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
+    """``(lanes, size)``: the bytes of each lane's word."""
+    cells: npt.NDArray[np.int64] = offsets[:, None] + np.arange(size)
+    return cells
+
+
+class UninitialisedReads:
+    """Tells of bytes of shared and local memory that are read before anybody wrote them, and of registers."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.written: dict[int, Shadow] = {}
+
+    def _shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
+        """The shadow of a memory of the wave; device memory and parameters have none."""
+        if memory is not wave.shared and memory is not wave.local:
+            return None
+        known = self.written.get(memory is wave.shared)
+        if known is None or known.size < memory.size:
+            grown = np.zeros(memory.size, np.uint8)
+            if known is not None:  # local memory has grown: a lane's bytes are no longer where they were
+                grown[:] = 1
+            known = self.written[memory is wave.shared] = grown
+        return known
+
+    def store(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """The bytes hold something from now on."""
+        shadow = self._shadow(wave, memory)
+        if shadow is not None:
+            unit = min(size, 8)
+            view = shadow.view(f"u{unit}")
+            for place in range(0, size, unit):
+                view[(offsets + place) // unit] = (1 << 8 * unit) // 255
+
+    copied = store
+
+    def load(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Bytes that nobody wrote are found."""
+        shadow = self._shadow(wave, memory)
+        if shadow is None:
+            return
+        unit = min(size, 8)
+        view, whole = shadow.view(f"u{unit}"), (1 << 8 * unit) // 255
+        for place in range(0, size, unit):
+            missing = view[(offsets + place) // unit] != whole
+            if missing.any():
+                self._found(wave, front, lanes, memory, offsets, size, int(missing.argmax()))
+                return
+
+    def _found(
+        self,
+        wave: Wave,
+        front: Front,
+        lanes: Lanes,
+        memory: Bytes,
+        offsets: Offsets,
+        size: int,
+        first: int,
+    ) -> None:
+        lane = int(lanes.index[first % lanes.count]) if offsets.size >= lanes.count else int(lanes.index[0])
+        space = "shared" if memory is wave.shared else "local"
+        address = int(offsets[first]) - int(wave.shared_base[lane] if space == "shared" else 0)
+        where = f"{address:#x} of shared memory" if space == "shared" else "local memory"
+        record = wave.code[front.pc]
+        message = (
+            f"{record.statement.mnemonic} reads {size} bytes at {where} that nobody has written "
+            f"[{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="uninitialised", severity="warning", message=message, location=record.statement.location()
+        )
+        self.findings.add(("uninitialised", front.pc), finding)
+
+    def uninitialised(self, wave: Wave, front: Front, register: int, mask: npt.NDArray[np.bool_]) -> None:
+        """A register that was never written is read."""
+        if not mask.any():
+            return
+        record, lane = wave.code[front.pc], int(mask.argmax())
+        message = (
+            f"{record.statement.mnemonic} reads a register that was never written, as 0 [{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="register", severity="warning", message=message, location=record.statement.location()
+        )
+        self.findings.add(("register", front.pc, register), finding)
+
+
+class Races:
+    """Tells of warps of a CTA that touch one byte of shared memory without a barrier in between.
+
+    ``writer`` and ``reader`` hold warp + 1 of who wrote and read each byte since the last barrier, 0 for
+    nobody, 255 for several readers; ``places`` the statement that wrote or read it last.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.writer: Shadow = np.zeros(0, np.uint8)
+        self.reader: Shadow = np.zeros(0, np.uint8)
+        self.wrote_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.read_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+
+    def _prepare(self, wave: Wave) -> None:
+        if self.writer.size != wave.shared.size:
+            self.writer, self.reader = (np.zeros(wave.shared.size, np.uint8) for _ in range(2))
+            self.wrote_at, self.read_at = (np.zeros(wave.shared.size, np.int32) for _ in range(2))
+
+    def store(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Written or read by another warp before: a race."""
+        if memory is not wave.shared or wave.warps == 1:
+            return
+        self._prepare(wave)
+        cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
+        wrote, read = self.writer[cells], self.reader[cells]
+        for kind, seen, at in (("written", wrote, self.wrote_at), ("read", read, self.read_at)):
+            clash = (seen != 0) & (seen != mine)
+            if clash.any():
+                self._found(wave, front, lanes, cells, clash, kind, at, "writes")
+        self.writer[cells] = mine
+        if (self.writer[cells] != mine).any():
+            clash = self.writer[cells] != mine
+            self.wrote_at[cells] = front.pc
+            self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
+        self.wrote_at[cells] = front.pc
+
+    copied = store
+
+    def load(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Written by another warp before: a race."""
+        if memory is not wave.shared or wave.warps == 1:
+            return
+        self._prepare(wave)
+        cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
+        wrote, read = self.writer[cells], self.reader[cells]
+        clash = (wrote != 0) & (wrote != mine)
+        if clash.any():
+            self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "reads")
+        self.reader[cells] = np.where((read == 0) | (read == mine), mine, _SEVERAL)
+        again = self.reader[cells]
+        if (again != mine).any():  # another warp reads the same byte in this very statement
+            self.reader[cells[again != mine]] = _SEVERAL
+        self.read_at[cells] = front.pc
+
+    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+        """What happened before in these CTAs is ordered before what follows."""
+        if self.writer.size != wave.shared.size:
+            return
+        if len(ctas) == len(wave.ctas):
+            self.writer[:] = 0
+            self.reader[:] = 0
+            return
+        for cta in ctas.tolist():
+            part = slice(cta * wave.shared_stride, (cta + 1) * wave.shared_stride)
+            self.writer[part] = 0
+            self.reader[part] = 0
+
+    def _warps(self, wave: Wave, lanes: Lanes, offsets: Offsets) -> npt.NDArray[np.uint8]:
+        """``(words, 1)``: warp + 1 of the lane of each word."""
+        warp = wave.thread[lanes.index] // _WARP + 1
+        repeated = np.resize(warp, offsets.size) if offsets.size != warp.size else warp
+        return repeated.astype(np.uint8)[:, None]
+
+    def _found(
+        self,
+        wave: Wave,
+        front: Front,
+        lanes: Lanes,
+        cells: npt.NDArray[np.int64],
+        clash: npt.NDArray[np.bool_],
+        before: str,
+        at: npt.NDArray[np.int32],
+        now: str,
+    ) -> None:
+        row, column = (int(one) for one in np.argwhere(clash)[0])
+        cell = int(cells[row, column])
+        lane = int(lanes.index[row % lanes.count])
+        record, other = wave.code[front.pc], wave.code[int(at[cell])]
+        address = cell - int(wave.shared_base[lane])
+        message = (
+            f"race: {record.statement.mnemonic} {now} byte {address:#x} of shared memory, "
+            f"which another warp has {before} at line {other.statement.location().line} "
+            f"without a barrier in between [{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="race",
+            severity="error",
+            message=message,
+            location=record.statement.location(),
+            other=other.statement.location(),
+        )
+        self.findings.add(("race", front.pc, int(at[cell]), before), finding)
+
+
+def checks_of(findings: Findings) -> list[Any]:
+    """The observers that a launch has by default; none where checks are off."""
+    if findings.mode == "off":
+        return []
+    return [UninitialisedReads(findings), Races(findings)]
