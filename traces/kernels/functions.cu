@@ -1,4 +1,5 @@
 // target: sm_80
+// options: --jump-table-density=50
 // What a compiler makes of ordinary code: calls, structs by value, constants, local arrays, a switch.
 
 struct Frame {  // 24 bytes, by value
