@@ -65,3 +65,16 @@ extern "C" __global__ void last_adds(const int* values, volatile int* partial, u
     all = __reduce_add_sync(~0u, all);
     if (threadIdx.x == 0) *total = all;
 }
+
+// All CTAs meet: each publishes a value, waits for the others and reads its neighbour's. met starts from zero.
+extern "C" __global__ void neighbours(const int* values, volatile int* published, unsigned* met, int* found) {
+    if (threadIdx.x == 0) {
+        published[blockIdx.x] = values[blockIdx.x];
+        __threadfence();
+        atomicAdd(met, 1);
+        while (*static_cast<volatile unsigned*>(met) < gridDim.x) {
+        }
+        __threadfence();
+        found[blockIdx.x] = published[(blockIdx.x + 1) % gridDim.x];
+    }
+}

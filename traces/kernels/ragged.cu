@@ -47,10 +47,12 @@ extern "C" __global__ void __launch_bounds__(64)
         }
         __syncthreads();
     }
-    for (int tile = 0; tile < 2; tile++)
+    for (int lower = 0; lower < 2; lower++) {
+        const int y = row + warp * 16 + group + lower * 8;
+        if (y >= m) return;
         for (int i = 0; i < 4; i++) {
-            const int y = row + warp * 16 + group + i / 2 * 8, x = column + tile * 8 + quad * 2 + i % 2;
-            if (y >= m) return;
-            if (x < n) d[static_cast<size_t>(y) * n + x] = sums[tile][i];
+            const int x = column + i / 2 * 8 + quad * 2 + i % 2;
+            if (x < n) d[static_cast<size_t>(y) * n + x] = sums[i / 2][lower * 2 + i % 2];
         }
+    }
 }
