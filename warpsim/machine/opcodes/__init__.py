@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "matrices"),
+    *("control", "copies", "transfers", "barriers", "exchange", "atomics"),
     *("integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
+    *("matrices", "tiles"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}
