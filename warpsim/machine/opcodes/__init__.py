@@ -20,7 +20,7 @@ GROUPS = (
     *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences"),
     *("integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
-    *("matrices", "tiles"),
+    *("matrices", "tiles", "asynchronous", "mbarriers", "caches"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}
