@@ -85,6 +85,7 @@ def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values,
     if wave.observers:
         wave.tell("store", front, lanes, memory, offsets, size)
     spaces.put_words(memory, offsets, words)
+    wave.rounds = 0
 
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
