@@ -64,7 +64,10 @@ def test_what_is_legal_but_not_modelled(folder):
     assert result.output.endswith("2 statements: 1 not modelled\n")
 
 
-MMA = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, {%f0,%f1,%f2,%f3};"
+MMA = (
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r0,%r1}, "
+    "{%f0,%f1,%f2,%f3};"
+)
 MATRIX = GOOD.replace(".reg .b32 %r<4>;", ".reg .b32 %r<4>; .reg .f32 %f<4>;\n" + MMA)
 
 
@@ -109,7 +112,8 @@ CASES = {  # statements -> what is found, by line and rule, and what ptxas says
     "no fence": (MM + C + W, [(8, "fence")], {"C7519"}),
     "no wait": (F + MM + C, 4 * [(11, "in-flight")], {"C7517"}),
     "read in flight": (
-        F + MM + "add.f32 %f8, %f0, %f0; st.global.f32 [%rd1+32], %f8;\n" + C + W, [(10, "in-flight")], {"C7517"},
+        F + MM + "add.f32 %f8, %f0, %f0; st.global.f32 [%rd1+32], %f8;\n" + C + W,
+        [(10, "in-flight")], {"C7517"},
     ),
     "written since": (F + MM + C + W + "add.f32 %f0,%f0,%f0;\n" + MM + C + W, [(13, "fence")], {"C7519"}),
     "in a loop": (f"L: {F}{MM}{C}{LOOP} @%p bra L;\n{W}", [], {}),
@@ -118,7 +122,8 @@ CASES = {  # statements -> what is found, by line and rule, and what ptxas says
     ),
     "two in a row": (F + MM + MM + C + W, [], {}),
     "one group left": (
-        f"{F}{MM}{C}{F}{OTHER}{C}wgmma.wait_group.sync.aligned 1;\nadd.f32 %f0,%f0,%f0;\n{W}add.f32 %f0,%f0,%f4;\n",
+        f"{F}{MM}{C}{F}{OTHER}{C}wgmma.wait_group.sync.aligned 1;\nadd.f32 %f0,%f0,%f0;\n{W}"
+        "add.f32 %f0,%f0,%f4;\n",
         [], {},
     ),
     "one group too many": (
@@ -150,9 +155,10 @@ def test_ptxas_says_the_same(folder, name):
 def test_how_a_pipeline_finding_is_shown():
     (finding,) = pipeline_findings(parse(HEAD + MM + C + W + END, "k.ptx"))
     assert finding.render() == (
-        "k.ptx:8:1: warning: this wgmma needs a wgmma.fence before it, but on some way from the start there is "
-        "none: ptxas inserts one (C7519) [fence]\n"
+        "k.ptx:8:1: warning: this wgmma needs a wgmma.fence before it, but on some way from the start there "
+        "is none: ptxas inserts one (C7519) [fence]\n"
         f"    {MM.strip()}\n"
         f"    ^{'~' * 48}\n"
-        "k.ptx:8:1: fix: put wgmma.fence.sync.aligned; before the first wgmma, behind what writes its registers"
+        "k.ptx:8:1: fix: put wgmma.fence.sync.aligned; before the first wgmma, behind what writes its "
+        "registers"
     )

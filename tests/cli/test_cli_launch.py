@@ -141,7 +141,8 @@ def test_options_that_do_not_fit(options, message):
         ("what", "--arg what: expected FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, "
          "hex:TYPE:BITS, bytes:FILE, null"),
         ("zeros:f32:4by4", "--arg zeros:f32:4by4: the shape '4by4' is not like 512x512"),
-        ("zeros:f32:99999x99999x9", "--arg zeros:f32:99999x99999x9: 359,992,800,036 bytes, more than 17,179,869,184"),
+        ("zeros:f32:99999x99999x9", "--arg zeros:f32:99999x99999x9: 359,992,800,036 bytes, "
+         "more than 17,179,869,184"),
         ("random:f32:4:x", "--arg random:f32:4:x: the seed 'x' is no number"),
         ("i8:200", "--arg i8:200: i8 goes from -128 to 127"),
         ("i32:1.5", "--arg i32:1.5: '1.5' is no integer"),

@@ -109,7 +109,8 @@ def test_a_function_that_comes_after_its_kernel_and_has_registers_of_its_own():
 def test_a_call_through_an_address():
     body = """
     mov.u64 %rd5, factorial;
-    { .param .b32 x; .param .b32 y; st.param.b32 [x], %r0; call (y), %rd5, (x), proto; ld.param.b32 %r1, [y]; }
+    { .param .b32 x; .param .b32 y; st.param.b32 [x], %r0; call (y), %rd5, (x), proto;
+    ld.param.b32 %r1, [y]; }
     st.global.u32 [%rd1], %r1;
     """
     body = "proto: .callprototype (.param .b32 _) _ (.param .b32 _);\n" + body
@@ -408,7 +409,7 @@ def test_nothing_is_written_back_after_an_error():
 
 DOUBLE = text(
     """
-    ld.param.u64 %rd5, [in]; mul.wide.u32 %rd6, %r0, SIZE; add.u64 %rd5, %rd5, %rd6; mul.wide.u32 %rd6, %r0, SIZE;
+    ld.param.u64 %rd5, [in]; mul.wide.u32 %rd6, %r0, SIZE; add.u64 %rd5, %rd5, %rd6;
     add.u64 %rd7, %rd0, %rd6; ld.global.bBITS %REG1, [%rd5]; st.global.bBITS [%rd7], %REG1;
     """,
     ".param .u64 out, .param .u64 in",
@@ -425,8 +426,10 @@ def copied(target, source, count):
 
 @pytest.mark.parametrize(
     "dtype",
-    [np.float16, np.float32, np.float64, np.int8, np.bool_, np.uint64, ml_dtypes.bfloat16]
-    + [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.float6_e2m3fn],
+    [
+        *(np.float16, np.float32, np.float64, np.int8, np.bool_, np.uint64, ml_dtypes.bfloat16),
+        *(ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.float6_e2m3fn),
+    ],
 )
 def test_arrays_of_every_dtype_keep_their_bits(dtype):
     size = np.dtype(dtype).itemsize
@@ -460,7 +463,7 @@ def test_arrays_that_cannot_be_written_are_left_alone():
 def test_one_array_twice_is_one_buffer():
     array = np.arange(4, dtype=np.uint32)
     body = (
-        "ld.param.u64 %rd5, [p1]; sub.u64 %rd6, %rd5, %rd0; cvt.u32.u64 %r1, %rd6; st.global.u32 [%rd1], %r1;"
+        "ld.param.u64 %rd5, [p1]; sub.u64 %rd6, %rd5, %rd0; cvt.u32.u64 %r1, %rd6;\n    st.global.u32 [%rd1], %r1;"
     )
     kernel = warpsim.load(text(body, ".param .u64 out, .param .u64 p1"))["k"]
     kernel(1, 4, [array, array[:]])
@@ -577,18 +580,21 @@ def test_values():
         ("f", bytes(2), "1, f (.f32, 4 bytes): expected 4 bytes, given 2"),
         ("f", 1j, "1, f (.f32, 4 bytes): given a complex128, but expected a number for .f32"),
         ("s", 1.5, "2, s (.s32, 4 bytes): given 1.5 of float64, but expected an integer of 32 bits"),
-        ("s", 1 << 32, "2, s (.s32, 4 bytes): 4294967296 does not fit in 32 bits: -2147483648 to 4294967295 does"),
+        ("s", 1 << 32, "2, s (.s32, 4 bytes): 4294967296 does not fit in 32 bits: "
+         "-2147483648 to 4294967295 does"),
         ("b", np.float16(1), "3, b (.b32, 4 bytes): given a float16 of 2 bytes: it does not fit"),
-        ("b", np.zeros(2), "3, b (.b32, 4 bytes): given an array, which is passed by its address, but expected "
-         "an integer of 32 bits"),
+        ("b", np.zeros(2), "3, b (.b32, 4 bytes): given an array, which is passed by its address, but "
+         "expected an integer of 32 bits"),
         ("st", bytes(4), "5, st (.b8, 12 bytes): expected 12 bytes, given 4"),
         ("st", 5, "5, st (.b8, 12 bytes): given the integer 5, but expected 12 bytes by value"),
         ("st", np.zeros(3), "5, st (.b8, 12 bytes): given an array, which is passed by its address, but "
          "expected 12 bytes by value"),
-        ("p", [1, 2], "6, p (.u64, 8 bytes): a list is no array: results could not come back; give a NumPy array"),
-        ("p", np.zeros(2, ">f4"), "6, p (.u64, 8 bytes): the array has dtype >f4, whose byte order is not the "
-         "device's"),
-        ("p", np.array([None]), "6, p (.u64, 8 bytes): expected an array, a number, bytes or None, given ndarray"),
+        ("p", [1, 2], "6, p (.u64, 8 bytes): a list is no array: results could not come back; "
+         "give a NumPy array"),
+        ("p", np.zeros(2, ">f4"), "6, p (.u64, 8 bytes): the array has dtype >f4, whose byte order is not "
+         "the device's"),
+        ("p", np.array([None]), "6, p (.u64, 8 bytes): expected an array, a number, bytes or None, "
+         "given ndarray"),
         ("c", 256, "7, c (.u8, 1 byte): 256 does not fit in 8 bits: -128 to 255 does"),
     ],
 )  # fmt: skip
@@ -622,14 +628,12 @@ BROKEN = f"""{HEADER}
     call helper;
     ret;
 }}
-.visible .entry unmodelled() {{ .reg .b32 %r<4>; tex.1d.v4.f32.s32 {{%r1, %r2, %r3, %r0}}, [%r1, {{%r2}}]; ret; }}
+.visible .entry unmodelled() {{ .reg .b32 %r<4>; griddepcontrol.wait; ret; }}
 """
 
 
 def test_problems_are_those_of_the_kernel_and_what_it_calls():
-    module = warpsim.load(
-        BROKEN.replace("tex.1d.v4.f32.s32 {%r1, %r2, %r3, %r0}, [%r1, {%r2}]", "griddepcontrol.wait")
-    )
+    module = warpsim.load(BROKEN)
     assert module.entries == ("good", "bad", "unmodelled")
     assert module["good"](1, 1, [None]).hazards == ()
     with pytest.raises(warpsim.IllegalInstruction) as caught:
@@ -673,9 +677,9 @@ def test_where_modules_come_from(tmp_path):
     path.write_text(text(""))
     assert warpsim.load(path).entries == warpsim.load(str(path)).entries == ("k",)
     assert warpsim.load(path, target="sm_90").target == "sm_90"
-    with pytest.raises(warpsim.OperandError, match="missing.ptx: No such file or directory"):
+    with pytest.raises(warpsim.OperandError, match=r"missing\.ptx: No such file or directory"):
         warpsim.load(tmp_path / "missing.ptx")
-    with pytest.raises(warpsim.OperandError, match="missing.cu: no such file"):
+    with pytest.raises(warpsim.OperandError, match=r"missing\.cu: no such file"):
         warpsim.load(tmp_path / "missing.cu")
     with pytest.raises(warpsim.IllegalInstruction, match="unknown target 'sm_1'"):
         warpsim.load(path, target="sm_1")
@@ -687,7 +691,7 @@ def test_where_modules_come_from(tmp_path):
 
 def test_a_target_that_the_version_does_not_have():
     module = warpsim.load(text("", "").replace("8.0", "7.0").replace("sm_80", "sm_90"))
-    with pytest.raises(warpsim.IllegalInstruction, match="sm_90 needs PTX ISA 7.8; this is read as 7.0"):
+    with pytest.raises(warpsim.IllegalInstruction, match=r"sm_90 needs PTX ISA 7\.8; this is read as 7\.0"):
         module["k"]
 
 
@@ -759,3 +763,34 @@ def test_a_function_hands_approximations_on():
     line = found[0].location.line
     assert str(found[0]).startswith(f"<string>:{line}:")
     assert str(found[0]).endswith("a result of ex2.approx.f32 at line 6 may have reached the branch of bra")
+
+
+# --- matrix instructions ---------------------------------------------------------------------------
+
+MMA = """
+mov.b32 %r1, 0x3c003c00; mov.f32 %f1, 0f3F800000;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r1,%r1,%r1,%r1}, {%r1,%r1}, {%f1,%f1,%f1,%f1};
+st.global.f32 [%rd1], %f2;
+"""  # noqa: E501
+
+
+def test_matrix_instructions_are_recorded_and_have_their_evidence():
+    out = np.zeros(128, np.float32)
+    kernel = warpsim.load(text(MMA))["k"]
+    assert kernel(2, 64, [out]).events == ()
+    report = kernel(2, 64, [out], record=True)
+    assert np.array_equal(out, np.full(128, 17, np.float32))
+    (event,) = report.events
+    assert event.places.tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0], [1, 0, 0, 1]]
+    assert event.d.shape == (4, 32, 4)
+    assert (event.d.view(np.float32) == 17).all()
+    assert event.location.line == text(MMA).splitlines().index(MMA.splitlines()[2]) + 1
+    (known,) = [one for one in report.fidelity.classes if one.mnemonic.startswith("mma")]
+    evidence = warpsim.evidence(event.instruction)
+    assert known.note == str(evidence)
+    assert known.fidelity == {"validated": "exact"}.get(evidence.label, "inferred")
+
+
+def test_an_approximation_that_reaches_a_tensor_core():
+    body = APPROXIMATE + MMA.replace("mov.b32 %r1, 0x3c003c00;", "")
+    assert reached(body)[1] == {"a tensor-core operand"}

@@ -168,8 +168,9 @@ class _Pipeline:
             used_as = "written" if name in _written(statement) else "read"
             yield PipelineFinding(
                 rule="in-flight",
-                message=f"{name} is {used_as} while the wgmma at line {first.line}, whose accumulator it is, may be "
-                "in flight: ptxas inserts a wait (C7517), or serialises every wgmma of the function (C7514, C7515)",
+                message=f"{name} is {used_as} while the wgmma at line {first.line}, whose accumulator it is, "
+                "may be in flight: ptxas inserts a wait (C7517), or serialises every wgmma of the function "
+                "(C7514, C7515)",
                 location=statement.location(),
                 fix="first wgmma.commit_group.sync.aligned; and wgmma.wait_group.sync.aligned 0;",
             )

@@ -153,7 +153,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
 
 
 def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator[Wave]:
-    """Those that have begun, then as many new ones as there is room for; each has run when the next is asked."""
+    """Those that have begun, then as many new ones as there is room for; whoever asks has run the last."""
     yield from pending
     flying = sum(len(wave.ctas) for wave in pending if wave.alive)
     while flying < most and (wave := next(left, None)) is not None:

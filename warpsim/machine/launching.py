@@ -133,7 +133,7 @@ def _check_cluster(entry: Entry, given: Size | None) -> None:
 
 
 def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
-    """The device that is given, or that buffers lie on, or a new one; raises OperandError for another chip's."""
+    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
     if given is None:
         given = device_of(args) or Device(module.target)
     if not isinstance(given, Device):
