@@ -174,9 +174,7 @@ def _scales(sort: str, rng: Rng, form: Instruction, m: int, n: int, steps: int) 
     if sort == "codes" and form.scale.name == "ue4m3":
         return {name: rng.integers(0, 127, shape).astype(np.uint8) for name, shape in shapes.items()}
     middle = form.scale.dtype.type(1).view(np.uint8)
-    return {
-        name: (middle + rng.integers(-8, 9, shape)).astype(np.uint8) for name, shape in shapes.items()
-    }
+    return {name: (middle + rng.integers(-8, 9, shape)).astype(np.uint8) for name, shape in shapes.items()}
 
 
 def _scaled(form: Instruction, A: Array, B: Array, scale_a: Array, scale_b: Array) -> tuple[Array, Array]:
@@ -204,9 +202,7 @@ class _Dense:
     expected: Array
 
 
-def _operands(
-    sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1
-) -> _Dense:
+def _operands(sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1) -> _Dense:
     """A (m, k) and B (k, n) as codes."""
     form = warpsim.decode(f"mma.sync.aligned.{mnemonic}", target="sm_80")
     m, n, k = size

@@ -74,4 +74,6 @@ def test_compiling_again_changes_nothing(file: str) -> None:
 
 
 def test_every_source_has_its_text() -> None:
-    assert [path.stem for path in sorted(FOLDER.glob("*.cu"))] == [name.removesuffix(".ptx") for name in FILES]
+    assert [path.stem for path in sorted(FOLDER.glob("*.cu"))] == [
+        name.removesuffix(".ptx") for name in FILES
+    ]
