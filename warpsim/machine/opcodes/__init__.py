@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate"),
-    *("matrices", "tiles", "asynchronous", "mbarriers", "caches"),
+    *("matrices", "tiles", "asynchronous", "mbarriers", "caches", "wmma"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}
