@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,14 @@ def _kernel(case: tuple[Any, ...], a_layout: str, b_layout: str, d_layout: str) 
     )
     store = (
         f"ld.param.u64 %p, [p3]; mul.wide.u32 %o, %n, {2048 * BYTES[d]}; add.u64 %p, %p, %o;\n"
-        f"wmma.store.d.sync.aligned.{d_layout}.{shape}.global.{d} [%p], {registers('d', names['d'])}, {STRIDE};"
+        f"wmma.store.d.sync.aligned.{d_layout}.{shape}.global.{d} "
+        f"[%p], {registers('d', names['d'])}, {STRIDE};"
     )
     parameters = ", ".join(f".param .u64 p{place}" for place in range(4))
-    place = (
-        "mov.u32 %t, %tid.x; shr.b32 %t, %t, 5; mov.u32 %n, %ctaid.x; shl.b32 %n, %n, 1; add.u32 %n, %n, %t;"
-    )
+    place = "mov.u32 %t, %tid.x; shr.b32 %t, %t, 5; mov.u32 %n, %ctaid.x; mad.lo.u32 %n, %n, 2, %t;"
     return (
-        f"{header(target)}.visible .entry k({parameters}) {{\n{declared}.reg .b64 %p, %o; .reg .b32 %t, %n;\n"
+        f"{header(target)}.visible .entry k({parameters}) {{\n{declared}"
+        f".reg .b64 %p, %o; .reg .b32 %t, %n;\n"
         f"{place}\n{loads}{product};\n{store}\nret;\n}}\n"
     )
 
@@ -203,6 +204,10 @@ def _spell(opcode: str, words: tuple[str, ...]) -> tuple[str, ...]:
     return operands, f"{operands}, %r39"
 
 
+# ptxas takes sums of f32 with shapes of integers, though no product reads or makes them.
+LENIENCE = re.compile(r"(load\.c|store\.d).*(m8n8k32|m8n8k128).*\.f32")
+
+
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 def test_every_form_assembles() -> None:
     assert refused(statements(wmma.ROWS, _spell), "sm_90a") == []
@@ -210,4 +215,5 @@ def test_every_form_assembles() -> None:
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 def test_no_mutant_assembles() -> None:
-    assert accepted(mutants(wmma.ROWS, "wmma", _spell, 3, 5), "sm_90a") == []
+    found = accepted(mutants(wmma.ROWS, "wmma", _spell, 3, 5), "sm_90a")
+    assert [text for text in found if not LENIENCE.search(text)] == []

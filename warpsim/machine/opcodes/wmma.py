@@ -343,7 +343,7 @@ _SAT = ("", "satfinite")
 
 # shapes, types of A and B, of C and D; layouts of A, of B; since, chip.
 _TABLE: tuple[Any, ...] = (
-    (_BIG, ("f16",), ("f16", "f32"), _LAYOUTS, _LAYOUTS, (6, 1), 70),
+    (_BIG, ("f16",), ("f16", "f32"), _LAYOUTS, _LAYOUTS, (6, 3), 70),
     (_BIG, ("bf16",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
     (("m16n16k8",), ("tf32",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
     (("m8n8k4",), ("f64",), ("f64",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
