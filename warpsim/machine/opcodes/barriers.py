@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes, Mask, Values
 from ..together import meet
 from .effect import Effect
@@ -34,8 +35,24 @@ def _uniform(read: Reader, wave: Wave, front: Front, lanes: Lanes, what: str) ->
     return first
 
 
-def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
-    """Reads the operands ``a`` and ``b``, which have these places; raises Fault for what no barrier takes."""
+def _check_constants(site: Site, number: int, threads: int | None, arrives: bool) -> None:
+    """What is wrong whatever runs; raises IllegalInstruction."""
+    which = site.operands[number]
+    if isinstance(which, Immediate) and not 0 <= which.value < _MOST:
+        raise site.illegal(f"barrier {which}: there are 0 to 15", number)
+    if threads is None:
+        return
+    count = site.operands[threads]
+    if isinstance(count, Immediate) and (count.value % 32 or (arrives and count.value == 0)):
+        raise site.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
+
+
+def _arrival(site: Site, number: int, threads: int | None, arrives: bool = False) -> Arrival:
+    """Reads the operands ``a`` and ``b``, which have these places; raises Fault for what no barrier takes.
+
+    No thread count, or 0 where lanes wait, stands for all of the CTA.
+    """
+    _check_constants(site, number, threads, arrives)
     read = site.reader(site.operands[number], "b32", number)
     most = None if threads is None else site.reader(site.operands[threads], "b32", threads)
 
@@ -46,6 +63,8 @@ def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
         if most is None:
             return which, None
         count = _uniform(most, wave, front, lanes, "the number of threads")
+        if count == 0 and not arrives:
+            return which, None
         if count == 0 or count % 32:
             message = f"a barrier of {count} threads: expected a multiple of 32"
             raise wave.fault(wave.code[front.pc], int(lanes.index[0]), message)
@@ -57,7 +76,7 @@ def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
 def _barrier(site: Site, level: str, kind: str, aligned: str = "") -> Step:
     arrives = kind == "arrive"
     count = site.count(2) if arrives else site.count(1, 2)
-    arrival = _arrival(site, 0, 1 if count == 2 else None)
+    arrival = _arrival(site, 0, 1 if count == 2 else None, arrives)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
         return wave.barrier(front, lanes, *arrival(wave, front, lanes), waits=not arrives)
