@@ -70,7 +70,9 @@ def names(row: Row, count: int, seed: int) -> list[Words]:
 def mutated(rows: Sequence[Row], count: int, seed: int) -> list[Words]:
     """Modifiers of forms with one left out, exchanged or added; what they become may be a form again."""
     random = Random(seed)
-    vocabulary = sorted({word for row in rows for slot in row.slots for word in slot if word} | {"u16", "v2", "sat"})
+    vocabulary = sorted(
+        {word for row in rows for slot in row.slots for word in slot if word} | {"u16", "v2", "sat"}
+    )
     found: set[Words] = set()
     for _ in range(count):
         words = list(random.choice(names(random.choice(rows), 1, random.randrange(10**6))))
@@ -97,7 +99,9 @@ def by_ptxas(texts: Sequence[str], target: str, version: str) -> list[str | None
 
 def by_machine(texts: Sequence[str], target: str, version: str) -> list[str | None]:
     """The machine's errors, NOT_MODELLED for what it does not model."""
-    header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {DECLARATIONS} {MEMORY}\n"
+    header = (
+        f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {DECLARATIONS} {MEMORY}\n"
+    )
     module = load_text(header + "".join(f"{text}\n" for text in texts) + "}\n")
     found: list[str | None] = [None] * len(texts)
     for problem in module.problems:

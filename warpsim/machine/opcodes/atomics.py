@@ -99,9 +99,7 @@ def _elements(site: Site, index: int, kind: str, count: int) -> list[Reader]:
     given = site.elements(index, count)
     if "f16" in kind and any(isinstance(one, Immediate) for one in given):
         raise site.illegal(f"{site.statement.mnemonic} takes no constant", index)
-    return [
-        site.reader(one, kind, index, place if count > 1 else None) for place, one in enumerate(given)
-    ]
+    return [site.reader(one, kind, index, place if count > 1 else None) for place, one in enumerate(given)]
 
 
 def _together(wave: Wave, front: Front, readers: list[Reader]) -> Values:

@@ -6,7 +6,7 @@ it does so here when its lanes have come together. bar.warp.sync waits for membe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,19 +141,22 @@ def _warp(site: Site, warp: str, sync: str) -> Step:
     return lambda wave, front, lanes: meet(wave, front, lanes, members(wave, front))
 
 
-_LEVEL, _KINDS, _ALIGNED = ("", "cta"), ("sync", "arrive"), ("", "aligned")
-_RED, _LOGIC, _POPC = ("red",), ("and", "or"), ("popc",)
-_NONE, _PRED, _U32 = ("",), ("pred",), ("u32",)
+_KINDS, _ALIGNED, _RED = ("sync", "arrive"), ("", "aligned"), ("red",)
+_REDUCTIONS = ((("and", "or"), ("pred",)), (("popc",), ("u32",)))
+_Version = tuple[int, int]
+
+
+def _rows(opcode: str, aligned: tuple[str, ...], since: _Version, chip: int) -> Iterator[Effect]:
+    """Forms of an opcode, and those with .cta, which came with PTX 7.8."""
+    for level, first in ((("",), since), (("cta",), (7, 8))):
+        yield Effect(opcode=opcode, slots=(level, _KINDS, aligned), bind=_barrier, since=first, chip=chip)
+        for names, types in _REDUCTIONS:
+            slots = (level, _RED, names, aligned, types)
+            yield Effect(opcode=opcode, slots=slots, bind=_reduction, since=first, chip=chip)
 
 
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="bar", slots=(_LEVEL, _KINDS), bind=_barrier),
-    Effect(opcode="bar", slots=(_LEVEL, _RED, _LOGIC, _NONE, _PRED), bind=_reduction, since=(2, 0), chip=20),
-    Effect(opcode="bar", slots=(_LEVEL, _RED, _POPC, _NONE, _U32), bind=_reduction, since=(2, 0), chip=20),
+    *_rows("bar", ("",), (2, 0), 20),
     Effect(opcode="bar", slots=(("warp",), ("sync",)), bind=_warp, since=(6, 0), chip=30),
-    Effect(opcode="barrier", slots=(_LEVEL, _KINDS, _ALIGNED), bind=_barrier, since=(6, 0), chip=30),
-    *(
-        Effect(opcode="barrier", slots=(_LEVEL, _RED, *rest), bind=_reduction, since=(6, 0), chip=30)
-        for rest in ((_LOGIC, _ALIGNED, _PRED), (_POPC, _ALIGNED, _U32))
-    ),
+    *_rows("barrier", _ALIGNED, (6, 0), 30),
 )
