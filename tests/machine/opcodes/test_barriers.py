@@ -138,6 +138,11 @@ def test_what_no_barrier_takes(body: str, message: str) -> None:
         run(f"setp.eq.u32 %p0, %n, 0; {body}", {}, {}, threads=64)
 
 
+def test_no_threads_stand_for_all() -> None:
+    body = "mov.u32 %t2, 0; setp.lt.u32 %p0, %n, 3; bar.sync 0, 0; bar.red.popc.u32 %d, 1, %t2, %p0;"
+    assert run(body, {}, {"d": 32}, threads=96)["d"].tolist() == [3] * 96
+
+
 # --- warps -----------------------------------------------------------------------------------------------
 
 
