@@ -175,6 +175,11 @@ class Module:
         kernels = ((name, one.kernel) for name, one in self.functions.items())
         return tuple(name for name, one in kernels if one.kind == "entry" and one.body is not None)
 
+    @property
+    def statements(self) -> int:
+        """How many there are, without the return that each function ends in."""
+        return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
+
     def function_number(self, name: str) -> int:
         """The number that stands for the address of a function."""
         if name not in self._names:
