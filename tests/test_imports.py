@@ -29,7 +29,7 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
     },
     "arithmetic.kernels": {"isa", "errors", "ml_dtypes"},
     "arithmetic.reference": {"kernels", "planes", "codes", "numerics", "ml_dtypes", "numba"},
-    **{f"execution.{name}": {"ptx"} for name in ("pipeline", "recipes", "batches")},
+    **{f"execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "batches")},
 }
 ONLY_IN = {"numba": "arithmetic.kernels", "click": "cli", "rich": "cli", "print": "cli"}
 FILES = {"open", ".open", ".read_text", ".read_bytes", ".write_text", ".write_bytes", ".fromfile", ".tofile"}

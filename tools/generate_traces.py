@@ -37,7 +37,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class WarpRecipe:
     """One trace: its name, chip, title, and the forms it executes (opcode and shape, then types)."""
 
     name: str
@@ -48,15 +48,15 @@ class Recipe:
     kind: str = ""
 
 
-def _sparse(name: str, target: str, shape: str, pairs: str, kind: str = "") -> Recipe:
+def _sparse(name: str, target: str, shape: str, pairs: str, kind: str = "") -> WarpRecipe:
     title = f"sparse {shape}, {pairs.replace('.', ' x ')}"
-    return Recipe(name=f"mma_sp_{shape}_{name}", target=target, title=title, head="mma.sp", kind=kind,
+    return WarpRecipe(name=f"mma_sp_{shape}_{name}", target=target, title=title, head="mma.sp", kind=kind,
                   pairs=tuple(f"{shape} {pair}" for pair in pairs.split(", ")))  # fmt: skip
 
 
-def _dense(name: str, target: str, shape: str, pairs: str, kind: str = "") -> Recipe:
+def _dense(name: str, target: str, shape: str, pairs: str, kind: str = "") -> WarpRecipe:
     title = f"dense {shape}, {pairs.replace('.', ' x ')}"
-    return Recipe(name=f"mma_{shape}_{name}", target=target, title=title, head="mma", kind=kind,
+    return WarpRecipe(name=f"mma_{shape}_{name}", target=target, title=title, head="mma", kind=kind,
                   pairs=tuple(f"{shape} {pair}" for pair in pairs.split(", ")))  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def chosen_sections(recipe: WarpgroupRecipe) -> Iterator[Section]:
         )
 
 
-def chosen_forms(recipe: Recipe) -> Iterator[Instruction]:
+def chosen_forms(recipe: WarpRecipe) -> Iterator[Instruction]:
     """The forms of a recipe: every accumulator, variant, layout and scale vector of its types."""
     for form in warpsim.instructions(recipe.target):
         types = f"{form.shape} {form.a}.{form.b}"
@@ -218,7 +218,7 @@ def _names(stem: str, count: int) -> str:
 class Writer:
     """Collects the text and the arrays of one trace."""
 
-    def __init__(self, recipe: Recipe | WarpgroupRecipe) -> None:
+    def __init__(self, recipe: WarpRecipe | WarpgroupRecipe) -> None:
         self.recipe = recipe
         self.random = np.random.default_rng(zlib.crc32(recipe.name.encode()))
         self.arrays: Arrays = {}
@@ -292,7 +292,7 @@ class Writer:
 
     def write(self, folder: Path) -> None:
         """Write the ``.ptx`` and its ``.npz``."""
-        if isinstance(self.recipe, Recipe):
+        if isinstance(self.recipe, WarpRecipe):
             for index, form in enumerate(chosen_forms(self.recipe)):
                 self.form(index, form)
         else:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 __all__ = [
     "ClusterError",
@@ -32,7 +32,10 @@ __all__ = [
     "UndefinedBehavior",
     "WarpsimError",
     "located",
+    "present",
 ]
+
+Value = TypeVar("Value")
 
 _INDENT = "    "
 _LONGEST_LINE = 160  # longer source lines are cut around the caret: a terminal would wrap them and lose it
@@ -142,3 +145,10 @@ def located(
         if error.location is None:
             error.at(locate())
         raise
+
+
+def present(value: Value | None, what: str) -> Value:
+    """The value, of a field that this case always has; AssertionError, naming it, is a mistake of warpsim."""
+    if value is None:
+        raise AssertionError(f"{what}: there is none")
+    return value

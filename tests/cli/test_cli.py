@@ -381,6 +381,8 @@ def test_where_the_registers_cannot_be_written(run: Any, folder: Path) -> None:
         (["run", "--bogus"], "Error: No such option"),
         (["bogus"], "Error: No such command 'bogus'."),
         (["info", "--target", "x"], "Error: Invalid value for '--target': 'x' is none of sm_70, "),
+        (["info", "--ptx-version", "9"],
+         "Error: Invalid value for '--ptx-version': PTX version '9': expected major.minor, such as '8.5'"),
         (["info", "a", "b"], "Error: Got unexpected extra argument (b)"),
     ],
 )  # fmt: skip
@@ -476,6 +478,27 @@ def test_the_json_of_a_rule(run: Any) -> None:
         "step": {"length": 16, "fraction_bits": 25, "output": output, "exponent_floor": -133},
         "evidence": asdict(warpsim.evidence(form, "sm_90")),
     }
+
+
+def test_info_goes_by_a_ptx_version(run: Any) -> None:
+    later = (
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0"
+    )
+    code, out, err = run("info", later)
+    assert (code, out) == (3, "")
+    assert "needs PTX ISA 9.1; this is read as 9.0" in err
+    code, out, err = run("info", later, "--ptx-version", "9.1", "--target", "sm_120a")
+    assert (code, err) == (0, "")
+    assert "  PTX        9.1, on sm_120a" in out
+    listed = [line.split()[0] for line in run("info", "--ptx-version", "9.1")[1].splitlines()]
+    assert later in listed
+    early = run("info", "--ptx-version", "7.0", "--target", "sm_80")[1].splitlines()[1:-1]
+    forms = list(warpsim.instructions("sm_80", (7, 0)))
+    assert [line.split()[0] for line in early] == [form.mnemonic for form in forms]
+    assert max(form.since for form in forms) == (7, 0)
+    code, _, err = run("info", "--ptx-version", "7.0", "--target", "sm_120a")
+    assert code == 3
+    assert "sm_120a needs PTX ISA 8.7; this is read as 7.0" in err
 
 
 def test_info_of_an_illegal_form(run: Any) -> None:

@@ -25,7 +25,7 @@ from warpsim.diagnosis.tables import ROWS
 from warpsim.diagnosis.wrong import wrong_elements
 from warpsim.isa.instruction import Instruction, ScaleSelectors
 
-Explanation = tuple[Mistake, ...]
+Mistakes = tuple[Mistake, ...]
 
 
 def sampled_forms() -> tuple[Instruction, ...]:
@@ -73,7 +73,7 @@ class Trial:
     def diagnosis(self, d: Any, **more: Any) -> Diagnosis:
         return diagnose(self.setting.instruction, **self.arguments, d=d, **more)
 
-    def effect(self, explanation: Explanation) -> bytes:
+    def effect(self, explanation: Mistakes) -> bytes:
         """What an explanation does to other random registers."""
         return outcome(self.setting, probe(self.setting, 3, seed=77), explanation).tobytes()
 
@@ -90,7 +90,7 @@ def trial(form: Instruction, seed: int = 0, tiles: int = 1) -> Trial:
     return Trial(setting=setting, registers=probe(setting, tiles, seed + 1000))
 
 
-def check(case: Trial, explanation: Explanation) -> None:
+def check(case: Trial, explanation: Mistakes) -> None:
     """The injected mistakes, or what is the same, are found, and nothing else."""
     d = case.d(*explanation)
     if np.array_equal(d, case.d()):

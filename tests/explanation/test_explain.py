@@ -512,14 +512,10 @@ def test_refusals():
 def test_scales_are_read_from_the_chosen_bytes():
     form = next(form for form in FORMS if isinstance(rule_for(form), ScaledGroups))
     chosen = ScaleSelectors(byte_id_a=0, thread_id_a=1, byte_id_b=0, thread_id_b=3)
-    operands = random_registers(form, np.random.default_rng(SEED)) | vars_of(chosen)
+    operands = random_registers(form, np.random.default_rng(SEED)) | chosen._asdict()
     found = explain_dot(form, 9, 2, **operands)
     assert {product.scale_a.place.lane for product in found.products} == {4 * 1 + 2 + 1}
     assert {product.scale_b.place.lane for product in found.products} == {4 * 2 + 3}
-
-
-def vars_of(selectors):
-    return {name: getattr(selectors, name) for name in type(selectors).__dataclass_fields__}
 
 
 def test_every_rule_is_among_the_forms():

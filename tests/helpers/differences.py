@@ -132,7 +132,8 @@ LENIENCES = (
     Lenience(
         name="predicates for 32-bit registers",
         reason="a predicate holds no element, metadata or scale; ptxas takes it for anything of 32 bits",
-        pattern=r"(?<![@!])!?\bp(?=\d)",
+        # not the guard, and not scale-d, which only immediates of wgmma follow
+        pattern=r"(?<![@!])!?\bp(?=\d)(?:(?<=\}, p)|(?<=\}, !p)|(?!\d+(?:, 1, 1)?(?:, 0){0,2};))",
         replacement="r",
         target="sm_80",
         example="mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -141,7 +142,7 @@ LENIENCES = (
     Lenience(
         name="f32 register as metadata",
         reason="metadata is no number; the other 32-bit types are accepted",
-        pattern=r"(\}, \{?)f(\d+\}?)(?=, )",
+        pattern=r"((?:\}|\bd\d+), \{?)f(\d+\}?)(?=, )",
         replacement=r"\1r\2",
         within=r"\.sp\b",
         target="sm_80",

@@ -158,9 +158,8 @@ def jobs(form: Any, rng: np.random.Generator, many: bool) -> Iterator[Job]:
 
 def text_jobs() -> Iterator[Job]:
     """Calls that read or write numbers as text, or search."""
-    from warpsim.files.register_text import matrix_from
-
     import warpsim
+    from warpsim.files.register_text import matrix_from
     from warpsim.views.coverage import coverage_lines
 
     form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")

@@ -94,7 +94,7 @@ _KIND_OF = {word: kind for kind, words in WORDS.items() for word in words}
 _ALL_WORDS = tuple(_KIND_OF)
 _ORDERED = ("type", "layout", "bit operation")  # kinds of words whose order carries meaning
 
-Words = list[str]
+Tokens = list[str]
 
 
 def kind_of(word: str) -> str:
@@ -107,46 +107,46 @@ def _another(random: Random, word: str) -> str:
     return random.choice(WORDS[kind_of(word)] if random.random() < 0.8 else _ALL_WORDS)
 
 
-def _substitute(random: Random, words: Words) -> None:
+def _substitute(random: Random, words: Tokens) -> None:
     place = random.randrange(len(words))
     words[place] = _another(random, words[place])
 
 
-def _substitute_all(random: Random, words: Words) -> None:
+def _substitute_all(random: Random, words: Tokens) -> None:
     """Another type wherever one type stands, as in changing both multiplicands."""
     old = random.choice([word for word in words if kind_of(word) == "type"] or words)
     new = _another(random, old)
     words[:] = [new if word == old else word for word in words]
 
 
-def _delete(random: Random, words: Words) -> None:
+def _delete(random: Random, words: Tokens) -> None:
     del words[random.randrange(len(words))]
 
 
-def _insert(random: Random, words: Words) -> None:
+def _insert(random: Random, words: Tokens) -> None:
     words.insert(random.randint(0, len(words)), random.choice(WORDS[random.choice(tuple(WORDS))]))
 
 
-def _duplicate(random: Random, words: Words) -> None:
+def _duplicate(random: Random, words: Tokens) -> None:
     words.insert(random.randint(0, len(words)), random.choice(words))
 
 
-def _swap(random: Random, words: Words) -> None:
+def _swap(random: Random, words: Tokens) -> None:
     first, second = random.randrange(len(words)), random.randrange(len(words))
     words[first], words[second] = words[second], words[first]
 
 
-def _swap_neighbours(random: Random, words: Words) -> None:
+def _swap_neighbours(random: Random, words: Tokens) -> None:
     place = random.randrange(len(words) - 1)
     words[place], words[place + 1] = words[place + 1], words[place]
 
 
-def _move(random: Random, words: Words) -> None:
+def _move(random: Random, words: Tokens) -> None:
     word = words.pop(random.randrange(len(words)))
     words.insert(random.randint(0, len(words)), word)
 
 
-_MNEMONIC_MUTATIONS: dict[Callable[[Random, Words], None], int] = {  # with their weights
+_MNEMONIC_MUTATIONS: dict[Callable[[Random, Tokens], None], int] = {  # with their weights
     _substitute: 5,
     _substitute_all: 1,
     _delete: 2,

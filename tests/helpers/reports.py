@@ -98,7 +98,7 @@ def run_of(machine: Machine, text: str) -> Run:
     trace = Trace(
         path="made.ptx", target=machine.target, version=None, statements=(), loads={}, end=Location("made", 1)
     )
-    return Run(trace=trace, warp=machine, events=machine.run(text))
+    return Run(trace=trace, machine=machine, events=machine.run(text))
 
 
 def statement(form: Instruction, selector: int = 0) -> str:

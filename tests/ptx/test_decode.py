@@ -227,8 +227,21 @@ def test_errors_of_versions(text: str, target: str | None, version: str, message
     check_error(text, target, f"{message} (set .version, or version=)", version=version)
 
 
-def test_a_version_is_two_numbers() -> None:
-    assert refusal(F16, version="8").message == "PTX version '8': expected major.minor, such as '8.5'"
+@pytest.mark.parametrize("version", ["8", "8.x", "", "8.5.1", (8,), ("8", "5"), (8, 5, 0), 8.5, 9])
+def test_a_version_is_two_numbers(version: object) -> None:
+    with pytest.raises(IllegalInstruction) as caught:
+        warpsim.decode(F16, version=version)  # type: ignore[arg-type]
+    assert caught.value.message == f"PTX version {version!r}: expected major.minor, such as '8.5'"
+
+
+def test_a_version_is_text_or_a_pair() -> None:
+    later = (
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0"
+    )
+    assert warpsim.decode(later, "sm_120a", version=(9, 1)) == warpsim.decode(later, "sm_120a", version="9.1")
+    assert set(warpsim.instructions(version=(9, 1))) == set(warpsim.instructions(version="9.1"))
+    with pytest.raises(IllegalInstruction, match=r"needs PTX ISA 9\.1; this is read as 9\.0"):
+        warpsim.decode(later, "sm_120a", version=(9, 0))
 
 
 D, A, B, C = "{f0, f1, f2, f3}", "{r0, r1, r2, r3}", "{r4, r5}", "{f4, f5, f6, f7}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from random import Random
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.agreement import Report, compare, forms_of, rejection, sample_mnemonics, sample_operands
 from tests.helpers.differences import LENIENCES, STRICTNESSES, Lenience, Strictness
-from tests.helpers.mutations import DECLARATIONS, REGISTER_TYPES, legal_operands, spelled, vector
+from tests.helpers.mutations import DECLARATIONS, legal_operands, spelled
 from warpsim import Instruction
 from warpsim.isa.architectures import ARCHITECTURES
 
@@ -64,29 +62,7 @@ def test_mutated_operands(target: str) -> None:
     check(compare(sample_operands(target, 4, SEED), target))
 
 
-# --- registers of every type, in every operand -------------------------------------------------------
-
-
-def representatives(target: str) -> list[Instruction]:
-    """One form of each set of types, shapes and kinds; what they leave out does not touch operands."""
-    chosen: dict[tuple[object, ...], Instruction] = {}
-    for form in forms_of(target):
-        key = (form.variant, str(form.shape), form.kind, form.operation, str(form.c), form.rounding)
-        chosen.setdefault(key, form)
-    return [form for form in chosen.values() if not form.rounding]
-
-
-def retyped(form: Instruction) -> Iterator[str]:
-    """The form with one operand of another type of register, for all operands and types."""
-    operands = legal_operands(form)
-    for (place, operand), prefix in product(enumerate(operands), REGISTER_TYPES):
-        other = f"{prefix}5" if isinstance(operand, str) else vector(prefix, 16, len(operand))
-        yield spelled(form.mnemonic, (*operands[:place], other, *operands[place + 1 :]))
-
-
-@pytest.mark.parametrize("target", ["sm_75", "sm_89", "sm_90", "sm_120a"])
-def test_registers_of_every_type(target: str) -> None:
-    check(compare((text for form in representatives(target) for text in retyped(form)), target))
+# --- selectors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", ["sm_89", "sm_100a", "sm_120a"])
@@ -102,6 +78,15 @@ def test_every_selector(target: str) -> None:
 
 
 # --- versions ----------------------------------------------------------------------------------------
+
+
+def representatives(target: str) -> list[Instruction]:
+    """One form of each set of types, shapes and kinds; what they leave out does not touch operands."""
+    chosen: dict[tuple[object, ...], Instruction] = {}
+    for form in forms_of(target):
+        key = (form.variant, str(form.shape), form.kind, form.operation, str(form.c), form.rounding)
+        chosen.setdefault(key, form)
+    return [form for form in chosen.values() if not form.rounding]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -104,7 +104,7 @@ def test_a_trace_with_what_it_expects_passes(trace: Any, accumulator: str, engin
 def test_another_target_can_be_chosen(trace: Any) -> None:
     words, _ = multiplied("f32")
     path = trace(*statements("f32")[:-1], **words)
-    targets = [run_trace(read_trace(path), target=target).warp.target for target in (None, "sm_80")]
+    targets = [run_trace(read_trace(path), target=target).machine.target for target in (None, "sm_80")]
     assert targets == ["sm_90a", "sm_80"]
 
 
@@ -153,13 +153,13 @@ def test_a_warp_has_shared_memory(trace: Any) -> None:
 )
 def test_words_can_be_written_out(trace: Any, line: str, words: list[int]) -> None:
     run = run_trace(read_trace(trace(".reg .b32 %r;", f"//!load %r={line}", f"//! expect %r = {line}")))
-    assert run.warp["%r"].tolist() == words
+    assert run.machine["%r"].tolist() == words
     assert run.passed
 
 
 def test_one_word_fills_a_range(trace: Any) -> None:
     run = run_trace(read_trace(trace("//! load %r<3> = 0x7", "//! expect %r<3> = 0x7")))
-    assert run.warp["%r<3>"].tolist() == [[7, 7, 7]] * 32
+    assert run.machine["%r<3>"].tolist() == [[7, 7, 7]] * 32
     assert run.checks[0].compared == 96
 
 
@@ -191,7 +191,7 @@ def test_bool_arrays_fill_predicates(trace: Any) -> None:
 
 def test_a_single_register_takes_a_column(trace: Any) -> None:
     run = run_trace(read_trace(trace("//! load %e = e", "//! load %f<1> = f", e=LANES[:, None], f=LANES)))
-    assert run.warp["%e"].tolist() == run.warp["%f<1>"][:, 0].tolist() == LANES.tolist()
+    assert run.machine["%e"].tolist() == run.machine["%f<1>"][:, 0].tolist() == LANES.tolist()
 
 
 def test_lines_in_braces_see_the_registers_of_the_block(trace: Any) -> None:

@@ -75,8 +75,8 @@ def test_shared_memory_is_written_and_compared(tmp_path: Path) -> None:
     )
     assert done.passed
     assert [check.compared for check in done.checks] == [128, 512, 512]
-    assert isinstance(done.warp, Warpgroup)
-    assert len(done.warp.shared) == 4096
+    assert isinstance(done.machine, Warpgroup)
+    assert len(done.machine.shared) == 4096
 
 
 def test_the_first_byte_that_differs(tmp_path: Path) -> None:

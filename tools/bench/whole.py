@@ -14,6 +14,7 @@ import numpy as np
 
 import warpsim
 from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.ptx.binding import bind
 from warpsim.ptx.decode import bind_statement
 from warpsim.ptx.parser import parse
 
@@ -116,7 +117,7 @@ def _binding(repeat: int) -> tuple[float, float]:
 
     def check() -> None:
         for statement in parse(text).statements:
-            bind_statement(statement, "sm_90a", (9, 0), None)  # type: ignore[arg-type]
+            bind_statement(statement, "sm_90a", (9, 0), None, bind)  # type: ignore[arg-type]
 
     seconds = best(check, repeat)
     return seconds, 20 / seconds

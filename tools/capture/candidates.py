@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.errors import WarpsimError
-from warpsim.execution.pipeline import checked_inputs, execute_inputs, inputs_from, rule_for
+from warpsim.execution.inputs import inputs_by_name
+from warpsim.execution.pipeline import checked_inputs, execute_inputs, rule_for
 from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
@@ -46,7 +47,9 @@ def predicted(vectors: VectorSet, arithmetic: Arithmetic) -> Words:
     """D ``(cases, lanes, registers)`` of a set, computed that way."""
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
-        d[part.cases] = arithmetic(vectors.instruction, inputs_from(undefined="fallback", **part.arguments))
+        d[part.cases] = arithmetic(
+            vectors.instruction, inputs_by_name({**part.arguments, "undefined": "fallback"})
+        )
     return d
 
 

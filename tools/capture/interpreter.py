@@ -109,7 +109,7 @@ class _ChipWarpgroup(_Chip, Warpgroup):
         if "c" in inputs.registers:
             return inputs
         operands = self._operands(statement, bound.instruction, self._file.everyone)
-        before = operands.vector(0, "d", tuple(filter(None, bound.d)))
+        before = operands.vector(bound.places["d"], "d", tuple(filter(None, bound.d)))
         return replace(inputs, registers={**inputs.registers, "c": before})
 
 

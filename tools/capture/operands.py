@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.execution.pipeline import Engine
-from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.codes import codes_of
 from warpsim.isa.descriptor import Major, canonical_descriptor, canonical_image
 from warpsim.isa.formats import Format
-from warpsim.isa.fragments import metadata_map, registers_of, write_fields
+from warpsim.isa.fragments import known_fields, metadata_map, registers_of, write_fields
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.swizzle import Swizzle
 from warpsim.vectors.sets import VectorSet, make_vectors
@@ -159,10 +158,8 @@ def raw_codes(rng: Rng, element: Format, shape: tuple[int, ...]) -> Array:
 def random_fields(rng: Rng, form: Instruction, cases: int) -> Array:
     """Metadata with a meaning; descending pairs too where plain ``.sp`` has one for them on this chip."""
     assert form.pattern is not None
-    unsorted = form.operation in ARCHITECTURES[str(form.target)].unsorted_operations
-    legal = form.pattern.ascending if form.ordered or unsorted else form.pattern.distinct
     shape = (cases, form.shape.m, form.shape.k // form.pattern.chunk)
-    return rng.choice(np.flatnonzero(legal).astype(np.uint8), shape)
+    return rng.choice(np.flatnonzero(known_fields(form)).astype(np.uint8), shape)
 
 
 def combinations_of(form: Instruction, *, a_shared: bool) -> list[dict[str, int]]:

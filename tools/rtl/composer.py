@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from warpsim.isa.formats import Format
+from warpsim.isa.fragments import legal_fields
 
 from .configuration import Configuration, highest_exponent
 from .stimulus import FIELD, DotProduct
@@ -90,7 +91,7 @@ class Composer:
         self.random = random
         form = configuration.instruction
         self.a, self.b, self.c = Codes(form.a), Codes(form.b), Codes(form.d)
-        legal = form.pattern.ascending if form.ordered else form.pattern.distinct if form.pattern else ()
+        legal = legal_fields(form) if form.sparse else ()
         self.fields = [field for field, good in enumerate(legal) if good]
 
     def sign(self) -> bool:

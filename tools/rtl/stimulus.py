@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.execution.pipeline import checked_inputs, inputs_from
+from warpsim.execution.inputs import inputs_by_name
+from warpsim.execution.pipeline import checked_inputs
 from warpsim.isa.fragments import codes_from
 from warpsim.isa.instruction import Instruction
 from warpsim.vectors.formats import read_vectors
@@ -99,7 +100,7 @@ def from_vectors(path: Path, limit: int | None = None) -> tuple[Instruction, lis
 def _dots(vectors: VectorSet) -> Iterator[DotProduct]:
     form = vectors.instruction
     for part in vectors.inputs():
-        inputs = inputs_from(**part.arguments)
+        inputs = inputs_by_name(part.arguments)
         operands = form.family.gather(form, checked_inputs(form, inputs))
         d = codes_from(vectors.d[part.cases], form, "d")
         cases = np.arange(len(vectors))[part.cases]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
 from ..isa.codes import integers
 from ..isa.formats import Format
 from ..isa.instruction import Codes, Instruction
@@ -48,8 +49,8 @@ def integer_product(problem: IntegerProblem) -> Codes:
     form = problem.instruction
     a = problem.a
     if problem.indices is not None:
-        assert form.pattern is not None
-        a = decompress(a, problem.indices, form.pattern)[:, : problem.b.shape[0]]
+        pattern = present(form.pattern, "pattern")
+        a = decompress(a, problem.indices, pattern)[:, : problem.b.shape[0]]
     start = None if problem.c is None else problem.c.view(np.int32)
     if form.bit_operation == "xor":
         return _exclusive(a, problem.b, start).view(np.uint32)

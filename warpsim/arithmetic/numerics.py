@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
+from ..errors import present
 from ..isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -122,10 +123,9 @@ def _canonical(value: npt.NDArray[Any], element: Format) -> Codes:
 
 def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
     instruction = operands.instruction
-    scale = instruction.scale
-    assert scale is not None
-    assert operands.scale_a is not None
-    assert operands.scale_b is not None
+    scale = present(instruction.scale, "scale")
+    scale_a = present(operands.scale_a, "scale a")
+    scale_b = present(operands.scale_b, "scale b")
     a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
     c = planes(operands.c, instruction.c)
     codes = np.empty(operands.c.shape, np.int64)
@@ -142,8 +142,8 @@ def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
         _fixed_point(a, instruction.a),
         _fixed_point(b, instruction.b),
         _columns(operands),
-        _arrays(planes(operands.scale_a, scale)),
-        _arrays(planes(operands.scale_b, scale)),
+        _arrays(planes(scale_a, scale)),
+        _arrays(planes(scale_b, scale)),
         _arrays(c),
         numbers,
         _output(rule.output),

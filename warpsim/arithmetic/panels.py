@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
+from ..errors import present
 from ..isa.architectures import EmulatedF8, FusedSum, Rule
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
@@ -67,18 +68,23 @@ class Plan:
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
     """Whether the kernels compute this rule: sums of products of at most 12 significant bits."""
-    step = rule.step if isinstance(rule, EmulatedF8) else rule
-    if not isinstance(step, FusedSum) or instruction.c != instruction.d:
+    step = _step_of(rule)
+    if step is None or instruction.c != instruction.d:
         return False
     half = step.output.format == "f16"
     return half or (step.exponent_floor <= _LOWEST_FLOOR and step.output.format == "f32")
 
 
+def _step_of(rule: Rule) -> FusedSum | None:
+    """The fused sum that a rule repeats, if it does."""
+    step = rule.step if isinstance(rule, EmulatedF8) else rule
+    return step if isinstance(step, FusedSum) else None
+
+
 def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) -> Plan:
     """The plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best for many."""
     emulated = isinstance(rule, EmulatedF8)
-    step = rule.step if isinstance(rule, EmulatedF8) else rule
-    assert isinstance(step, FusedSum)
+    step = present(_step_of(rule), "step")
     stored = instruction.stored_k
     length = stored // 2 if emulated else min(step.length, stored)
     sparse = instruction.pattern is not None
@@ -225,9 +231,9 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
 
 def _scale_numbers(plan: Plan) -> tuple[int, int]:
     """Bias and NaN code of scales that are powers of two."""
-    scale = plan.instruction.scale
-    assert scale is not None
-    assert scale.fraction_bits == 0
+    scale = present(plan.instruction.scale, "scale")
+    if scale.fraction_bits:
+        raise AssertionError(f"scales have {scale.fraction_bits} fraction bits: not powers of two")
     return scale.bias, scale.canonical_nan
 
 

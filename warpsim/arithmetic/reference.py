@@ -290,7 +290,7 @@ def fused_chain(rule: FusedSum, products: Sequence[Number], accumulator: Number)
 # --- the rules: one element of D -------------------------------------------------------------------
 
 
-class Inputs(NamedTuple):
+class Dot(NamedTuple):
     """What one element of D is made of: factors in stored order, C's element, each product's scale.
 
     ``scales`` holds scale_a * scale_b of each product; it is empty without block scaling.
@@ -307,7 +307,7 @@ class Inputs(NamedTuple):
         return [product(x, y) for x, y in zip(self.a, self.b, strict=True)]
 
 
-def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Inputs) -> int:
+def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> int:
     """f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3, .kind::mxf8f6f4)."""
     products = inputs.products
     if inputs.scales:
@@ -315,12 +315,12 @@ def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Inputs) -> int:
     return fused_chain(rule, products, inputs.c)[-1].code
 
 
-def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Inputs) -> int:
+def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> int:
     """fp8 as ptxas writes it for f16 units: the operands become f16, C is added last.
 
     An e4m3 subnormal is a normal number of f16, so that f16's exponent is the one to align by.
     """
-    as_f16 = Inputs([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
+    as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
     products = as_f16.products
     partial = ZERO
     for halves in ((0, 1), (2, 3)):  # the two bytes of a register that each step unpacks
@@ -329,7 +329,7 @@ def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Inputs) -> 
     return ieee_sum([inputs.c, partial], instruction.d)
 
 
-def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Inputs) -> int:
+def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) -> int:
     """4-bit block scaling (9.7.14.3, .kind::mxf4 and mxf4nvf4): exact groups, aligned by their scales.
 
     Only the scales' exponent counts in the alignment; it does so even if the group's products cancel.
@@ -346,7 +346,7 @@ def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Inputs)
     return fuse([*terms, inputs.c], exponents, rule).code
 
 
-def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Inputs) -> int:
+def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Dot) -> int:
     """f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
     d = inputs.c
     for term in inputs.products:
@@ -354,7 +354,7 @@ def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs
     return ieee_sum([d], instruction.d)
 
 
-def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Inputs) -> int:
+def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) -> int:
     """m8n8k4 f16 without tensor cores: FFMA, FMUL and FADD in f32, as ptxas writes them."""
     p0, p1, p2, p3 = inputs.products
     if instruction.d == F32:
@@ -365,7 +365,7 @@ def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Inputs)
     return ieee_sum([ieee(F32, upper, lower)], instruction.d)
 
 
-def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Inputs) -> int:
+def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Dot) -> int:
     """Exact (9.7.14.5.14); .satfinite clamps once at the end, otherwise the result wraps."""
     total = inputs.c.signed + sum(term.signed for term in inputs.products)
     if instruction.satfinite:
@@ -376,14 +376,14 @@ def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Inputs) -> 
 _BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xor": int.__xor__}
 
 
-def _bit_count(rule: BitCount, instruction: Instruction, inputs: Inputs) -> int:
+def _bit_count(rule: BitCount, instruction: Instruction, inputs: Dot) -> int:
     """b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of ones."""
     combine = _BIT_OPERATIONS[instruction.bit_operation]
     ones = sum(combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True))
     return (inputs.c.signed + ones) & instruction.d.mask
 
 
-RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
+RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], int]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
@@ -394,7 +394,7 @@ RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], int]] = {
 }
 
 
-def dot(rule: Rule, instruction: Instruction, inputs: Inputs) -> int:
+def dot(rule: Rule, instruction: Instruction, inputs: Dot) -> int:
     """Code of one element of D."""
     return RULES[type(rule)](rule, instruction, inputs)
 
@@ -405,9 +405,9 @@ def inputs_of(
     b: Sequence[int],
     c: int,
     scales: Sequence[tuple[int, int]] = (),
-) -> Inputs:
-    """Inputs from codes: factors in stored order and, with block scaling, each product's two scales."""
-    return Inputs(
+) -> Dot:
+    """The dot of codes: factors in stored order and, with block scaling, each product's two scales."""
+    return Dot(
         a=[decode(code, instruction.a) for code in a],
         b=[decode(code, instruction.b) for code in b],
         c=decode(c, instruction.c),
@@ -429,8 +429,8 @@ def compute(operands: Operands, rule: Rule) -> npt.NDArray[Any]:
     return np.array(codes, instruction.d.code_dtype).reshape(operands.c.shape)
 
 
-def _elements(operands: Operands, matrix: int) -> Iterator[Inputs]:
-    """Inputs of every element of D of one matrix of the batch, row by row."""
+def _elements(operands: Operands, matrix: int) -> Iterator[Dot]:
+    """The dots of every element of D of one matrix of the batch, row by row."""
     instruction = operands.instruction
     a = _numbers(operands.a[matrix], instruction.a)
     b = _numbers(operands.b[matrix].T, instruction.b)
@@ -438,7 +438,7 @@ def _elements(operands: Operands, matrix: int) -> Iterator[Inputs]:
     scales = _scales(operands, matrix)
     for row, column in pairs(range(len(c)), range(len(b))):
         stored = _stored_columns(operands, matrix, row)
-        yield Inputs(
+        yield Dot(
             a=a[row],
             b=[b[column][k] for k in stored],
             c=c[row][column],

@@ -14,7 +14,7 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, pri
 from .sources import WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
-    from ..explanation.explain import Comparison
+    from ..explanation.explain import TargetComparison
     from ..explanation.explanation import Explanation
 
 
@@ -76,10 +76,10 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     """What makes the JSON document, the page and the text."""
     from ..explanation import page as explain_page
     from ..explanation import text as explain_text
-    from ..explanation.explain import Comparison
+    from ..explanation.explain import TargetComparison
 
     title, found = _found(source, choices)
-    if isinstance(found, Comparison):
+    if isinstance(found, TargetComparison):
         return (
             lambda: explain_page.comparison_document(found),
             lambda: explain_page.comparison_page(found),
@@ -92,7 +92,7 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     )
 
 
-def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | Comparison]:
+def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | TargetComparison]:
     from ..explanation.explain import compare_inputs, explain_inputs
     from ..ptx.qualifiers import on_target
 
@@ -110,7 +110,9 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
     )
 
 
-def _of_operands(mnemonic: str, choices: dict[str, Any], row: int, column: int) -> Explanation | Comparison:
+def _of_operands(
+    mnemonic: str, choices: dict[str, Any], row: int, column: int
+) -> Explanation | TargetComparison:
     """From registers, or from the matrices A, B and C."""
     from ..explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import json_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, print_json, say
+from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, check_version, print_json, say
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
@@ -18,17 +18,26 @@ if TYPE_CHECKING:
 @click.argument("mnemonic", required=False)
 @click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
 @click.option(
+    "--ptx-version",
+    "version",
+    metavar="VERSION",
+    callback=check_version,
+    help="PTX version to go by, such as 8.5.  [default: 9.0]",
+)
+@click.option(
     "--evidence",
     "only_evidence",
     is_flag=True,
     help="Why results are believed: outputs of real chips compared, and how many differ.",
 )
 @json_option
-def info(mnemonic: str | None, target: str | None, only_evidence: bool, as_json: bool) -> int:
+def info(
+    mnemonic: str | None, target: str | None, version: str | None, only_evidence: bool, as_json: bool
+) -> int:
     """List the instruction forms, or describe the one that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines
 
-    forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target)
+    forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version)
     if isinstance(forms, Failure):
         if as_json:
             from ..views.report import error_document
@@ -53,7 +62,9 @@ def _say_evidence(forms: list[Instruction], as_json: bool) -> None:
         say("\n".join(evidence_lines(forms)))
 
 
-def _forms(_: Path, mnemonic: str | None, target: str | None) -> list[Instruction]:
+def _forms(_: Path, mnemonic: str | None, target: str | None, version: str | None) -> list[Instruction]:
     from ..execution.interface import decode, instructions
 
-    return list(instructions(target)) if mnemonic is None else [decode(mnemonic, target=target)]
+    if mnemonic is None:
+        return list(instructions(target, version))
+    return [decode(mnemonic, target=target, version=version)]

@@ -73,6 +73,18 @@ def check_target(context: click.Context, parameter: click.Parameter, target: str
     return target
 
 
+def check_version(context: click.Context, parameter: click.Parameter, version: str | None) -> str | None:
+    """Callback of a --ptx-version option: two numbers, or none."""
+    from ..errors import IllegalInstruction
+    from ..ptx.decode import version_of
+
+    try:
+        version_of(version)
+    except IllegalInstruction as error:
+        raise click.BadParameter(error.message) from None
+    return version
+
+
 @dataclass(frozen=True)
 class Failure:
     """Something that could not be done with a file, and why."""

@@ -114,7 +114,7 @@ def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
 def _write_registers(out: Path, done: Run) -> None:
     from ..files.archives import write_arrays
 
-    write_arrays(out, done.warp.registers())
+    write_arrays(out, done.machine.registers())
 
 
 def _say_run(done: Run, show: str) -> None:

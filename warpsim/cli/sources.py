@@ -80,7 +80,7 @@ def executed(source: str, *, literal: bool = False) -> Run:
 
 def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
     from ..errors import OperandError
-    from ..execution.pipeline import inputs_by_name
+    from ..execution.inputs import inputs_by_name
 
     if case not in range(len(vectors)):
         raise OperandError(f"case {case}: the set has {len(vectors)} cases, 0 to {len(vectors) - 1}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from ..errors import present
 from .cluster import cluster, scheduler_option
 from .options import json_option
 from .output import (
@@ -213,14 +214,14 @@ def _separated(request: Request) -> int:
     from ..generation.separation import separate
     from ..views.coverage import separation_document, separation_lines
 
-    assert request.between is not None
+    between = present(request.between, "between")
     given: dict[str, Any] = {"count": request.count or 8, "seed": request.seed, "a_in": request.a_in}
-    found = separate(request.source, *request.between, **given)
+    found = separate(request.source, *between, **given)
     if found is None:
         if request.as_json:
-            print_json({"models": list(request.between), "cases": []})
+            print_json({"models": list(between), "cases": []})
         else:
-            say(f"no corner case separates {request.between[0]} and {request.between[1]}")
+            say(f"no corner case separates {between[0]} and {between[1]}")
         return MISMATCH
     files = attempt(_write_probe, request.out, found, request.format) if request.out else []
     if isinstance(files, Failure):

@@ -68,7 +68,7 @@ def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:
         "trace": trace.as_posix(),
         "report": out.as_posix(),
         "bytes": out.stat().st_size,
-        "target": run.warp.target,
+        "target": run.machine.target,
         "instructions": len(report.document["instructions"]),
         "passed": run.passed,
         "checks": len(run.checks),

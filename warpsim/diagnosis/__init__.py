@@ -1,11 +1,11 @@
 """What made D come out as it did: the search for the mistake, and the comparison of register dumps."""
 
 from .dumps import CLASSES as CLASSES
-from .dumps import Comparison as Comparison
+from .dumps import DumpComparison as DumpComparison
 from .dumps import compare as compare
 from .mistake import Mistake as Mistake
+from .report import Cause as Cause
 from .report import Diagnosis as Diagnosis
-from .report import Explanation as Explanation
 from .report import Match as Match
 from .report import diagnose as diagnose
 from .report import diagnose_inputs as diagnose_inputs

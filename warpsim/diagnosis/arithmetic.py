@@ -106,7 +106,7 @@ def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
         return ids
     chunks = form.scale_chunks
     a, b = (byte_id // chunks * chunks for byte_id in (ids.byte_id_a, ids.byte_id_b))
-    return replace(ids, byte_id_a=a, byte_id_b=b)
+    return ids._replace(byte_id_a=a, byte_id_b=b)
 
 
 def _converted(codes: Codes, source: Format, target: Format) -> Codes:

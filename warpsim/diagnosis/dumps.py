@@ -20,7 +20,7 @@ CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class DumpComparison:
     """The classes of two dumps: ``elements`` is ``(..., elements of a word)``, each an index of CLASSES."""
 
     elements: npt.NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Comparison:
 
 
 @in_default_environment
-def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) -> Comparison:
+def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) -> DumpComparison:
     """Classes of the elements of two register dumps of one shape, 32- or 64-bit words.
 
     Elements narrower than a word lie in it lowest first. Two NaNs with different bits differ in payload;
@@ -62,7 +62,7 @@ def compare(dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str) 
     if bits % element.bits:
         raise OperandError(f"{element} elements do not fill words of {bits} bits")
     x, y = (unpacked(w[..., None], Storage(bits=element.bits), bits, element.mask) for w in (a, b))
-    return Comparison(elements=classes(x, y, element))
+    return DumpComparison(elements=classes(x, y, element))
 
 
 def _format(given: Format | str) -> Format:

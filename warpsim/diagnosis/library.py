@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from ..errors import present
 from ..isa.formats import Format
 from .arithmetic import Arithmetic, alternatives
 from .descriptor_mistakes import Misreading
@@ -52,11 +53,11 @@ def _applicable(setting: Setting) -> Iterator[tuple[Row, str]]:
     """Rows with each operand of theirs that the instruction has and that the predicate lets pass."""
     shared = {name for name in "ab" if setting.in_shared(name)}
     registers = set(setting.instruction.registers) - shared
-    for rows, present in ((ROWS, registers), (TILE_ROWS, shared)):
+    for rows, given in ((ROWS, registers), (TILE_ROWS, shared)):
         for row in rows:
             for operand in row.operands:
                 parts = _parts(operand)
-                if all(part in present and row.applies(grid_of(setting, part)) for part in parts):
+                if all(part in given and row.applies(grid_of(setting, part)) for part in parts):
                     yield row, operand
 
 
@@ -125,6 +126,6 @@ def _arithmetic_mistakes(setting: Setting) -> Iterator[Mistake]:
 
 def composed(first: Mistake, second: Mistake) -> Arithmetic | None:
     """Both wrong arithmetics at once: the second's change made to the first's; None if it has none."""
-    assert first.arithmetic is not None
-    by_name = {name: arithmetic for name, _, arithmetic in alternatives(first.arithmetic)}
+    arithmetic = present(first.arithmetic, "arithmetic")
+    by_name = {name: arithmetic for name, _, arithmetic in alternatives(arithmetic)}
     return by_name.get(second.name)

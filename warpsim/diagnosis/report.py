@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
-from ..execution.pipeline import inputs_by_name
+from ..execution.inputs import inputs_by_name
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words
-from ..ptx.decode import decode
-from ..ptx.qualifiers import on_target
+from ..ptx.decode import Form, resolved
 from .cases import case_of
-from .dumps import Comparison, classes
+from .dumps import DumpComparison, classes
 from .library import mistakes
 from .mistake import Mistake
 from .probes import probe
@@ -34,7 +33,7 @@ _PROBE_TILES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Cause:
     """One mistake, or two together, and how much of D they give.
 
     ``fraction`` counts elements of D over all tiles; 1.0 is every bit. ``wrong`` is what is left over.
@@ -62,10 +61,10 @@ class Explanation:
 class Match:
     """Explanations that give every bit of D and that no data can tell apart (found on random data)."""
 
-    equivalent: tuple[Explanation, ...]
+    equivalent: tuple[Cause, ...]
 
     @property
-    def simplest(self) -> Explanation:
+    def simplest(self) -> Cause:
         """The first in the order of the library."""
         return self.equivalent[0]
 
@@ -85,10 +84,10 @@ class Diagnosis:
     """
 
     instruction: Instruction
-    classes: Comparison
+    classes: DumpComparison
     wrong: Wrong
     matches: tuple[Match, ...]
-    closest: tuple[Explanation, ...]
+    closest: tuple[Cause, ...]
     simulated: int
 
     @property
@@ -119,7 +118,7 @@ class Diagnosis:
 
 @in_default_environment
 def diagnose(
-    instruction: Instruction | str,
+    instruction: Form,
     *,
     d: npt.ArrayLike,
     target: str | None = None,
@@ -133,10 +132,7 @@ def diagnose(
     ``(..., 4, m, n)``). Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
     raises, and OperandError for wgmma with descriptors that differ between tiles.
     """
-    form = (
-        decode(instruction, target=target) if isinstance(instruction, str) else on_target(instruction, target)
-    )
-    return diagnose_inputs(form, inputs_by_name(operands), d, most=most)
+    return diagnose_inputs(resolved(instruction, target), inputs_by_name(operands), d, most=most)
 
 
 @in_default_environment
@@ -191,7 +187,7 @@ def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[
     exact = [names for fraction, names in scores if fraction == 1.0 and _explained(case, names).all()]
     exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
     registers = probe(case.setting, _PROBE_TILES, seed=0)
-    groups: dict[bytes, list[Explanation]] = {}
+    groups: dict[bytes, list[Cause]] = {}
     for names in exact:
         groups.setdefault(outcome(case.setting, registers, names).tobytes(), []).append(
             _explanation(case, names)
@@ -207,13 +203,13 @@ def _explained(case: Case, explanation: Sequence[Mistake]) -> npt.NDArray[np.boo
     return equal
 
 
-def _explanation(case: Case, names: tuple[Mistake, ...]) -> Explanation:
+def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
     equal = _explained(case, names)
     wrong = wrong_elements(case.setting.instruction, ~equal)
-    return Explanation(mistakes=names, fraction=float(equal.mean()), wrong=wrong)
+    return Cause(mistakes=names, fraction=float(equal.mean()), wrong=wrong)
 
 
-def _closest(case: Case, scores: Scores, fraction: float) -> tuple[Explanation, ...]:
+def _closest(case: Case, scores: Scores, fraction: float) -> tuple[Cause, ...]:
     """The best explanations, fewest mistakes first among equals; what chance may give is left out."""
     best = sorted(scores, key=lambda one: (-one[0], len(one[1])))[: 4 * _CLOSEST]
     found = {frozenset(map(id, names)): _explanation(case, names) for _, names in reversed(best)}
@@ -226,14 +222,14 @@ def _diagnosis(
     case: Case,
     expected: Words,
     matches: tuple[Match, ...] = (),
-    closest: tuple[Explanation, ...] = (),
+    closest: tuple[Cause, ...] = (),
     simulated: int = 1,
 ) -> Diagnosis:
     form = case.setting.instruction
     x, y = (elements_of(words, form) for words in (expected, case.actual))
     return Diagnosis(
         instruction=form,
-        classes=Comparison(elements=classes(x, y, form.d)),
+        classes=DumpComparison(elements=classes(x, y, form.d)),
         wrong=wrong_elements(form, x != y),
         matches=matches,
         closest=closest,

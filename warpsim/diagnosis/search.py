@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
 from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Instruction, Storage
 from ..isa.registers import Words, unpacked
@@ -236,9 +237,9 @@ def _ordered_pairs(case: Case, first: Stack, second: Stack) -> Iterator[Scores]:
 def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[Stack]) -> Iterator[Scores]:
     wrong = [mistake for mistake in library if mistake.arithmetic]
     for mistake in wrong:
-        assert mistake.arithmetic
+        arithmetic = present(mistake.arithmetic, "arithmetic")
         for stack in groups:
-            scores = _scores(case, stack, mistake.arithmetic)
+            scores = _scores(case, stack, arithmetic)
             yield [(fraction, (mistake, *names)) for fraction, names in scores]
     for first, second in combinations_with_replacement(wrong, 2):
         both = composed(first, second) if first is not second else None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
 from ..isa.descriptor import Descriptor, Major, tile_addresses
 from ..isa.formats import Format
 from ..isa.memory import Bytes, element_view
@@ -24,12 +25,12 @@ Codes = npt.NDArray[Any]  # (..., mn, k): of A, or of B transposed
 
 def _extent(setting: Setting, operand: str) -> tuple[Format, int, int, Major]:
     """Format, rows along M or N, and columns along K in words that a descriptor addresses; major-ness."""
-    assert setting.tiles is not None
+    tiles = present(setting.tiles, "tiles")
     side = "ab".index(operand)
     rows, columns = setting.instruction.matrix_shape(operand)
     mn, k = (rows, columns) if operand == "a" else (columns, rows)
     element = setting.instruction.format(operand)
-    major: Major = "MN" if setting.tiles.transposed[side] else "K"
+    major: Major = "MN" if tiles.transposed[side] else "K"
     return element, mn, k * element.bits // max(element.bits, 8), major
 
 
@@ -56,15 +57,15 @@ def codes_at(addresses: Index, element: Format, memory: Bytes) -> Codes:
 
 
 def _descriptor(setting: Setting, operand: str) -> Descriptor:
-    assert setting.tiles is not None
-    word = setting.tiles.b if operand == "b" else setting.tiles.a
-    assert word is not None
+    tiles = present(setting.tiles, "tiles")
+    word = tiles.b if operand == "b" else tiles.a
+    word = present(word, "word")
     return Descriptor.decode(word)
 
 
 def misread(setting: Setting, operand: str) -> Iterator[tuple[Misreading, Format]]:
     """Every way to read a tile with one mistake in its descriptor, and the format of its elements."""
-    assert setting.tiles is not None
+    tiles = present(setting.tiles, "tiles")
     element, mn, k, major = _extent(setting, operand)
     descriptor = _descriptor(setting, operand)
     found = misreadings(
@@ -73,7 +74,7 @@ def misread(setting: Setting, operand: str) -> Iterator[tuple[Misreading, Format
         k=k,
         element_bits=max(element.bits, 8),
         major=major,
-        memory_bytes=setting.tiles.memory_bytes,
+        memory_bytes=tiles.memory_bytes,
     )
     yield from ((one, element) for one in found)
 

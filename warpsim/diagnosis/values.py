@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import present
 from ..isa.registers import Words
 from .arithmetic import value_sum
 from .grids import Index, Setting, grid_of
@@ -91,8 +92,7 @@ def _filled(operand: str) -> Callable[[Setting], Change]:
     """Every scale one."""
 
     def build(setting: Setting) -> Change:
-        scale = setting.instruction.scale
-        assert scale is not None
+        scale = present(setting.instruction.scale, "scale")
         one = np.uint32((scale.bias << scale.fraction_bits) * 0x01010101)
         return lambda given: {operand: np.full_like(given[operand], one)}
 

@@ -22,9 +22,10 @@ from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, coding_of, read_only
 from ..arithmetic.panels import applies as has_panels
 from ..environment import default_environment, in_default_environment, is_default
+from ..errors import present
 from ..isa.architectures import Rule
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
-from ..isa.registers import Words
+from ..isa.registers import Words, with_registers
 from .recipes import Recipe, narrow_plan, recipe_of, tiles_of
 
 Table = npt.NDArray[Any]
@@ -66,8 +67,8 @@ def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -
 
 def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
     """The registers of wgmma, the words of its shared memory, and zeros for C where scale-d is false."""
-    assert inputs.shared is not None
-    memory = np.ascontiguousarray(inputs.shared)
+    shared = present(inputs.shared, "shared")
+    memory = np.ascontiguousarray(shared)
     memory = memory if memory.ctypes.data % 4 == 0 else memory.copy()
     registers = inputs.registers | {"shared": memory.view(_WORD)[..., None, :]}
     if not inputs.scale_d:
@@ -112,16 +113,19 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
         return None
     given = [registers[name] for name in recipe.names]
     for array in given:
-        if array.dtype != _WORD:
+        if array.dtype is not _WORD and array.dtype != _WORD:
             return None
-    shapes = [array.shape for array in given]
-    if shapes == recipe.shapes or _alike(recipe, shapes):
+    if _alike(recipe, given):
         return given
-    return _broadcast(recipe, given)
+    given = [with_registers(array, *shape) for array, shape in zip(given, recipe.shapes, strict=True)]
+    return given if _alike(recipe, given) else _broadcast(recipe, given)
 
 
-def _alike(recipe: Recipe, shapes: list[tuple[int, ...]]) -> bool:
-    """Whether all shapes are a batch of the wanted ones, with equal leading axes."""
+def _alike(recipe: Recipe, given: list[Words]) -> bool:
+    """Whether all shapes are the wanted ones, or a batch of them with equal leading axes."""
+    shapes = [array.shape for array in given]
+    if shapes == recipe.shapes:
+        return True
     lead = shapes[2][:-2]
     wanted = [
         (*lead, *shape) if size else shape for size, shape in zip(recipe.sizes, recipe.shapes, strict=True)

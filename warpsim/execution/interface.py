@@ -4,7 +4,7 @@ Thin: each resolves its instruction and hands over to the module that does the w
 conventions are one for all of them: ``uint32`` arrays whose last two axes are (lanes, registers),
 ``uint64`` for f64, any leading axes being a batch. Matrices have the format's NumPy or ml_dtypes
 dtype, or are unsigned integers, which are taken as raw codes (integer formats take signed integers by
-value).
+value). PyTorch's tensors in main memory go wherever arrays go.
 """
 
 from __future__ import annotations
@@ -19,34 +19,32 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
 from ..isa.architectures import Evidence
+from ..isa.arrays import as_array, as_integer
 from ..isa.codes import magnitudes
 from ..isa.families import forms
-from ..isa.instruction import Instruction
+from ..isa.instruction import Instruction, ScaleSelectors
 from ..isa.registers import Words
+from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
-from ..ptx.qualifiers import PTX_VERSION, check_target, on_target
-from .pipeline import Engine, Undefined, execute_inputs, inputs_from, matmul_matrices
+from ..ptx.qualifiers import check_target, on_target
+from .inputs import WgmmaSettings, inputs_from
+from .pipeline import Engine, Undefined, execute_inputs, matmul_matrices
 from .pipeline import evidence as _evidence
 
-Form = Instruction | str
 
-
-def resolved(instruction: Form, target: str | None = None) -> Instruction:
-    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction."""
-    if isinstance(instruction, Instruction):
-        return on_target(instruction, target)
-    return decode(instruction, target=target)
-
-
-def instructions(target: str | None = None) -> Iterator[Instruction]:
+def instructions(
+    target: str | None = None, version: tuple[int, int] | str | None = None
+) -> Iterator[Instruction]:
     """Every legal form of ``target``, or of any target (their ``target`` is then None).
 
-    Legal as of PTX ISA 9.0. Raises IllegalInstruction for an unknown target.
+    ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.0). Raises
+    IllegalInstruction for an unknown target, or one that the version does not have.
     """
+    known = version_of(version)
     if target is not None:
-        check_target(target)
+        check_target(target, known)
     for form in forms().values():
-        if form.since <= PTX_VERSION and (target is None or target in form.targets):
+        if form.since <= known and (target is None or target in form.targets):
             yield on_target(form, target)
 
 
@@ -98,26 +96,11 @@ def execute(
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
-    inputs = inputs_from(  # in the order of its parameters: keywords take a microsecond
-        a,
-        b,
-        c,
-        e,
+    inputs = inputs_from(  # positional, for keywords take a microsecond
+        {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b},
         selector,
-        scale_a,
-        scale_b,
-        byte_id_a,
-        thread_id_a,
-        byte_id_b,
-        thread_id_b,
-        a_desc,
-        b_desc,
-        shared,
-        scale_d,
-        imm_scale_a,
-        imm_scale_b,
-        imm_trans_a,
-        imm_trans_b,
+        ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
+        WgmmaSettings(a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
         undefined,
     )
     return execute_inputs(resolved(instruction, target), inputs, engine, threads)
@@ -188,7 +171,7 @@ def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt
     """
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
-    matrix = _logical(np.asarray(A), form)
+    matrix = _logical(as_array(A), form)
     return sparsity.compress(matrix, magnitudes(matrix, form.a), pattern)
 
 
@@ -197,7 +180,7 @@ def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form)
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     fields = fragments.fields_of(form, indices)
-    stored = fragments.shaped(np.asarray(values), form.matrix_shape("a"), "values")
+    stored = fragments.shaped(as_array(values), form.matrix_shape("a"), "values")
     return sparsity.decompress(stored, fragments.indices_of(form, fields), pattern)
 
 
@@ -206,7 +189,7 @@ def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
     """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
-    matrix = _logical(np.asarray(A), form)
+    matrix = _logical(as_array(A), form)
     return sparsity.prune(matrix, magnitudes(matrix, form.a), pattern)
 
 
@@ -224,8 +207,7 @@ def pack_metadata(instruction: Form, indices: npt.ArrayLike, selector: int = 0) 
     Raises UndefinedBehavior for a selector or for indices without a meaning, OperandError for shapes.
     """
     form = resolved(instruction)
-    fragments.require_sparse(form)
-    fragments.check_selector(form, selector)
+    selector = _selector(form, selector)
     fields = fragments.fields_of(form, indices)
     fragments.check_fields(form, fields, selector)
     return fragments.write_fields(form, fields, selector)
@@ -237,16 +219,22 @@ def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> n
     Raises UndefinedBehavior, naming lane and bits, for a field without a meaning.
     """
     form = resolved(instruction)
-    fragments.require_sparse(form)
-    fragments.check_selector(form, selector)
+    selector = _selector(form, selector)
     fields = fragments.read_fields(form, fragments.checked_registers(e, form, "e"), selector)
     fragments.check_fields(form, fields, selector)
     return fragments.indices_of(form, fields)
 
 
+def _selector(form: Instruction, selector: int) -> int:
+    """The selector as Python's integer; raises OperandError for a dense form, UndefinedBehavior."""
+    fragments.require_sparse(form)
+    selector = as_integer(selector, "selector")
+    fragments.check_selector(form, selector)
+    return selector
+
+
 def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
     form = resolved(instruction)
-    fragments.require_sparse(form)
-    fragments.check_selector(form, selector)
+    selector = _selector(form, selector)
     return fragments.metadata_map(form, selector).copy()

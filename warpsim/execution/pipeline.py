@@ -6,10 +6,8 @@ plain matrices (``matmul_matrices``). Does not know PTX text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from inspect import signature
 from math import prod
 from types import ModuleType
 from typing import Any, Literal
@@ -20,6 +18,7 @@ import numpy.typing as npt
 from ..arithmetic.cores import thread_count
 from ..errors import IllegalInstruction, OperandError
 from ..isa.architectures import Evidence, Rule, rule_of
+from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of
 from ..isa.formats import Format
 from ..isa.fragments import checked_registers, columns_of, fields_of, registers_of, shaped
@@ -30,7 +29,6 @@ from ..isa.sparsity import compress, stored_columns
 Engine = Literal["kernel", "reference"]
 Undefined = Literal["error", "fallback"]
 
-_NOT_WGMMA = (1, 1, 1, 0, 0)  # its immediates, as they are when nobody gives them
 _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
@@ -81,74 +79,6 @@ def _computed(operands: Operands, rule: Rule, engine: Engine, threads: int | Non
     raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference'")
 
 
-def inputs_from(
-    a: npt.ArrayLike | None = None,
-    b: npt.ArrayLike | None = None,
-    c: npt.ArrayLike | None = None,
-    e: npt.ArrayLike | None = None,
-    selector: int = 0,
-    scale_a: npt.ArrayLike | None = None,
-    scale_b: npt.ArrayLike | None = None,
-    byte_id_a: int = 0,
-    thread_id_a: int = 0,
-    byte_id_b: int = 0,
-    thread_id_b: int = 0,
-    a_desc: npt.ArrayLike | None = None,
-    b_desc: npt.ArrayLike | None = None,
-    shared: npt.ArrayLike | None = None,
-    scale_d: int = 1,
-    imm_scale_a: int = 1,
-    imm_scale_b: int = 1,
-    imm_trans_a: int = 0,
-    imm_trans_b: int = 0,
-    undefined: Undefined = "error",
-) -> Inputs:
-    """What an instruction reads, from the arguments of warpsim.execute; raises OperandError."""
-    operands = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
-    registers = {name: np.asarray(value) for name, value in operands.items() if value is not None}
-    literal = is_literal(undefined)
-    if (
-        b_desc is a_desc is shared is None
-        and (scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b) == _NOT_WGMMA
-        and not (byte_id_a or thread_id_a or byte_id_b or thread_id_b)
-    ):
-        return Inputs.plain(registers, selector, literal)
-    scales = {"imm_scale_a": imm_scale_a, "imm_scale_b": imm_scale_b}
-    transposes = {"imm_trans_a": imm_trans_a, "imm_trans_b": imm_trans_b}
-    return Inputs(
-        registers=registers,
-        selector=selector,
-        scale_selectors=ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
-        literal=literal,
-        shared=None if shared is None else np.asarray(shared),
-        a_descriptor=None if a_desc is None else np.asarray(a_desc, np.uint64),
-        b_descriptor=None if b_desc is None else np.asarray(b_desc, np.uint64),
-        scale_d=bool(scale_d),
-        negate=tuple(_negated(value, name) for name, value in scales.items()),  # type: ignore[arg-type]
-        transposed=tuple(_flag(value, name) for name, value in transposes.items()),  # type: ignore[arg-type]
-    )
-
-
-def inputs_by_name(operands: Mapping[str, Any]) -> Inputs:
-    """inputs_from, with OperandError for a name that it does not take."""
-    names = list(signature(inputs_from).parameters)
-    if unknown := sorted(set(operands) - set(names)):
-        raise OperandError(f"no operand is called {unknown[0]}; there are {', '.join(names)}")
-    return inputs_from(**operands)
-
-
-def _negated(value: int, name: str) -> bool:
-    if value not in (1, -1):
-        raise OperandError(f"{name} is 1 or -1, not {value}")
-    return value == -1
-
-
-def _flag(value: int, name: str) -> bool:
-    if value not in (0, 1):
-        raise OperandError(f"{name} is 0 or 1, not {value}")
-    return bool(value)
-
-
 # --- from registers --------------------------------------------------------------------------------
 
 
@@ -158,12 +88,16 @@ def execute_inputs(
     """D registers ``(..., lanes, registers)`` of what an instruction reads."""
     if threads is not None:
         thread_count(threads)  # refused for a single case too
-    if engine == "kernel":
-        d: Words | None = _batches().execute(instruction, inputs, threads)
+    d: Words | None = _batches().execute(instruction, inputs, threads) if engine == "kernel" else None
+    if d is not None:
+        return d
+    rule_for(instruction)
+    checked = checked_inputs(instruction, inputs)
+    if engine == "kernel" and any(checked.registers[name] is not x for name, x in inputs.registers.items()):
+        d = _batches().execute(instruction, checked, threads)  # which takes only registers as they should be
         if d is not None:
             return d
-    rule_for(instruction)
-    operands = instruction.family.gather(instruction, checked_inputs(instruction, inputs))
+    operands = instruction.family.gather(instruction, checked)
     return registers_of(execute_operands(operands, engine, threads), instruction, "d")
 
 
@@ -305,7 +239,7 @@ def _scale_codes(
             needs = "needs" if instruction.scale else "does not take"
             raise OperandError(f"{instruction} {needs} {what}")
         return None
-    return shaped(_byte_codes(np.asarray(scale), instruction.scale, what), expected, what)
+    return shaped(_byte_codes(as_array(scale), instruction.scale, what), expected, what)
 
 
 def _byte_codes(scale: npt.NDArray[Any], element: Format, what: str) -> Codes:

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.kernels.batches import COLUMNS, HEADER, register_kernel
+from ..arithmetic.kernels.batches import COLUMNS, Header, Tables, register_kernel
+from ..arithmetic.kernels.decode import Coding
 from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, applies, coding_of, plan_of
-from ..errors import WarpsimError
-from ..isa.architectures import ARCHITECTURES, Rule, rule_of
+from ..errors import WarpsimError, present
+from ..isa.architectures import Rule, rule_of
 from ..isa.descriptor import Descriptor, tile_addresses
-from ..isa.fragments import metadata_map
+from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Inputs, Instruction
 from ..isa.sparsity import Pattern
 
@@ -43,7 +44,7 @@ class Recipe:
     table: npt.NDArray[np.int32]
     names: tuple[str, ...]
     sources: frozenset[str]  # names, each once
-    shapes: list[tuple[int, ...]]
+    shapes: list[tuple[int, int]]
     sizes: tuple[int, ...]
 
 
@@ -87,7 +88,7 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
         a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
     except (WarpsimError, _NotInWords):
         return None
-    return _recipe(plan, selector, literal, tiles, _place_tables(plan, a, b))
+    return _recipe(plan, literal, tiles, _tables(plan, selector, a, b))
 
 
 @cache
@@ -98,20 +99,17 @@ def narrow_plan(instruction: Instruction, rule: Rule, n: int) -> Plan:
     return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))
 
 
-def _recipe(plan: Plan, selector: int, literal: bool, tiles: Tiles | None, tables: list[Table]) -> Recipe:
+def _recipe(plan: Plan, literal: bool, tiles: Tiles | None, tables: Tables) -> Recipe:
     form = plan.instruction
     pattern = form.pattern
-    legal = 0xFFFF
-    if pattern is not None:
-        tables = [*tables, *_metadata_tables(plan, selector)]
-        legal = legal if literal else _legal_fields(form, pattern)
+    legal = _known_fields(form) if pattern and not literal else 0xFFFF
     names = _sources(form, tiles)
     shapes = [_shape(form, name, tiles) for name in names]
     fixed = {"shared"} if tiles and tiles.common else set()
     sizes = tuple(0 if name in fixed else prod(_shape(form, name, tiles)) for name in names)
     return Recipe(
         kernel=_compiled(plan.variant, form.storage("a").bits, pattern.kept if pattern else 0),
-        table=np.concatenate([_header(plan, sizes, legal), *map(np.ravel, tables)]).astype(np.int32),
+        table=_table(_header(plan, sizes, legal), tables),
         names=names,
         sources=frozenset(names),
         shapes=shapes,
@@ -126,23 +124,39 @@ def _sources(form: Instruction, tiles: Tiles | None) -> tuple[str, ...]:
     return (a, b, "c", "e") if form.sparse else (a, b, "c")
 
 
-def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, ...]:
+def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]:
     if name == "shared":
-        assert tiles is not None
+        tiles = present(tiles, "tiles")
         return 1, tiles.words
     return form.family.lanes, form.registers[name]
 
 
-def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> npt.NDArray[np.int64]:
-    """The numbers in front of the tables (see kernels.batches)."""
+def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
+    """The numbers of a recipe; ``sizes``: words of a case in A, B, C and metadata."""
     form = plan.instruction
     a, b, c, *e = sizes
-    pairs = c // 2 if form.c.bits == 32 else c
-    codings = [_coding(plan, name) for name in "abc"]
-    numbers = [form.shape.m, plan.passes(1), a, b, pairs, e[0] if e else 0, legal, *plan.numbers]
-    header = np.zeros(HEADER, np.int64)
-    header[: len(numbers) + 22] = [*numbers, *np.concatenate(codings), form.shape.n]
-    return header
+    fraction_bits, exponent_floor, precision = plan.numbers
+    return Header(
+        rows=form.shape.m,
+        passes=plan.passes(1),
+        columns=form.shape.n,
+        words_a=a,
+        words_b=b,
+        words_c=c // 2 if form.c.bits == 32 else c,
+        words_e=e[0] if e else 0,
+        legal=legal,
+        fraction_bits=fraction_bits,
+        exponent_floor=exponent_floor,
+        precision=precision,
+        coding_a=_coding(plan, "a"),
+        coding_b=_coding(plan, "b"),
+        coding_c=_coding(plan, "c"),
+    )
+
+
+def _table(header: Header, tables: Tables) -> npt.NDArray[np.int32]:
+    """All integers of a recipe, as the kernel reads them back."""
+    return np.concatenate([np.hstack(header), *map(np.ravel, tables)]).astype(np.int32)
 
 
 class _NotInWords(Exception):
@@ -176,15 +190,12 @@ def _tile_words(addresses: Table, size: int, operand: str) -> Table:
     return first // 4 if operand == "a" else first.T // 4
 
 
-def _legal_fields(instruction: Instruction, pattern: Pattern) -> int:
+def _known_fields(instruction: Instruction) -> int:
     """A bit for each value of a metadata field that is legal and whose effect is known."""
-    known = ARCHITECTURES[str(instruction.target)].unsorted_operations
-    ascending = instruction.ordered or instruction.operation in known
-    allowed = pattern.ascending if ascending else pattern.distinct
-    return int(np.sum(allowed.astype(np.int64) << np.arange(16)))
+    return int(np.sum(known_fields(instruction).astype(np.int64) << np.arange(16)))
 
 
-def _coding(plan: Plan, operand: str) -> tuple[int, ...]:
+def _coding(plan: Plan, operand: str) -> Coding:
     form = plan.instruction
     if operand == "c":
         return coding_of(form.c)
@@ -192,15 +203,16 @@ def _coding(plan: Plan, operand: str) -> tuple[int, ...]:
     return coding_of(form.format(operand), as_half=plan.variant.emulated, shift=shift)
 
 
-def _place_tables(plan: Plan, a: Table, b: Table) -> list[Table]:
-    """Places of the words of A, B and C, the rows of B and the order of products (see kernels.batches)."""
+def _tables(plan: Plan, selector: int, a: Table, b: Table) -> Tables:
+    """The tables of a recipe, of the places of the words of A and B."""
     form = plan.instruction
     depth = form.shape.k
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     # Row r of the planes is row whole[r] of B.
     whole = (np.arange(0, depth, plan.depth)[:, None] + order).reshape(-1)
     c = words_of(form.family.fragment(form, "c").inverse, 2, 1)
-    return [a, b, c, np.argsort(whole), plan.order]
+    bases, words, bits = _NO_METADATA if form.pattern is None else _metadata(plan, form.pattern, selector)
+    return Tables(a, b, c, np.argsort(whole), plan.order, bases, words, bits)
 
 
 def words_of(places: Table, each: int, axis: int) -> Table:
@@ -212,17 +224,18 @@ def words_of(places: Table, each: int, axis: int) -> Table:
     return first // each
 
 
-def _metadata_tables(plan: Plan, selector: int) -> list[Table]:
+_NO_METADATA = (np.zeros(0, np.int64),) * 3
+
+
+def _metadata(plan: Plan, pattern: Pattern, selector: int) -> tuple[Table, Table, Table]:
     """Offsets of the chunks of a row, and place and lowest bit of every four fields (see kernels.batches)."""
     form = plan.instruction
-    pattern = form.pattern
-    assert pattern is not None
     lane, bit, _, _, _ = metadata_map(form, selector).T.reshape(5, -1, 4)  # by row of A, then chunk
     if (lane != lane[:, :1]).any() or (bit != bit[:, :1] + np.arange(0, 16, 4)).any():
         raise AssertionError("four fields are not neighbours in a register")
     stored = np.arange(form.stored_k)
     bases = stored // pattern.stored * pattern.chunk % plan.depth
-    return [bases * plan.variant.stride, lane[:, 0], bit[:, 0]]
+    return bases * plan.variant.stride, lane[:, 0], bit[:, 0]
 
 
 def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
@@ -237,5 +250,5 @@ def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
     if any(word is not None and (word.size == 0 or (word != word.flat[0]).any()) for word in words):
         return None
     a, b = (None if word is None else int(word.flat[0]) for word in words)
-    assert b is not None
+    b = present(b, "b")
     return Tiles(a=a, b=b, words=memory.shape[-1] // 4, common=memory.ndim == 1)

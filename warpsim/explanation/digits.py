@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from ..arithmetic.reference import Kind, Number
 from ..environment import in_default_environment
+from ..errors import present
 from .explanation import value_of
 
 _LONGEST = 24  # of more dropped bits than these, leading zeros are counted and the end is left out
@@ -21,7 +22,7 @@ def value_text(number: Number) -> str:
     if not number.significand:
         return f"{sign}0"
     value = value_of(number)
-    assert value is not None
+    value = present(value, "value")
     return fraction_text(value)
 
 

@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.reference import Inputs as Numbers
-from ..arithmetic.reference import Number, inputs_of
+from ..arithmetic.reference import Dot, Number, inputs_of
 from ..arithmetic.reference import product as multiplied
 from ..environment import in_default_environment
-from ..execution.interface import decode
-from ..execution.pipeline import inputs_by_name, rule_for
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
+from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..views.operands import Gathered, from_matrices, from_registers
 from ..views.places import Feeds, Place, check_element, feeds
 from .explanation import Explanation, Factor, Product, Step
 from .rules import Summation, steps_of
 from .yardsticks import yardsticks
-
-Form = Instruction | str
 
 
 def explain_dot(
@@ -39,7 +37,7 @@ def explain_dot(
     ``product`` chooses one of the four of m8n8k4 f16. Raises what warpsim.execute raises, OperandError
     for an element that does not exist and for operands with batch axes.
     """
-    form = _resolved(instruction, target)
+    form = resolved(instruction, target)
     return explain_inputs(form, inputs_by_name(operands), row, column, product)
 
 
@@ -65,16 +63,10 @@ def explain_matrices(
     undefined: str = "error",
 ) -> Explanation:
     """How D[row, column] of warpsim.matmul came about; places are those where warpsim.pack puts things."""
-    form = _resolved(instruction, target)
+    form = resolved(instruction, target)
     check_element(form, "d", row, column)
     matrices = {"a": A, "b": B, "c": C, "scale_a": scale_a, "scale_b": scale_b}
     return _explained(from_matrices(form, matrices, undefined), row, column, 0)
-
-
-def _resolved(instruction: Form, target: str | None) -> Instruction:
-    if isinstance(instruction, Instruction):
-        return on_target(instruction, target)
-    return decode(instruction, target=target)
 
 
 # --- one element -----------------------------------------------------------------------------------
@@ -106,7 +98,7 @@ def _explained(gathered: Gathered, row: int, column: int, product: int) -> Expla
     )
 
 
-def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Numbers:
+def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Dot:
     return inputs_of(
         instruction,
         [pair["a"].code for pair in pairs],
@@ -174,7 +166,7 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
     }
 
 
-def _addends(instruction: Instruction, numbers: Numbers, summation: Summation) -> Sequence[Number]:
+def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
     """The products with their scales; of 1-bit forms, what is counted."""
     if instruction.bit_operation:
         return summation.numbers
@@ -206,7 +198,7 @@ class Parting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class TargetComparison:
     """One element of D on several targets; ``parting`` is None where every step is the same."""
 
     explanations: tuple[Explanation, ...]
@@ -226,9 +218,9 @@ class Comparison:
 
 def compare_dot(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_dot on each of several targets, and the first step at which they part."""
-    form = _resolved(instruction, None)
+    form = resolved(instruction)
     return _compared(
         targets,
         lambda target: explain_dot(form, row, column, target=target, product=product, **operands),
@@ -237,7 +229,7 @@ def compare_dot(
 
 def compare_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
-) -> Comparison:
+) -> TargetComparison:
     """explain_inputs on each of several targets, and the first step at which they part."""
     return _compared(
         targets,
@@ -247,17 +239,17 @@ def compare_inputs(
 
 def compare_matrices(
     instruction: Form, row: int, column: int, targets: Sequence[str], *matrices: Any, **options: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain_matrices on each of several targets, and the first step at which they part."""
-    form = _resolved(instruction, None)
+    form = resolved(instruction)
     return _compared(
         targets, lambda target: explain_matrices(form, row, column, *matrices, target=target, **options)
     )
 
 
-def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> Comparison:
+def _compared(targets: Sequence[str], explain: Callable[[str], Explanation]) -> TargetComparison:
     explanations = tuple(explain(target) for target in targets)
-    return Comparison(explanations=explanations, parting=_parting(explanations))
+    return TargetComparison(explanations=explanations, parting=_parting(explanations))
 
 
 def _parting(explanations: Sequence[Explanation]) -> Parting | None:

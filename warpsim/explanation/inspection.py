@@ -14,16 +14,15 @@ import numpy.typing as npt
 from ..diagnosis import compare as compare_registers
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.interface import decode
 from ..isa import arrangements
 from ..isa.arrangements import Detection
-from ..isa.instruction import Instruction
+from ..ptx.decode import Form, decode, resolved
 from ..views.layout import Notation, layout_lines, layout_page, layout_svg
 from ..views.places import Feeds, Place
 from ..views.places import element_place as _element_place
 from ..views.places import feeds as _feeds
 from ..views.places import lane_places as _lane_places
-from .explain import Comparison, compare_dot, compare_matrices, explain_dot, explain_matrices
+from .explain import TargetComparison, compare_dot, compare_matrices, explain_dot, explain_matrices
 from .explanation import Explanation
 
 __all__ = [
@@ -37,13 +36,6 @@ __all__ = [
     "find_lane",
     "find_sources",
 ]
-
-Form = Instruction | str
-
-
-def _resolved(instruction: Form) -> Instruction:
-    return instruction if isinstance(instruction, Instruction) else decode(instruction)
-
 
 # --- layouts ---------------------------------------------------------------------------------------
 
@@ -62,7 +54,7 @@ def draw_layout(
     ``notation`` "cute" gives shape:stride text instead; "svg" has figures only. Raises OperandError,
     UndefinedBehavior (selector).
     """
-    form = _resolved(instruction)
+    form = resolved(instruction)
     if format == "svg":
         return layout_svg(form, operand, selector=selector)
     if format == "html":
@@ -74,19 +66,19 @@ def draw_layout(
 
 def find_element(instruction: Form, operand: str, row: int, column: int) -> Place:
     """Lane, register and bits of an element of a, b, c or d (of sparse A: stored column)."""
-    return _element_place(_resolved(instruction), operand, row, column)
+    return _element_place(resolved(instruction), operand, row, column)
 
 
 def find_lane(
     instruction: Form, operand: str, lane: int, register: int | None = None, *, selector: int = 0
 ) -> tuple[Place, ...]:
     """What a lane, or one of its registers, holds of an operand."""
-    return _lane_places(_resolved(instruction), operand, lane, register, selector=selector)
+    return _lane_places(resolved(instruction), operand, lane, register, selector=selector)
 
 
 def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0) -> Feeds:
     """Which registers, lanes and metadata bits D[row, column] is computed from."""
-    return _feeds(_resolved(instruction), row, column, selector=selector)
+    return _feeds(resolved(instruction), row, column, selector=selector)
 
 
 # --- explanations ----------------------------------------------------------------------------------
@@ -110,7 +102,7 @@ def explain(
 @in_default_environment
 def compare_targets(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
-) -> Comparison:
+) -> TargetComparison:
     """explain on each of several targets, and the first step at which they part."""
     if operands.keys() & {"A", "B"}:
         names = ("A", "B", "C", "scale_a", "scale_b")

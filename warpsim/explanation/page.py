@@ -14,7 +14,7 @@ from ..views.figures import place_document
 from ..views.information import evidence_document, rule_document
 from ..views.svg import element, page, table
 from .digits import exact_text, hexadecimal, value_text
-from .explain import Comparison
+from .explain import TargetComparison
 from .explanation import Explanation, Factor, Product, Step, Term, Yardstick, value_of
 from .text import (
     alignment_text,
@@ -123,7 +123,7 @@ def _yardstick_document(yardstick: Yardstick, explanation: Explanation) -> Docum
     return {"name": yardstick.name, "code": code, "ulps": ulps, "exact": exact}
 
 
-def comparison_document(comparison: Comparison) -> Document:
+def comparison_document(comparison: TargetComparison) -> Document:
     """Targets side by side as JSON-ready data; ``parting`` is null where every step is the same."""
     parting = comparison.parting
     ways = [
@@ -173,14 +173,14 @@ def _table(rows: list[list[str]]) -> Element:
     return table(header, rest)
 
 
-def comparison_page(comparison: Comparison) -> str:
+def comparison_page(comparison: TargetComparison) -> str:
     """Targets side by side, where they part, and every explanation, as a page of HTML."""
     first = comparison.explanations[0]
     title = f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"
     return page(title, _comparison_parts(comparison))
 
 
-def _comparison_parts(comparison: Comparison) -> Iterator[Element]:
+def _comparison_parts(comparison: TargetComparison) -> Iterator[Element]:
     yield _table(comparison_table(comparison))
     parting = comparison.parting
     yield element("h2", f"First step at which they part: {parting.step if parting else 'none'}")

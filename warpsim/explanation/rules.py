@@ -13,7 +13,7 @@ from ..arithmetic.reference import (
     NEAREST_EVEN,
     ROUNDINGS,
     ZERO,
-    Inputs,
+    Dot,
     Kind,
     Number,
     Rounding,
@@ -59,7 +59,7 @@ class Summation(NamedTuple):
     steps: list[Step]
 
 
-def steps_of(rule: Rule, instruction: Instruction, inputs: Inputs) -> Summation:
+def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
     """The steps of one element of D; the last one's code is reference.dot's."""
     found: Summation = RULES[type(rule)](rule, instruction, inputs)
     expected = dot(rule, instruction, inputs)
@@ -121,16 +121,16 @@ def _chain(
     return steps
 
 
-def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Inputs) -> Summation:
+def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> Summation:
     numbers = inputs.products
     if inputs.scales:
         numbers = [product(x, scale) for x, scale in zip(numbers, inputs.scales, strict=True)]
     return Summation(numbers, _chain(rule, list(enumerate(numbers)), ("c", inputs.c)))
 
 
-def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Inputs) -> Summation:
+def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> Summation:
     """Operands become f16 first; both halves are summed from zero, then C is added as IEEE does."""
-    as_f16 = Inputs([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
+    as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
     numbers = as_f16.products
     steps: list[Step] = []
     partial = ("zero", ZERO)
@@ -142,7 +142,7 @@ def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Inputs) -> 
     return Summation(numbers, [*steps, addition])
 
 
-def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Inputs) -> Summation:
+def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) -> Summation:
     """One step over whole groups: a group's products add up exactly and carry its scales' exponent."""
     numbers = inputs.products
     terms: list[Number] = []
@@ -195,7 +195,7 @@ def _ieee_step(
     )
 
 
-def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Inputs) -> Summation:
+def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Dot) -> Summation:
     numbers = inputs.products
     rounding, name = ROUNDINGS[instruction.rounding], _ROUNDING_NAMES[instruction.rounding]
     steps: list[Step] = []
@@ -232,7 +232,7 @@ class _Program:
         return f"step {len(self.steps) - 1}", self.steps[-1].number
 
 
-def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Inputs) -> Summation:
+def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) -> Summation:
     """ptxas's routine for m8n8k4 f16, an f32 operation a step."""
     program = _Program(inputs.products)
     c = ("c", inputs.c)
@@ -251,7 +251,7 @@ def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Inputs)
 # --- integers --------------------------------------------------------------------------------------
 
 
-def _whole(instruction: Instruction, inputs: Inputs, numbers: list[Number], operation: str) -> Summation:
+def _whole(instruction: Instruction, inputs: Dot, numbers: list[Number], operation: str) -> Summation:
     """One exact sum, wrapped or clamped to D's 32 bits."""
     named: list[Named] = [(f"product {place}", number, (place,)) for place, number in enumerate(numbers)]
     terms = tuple(
@@ -275,21 +275,21 @@ def _whole(instruction: Instruction, inputs: Inputs, numbers: list[Number], oper
     return Summation(numbers, [step])
 
 
-def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Inputs) -> Summation:
+def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Dot) -> Summation:
     return _whole(instruction, inputs, inputs.products, "integer sum")
 
 
 _BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xor": int.__xor__}
 
 
-def _bit_count(rule: BitCount, instruction: Instruction, inputs: Inputs) -> Summation:
+def _bit_count(rule: BitCount, instruction: Instruction, inputs: Dot) -> Summation:
     combine = _BIT_OPERATIONS[instruction.bit_operation]
     bits = [combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True)]
     numbers = [Number(Kind.FINITE, False, bit, 0, 0) for bit in bits]
     return _whole(instruction, inputs, numbers, f"{instruction.bit_operation} and count of ones")
 
 
-RULES: dict[type[Rule], Callable[[Any, Instruction, Inputs], Summation]] = {
+RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], Summation]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
+from ..errors import present
 from ..isa.architectures import FusedSum
 from ..views.information import rule_text
 from ..views.text import words
 from .digits import bits_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
-from .explain import Comparison
+from .explain import TargetComparison
 from .explanation import Explanation, Factor, Product, Step, Term
 
 # --- one explanation -------------------------------------------------------------------------------
@@ -177,8 +178,8 @@ def _term_name(term: Term) -> str:
 
 def binary(value: int, step: Step, digits: int) -> str:
     """A sign and binary digits with a point behind the one that weighs ``2**exponent``."""
-    assert step.exponent is not None
-    fraction = step.exponent - step.unit
+    exponent = present(step.exponent, "exponent")
+    fraction = exponent - step.unit
     text = f"{abs(value):0{max(digits, fraction + 1)}b}"
     point = len(text) - fraction
     return f"{'-' if value < 0 else '+'}{text[:point]}.{text[point:]}"
@@ -253,7 +254,7 @@ def yardstick_table(explanation: Explanation) -> list[list[str]]:
 # --- several targets -------------------------------------------------------------------------------
 
 
-def comparison_table(comparison: Comparison) -> list[list[str]]:
+def comparison_table(comparison: TargetComparison) -> list[list[str]]:
     """A heading and a row for each target: code, value, and ulps from each other way to sum."""
     first = comparison.explanations[0]
     names = ["exact sum", "fma chain", "separate chain"][: len(first.yardsticks)]
@@ -271,7 +272,7 @@ def comparison_table(comparison: Comparison) -> list[list[str]]:
     return [header, *rows]
 
 
-def comparison_lines(comparison: Comparison) -> list[str]:
+def comparison_lines(comparison: TargetComparison) -> list[str]:
     """Targets side by side, and the step at which they part, as each of them takes it."""
     first = comparison.explanations[0]
     lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..environment import in_default_environment
-from ..execution.pipeline import checked_inputs, inputs_from
+from ..errors import present
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import checked_inputs
 from ..isa.descriptor import Descriptor
 from ..isa.fragments import read_fields
 from ..isa.instruction import Inputs, Instruction, Operands
@@ -77,7 +79,7 @@ class Coverage:
 
     def _add_part(self, part: Part, cases: Array) -> None:
         instruction = self.instruction
-        inputs = checked_inputs(instruction, inputs_from(**part.arguments))
+        inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
         for name, mask in _settings(instruction, part, inputs, len(cases)):
             self._count(name, cases, mask, None)
         operands = gathered(instruction, part)
@@ -130,7 +132,7 @@ def coverage_of(vectors: VectorSet) -> Coverage:
 
 def gathered(instruction: Instruction, part: Part) -> Operands:
     """The operands of a part's cases; those of a case's several products one after the other."""
-    inputs = checked_inputs(instruction, inputs_from(**part.arguments))
+    inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
     operands = instruction.family.gather(instruction, inputs)
     products = instruction.products
     counts = [
@@ -164,8 +166,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
     """Bins of immediates, metadata and descriptors, and why some cannot be hit."""
     bins = {f"{name} {value}": "" for name, value in _legal_settings(instruction, a_in)}
     if instruction.sparse:
-        pattern = instruction.pattern
-        assert pattern is not None
+        pattern = present(instruction.pattern, "pattern")
         for chunk in range(instruction.shape.k // pattern.chunk):
             bins |= {
                 f"metadata: chunk {chunk}, field {value:#06b}": "" for value in legal_fields(instruction)
@@ -179,13 +180,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
 
 def _legal_settings(instruction: Instruction, a_in: str) -> Iterator[tuple[str, int]]:
     for name, values in immediates_of(instruction).items():
-        if name == "selector":
-            yield from ((name, value) for value in instruction.selectors)
-        elif name.startswith("byte_id"):
-            yield from ((name, value) for value in range(0, 4, instruction.scale_chunks))
-        elif name == "thread_id_a":
-            yield from ((name, value) for value in range(2))
-        elif name.startswith("imm_scale") and not instruction.a.is_float:
+        if name.startswith("imm_scale") and not instruction.a.is_float:
             yield name, 1
         elif name.startswith("imm_trans") and (
             instruction.a.bits != 16 or (name[-1] == "a" and a_in != "shared")

@@ -13,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from ..environment import in_default_environment
-from ..errors import OperandError
+from ..errors import OperandError, present
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from ..vectors.sets import VectorSet, make_vectors
@@ -109,9 +109,9 @@ def _set_products(plan: Plan, draft: Draft, case: Array) -> None:
 
 def _set_scales(plan: Plan, draft: Draft, number: Array) -> None:
     form, scale = plan.instruction, plan.instruction.scale
-    assert scale is not None
-    assert draft.scale_a is not None
-    assert draft.scale_b is not None
+    scale = present(scale, "scale")
+    scale_a = present(draft.scale_a, "scale a")
+    scale_b = present(draft.scale_b, "scale b")
     values, chunks = 1 << scale.bits, form.scale_chunks
     columns = ceil(values / draft.n)
     for tile in np.flatnonzero(number >= 0):
@@ -120,8 +120,8 @@ def _set_scales(plan: Plan, draft: Draft, number: Array) -> None:
         first = chunk * draft.k // chunks
         draft.a[tile, :, first], draft.b[tile, first, :] = _one(form.a), _one(form.b)
         rows = (block // columns * draft.m + np.arange(draft.m)) % values
-        draft.scale_a[tile, :, chunk] = rows
-        draft.scale_b[tile, chunk, :] = (block % columns * draft.n + np.arange(draft.n)) % values
+        scale_a[tile, :, chunk] = rows
+        scale_b[tile, chunk, :] = (block % columns * draft.n + np.arange(draft.n)) % values
 
 
 def _one(element: Format) -> int:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..cluster.distribution import in_order
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.interface import decode
 from ..isa.instruction import Instruction
-from ..ptx.qualifiers import on_target
+from ..ptx.decode import Form, resolved
 from ..vectors.sets import VectorSet, case_bytes
 from .assembly import joined_sets
 from .corners import theme_chunks
@@ -26,7 +25,6 @@ from .placement import Place
 if TYPE_CHECKING:
     from distributed import Client
 
-Form = Instruction | str
 Watch = Callable[[int, Coverage | None], object]  # cases so far, coverage so far
 
 KINDS = ("random", "corner", "exhaustive")
@@ -56,7 +54,7 @@ def generate_vectors(
     ``dask.distributed.Client``, chunks are made on a Dask cluster. The same arguments give the same set,
     wherever it is made. Raises OperandError, ClusterError, and IllegalInstruction without a target.
     """
-    form = resolved(instruction, target)
+    form = targeted(instruction, target)
     _check(kind, count, a_in)
     if kind == "exhaustive":
         return _exhaustive(form, count, seed, a_in, watch, scheduler)
@@ -80,7 +78,7 @@ def corner_vectors(
 
     After 64 chunks without full coverage they stop; Coverage.missed then says what is left.
     """
-    form = resolved(instruction, target)
+    form = targeted(instruction, target)
     _check("corner", count, a_in)
     if count is not None:
         vectors = _first_cases(theme_chunks(form, "corner", seed, a_in, scheduler), count, watch)
@@ -102,13 +100,9 @@ def coverage(vectors: VectorSet) -> Coverage:
     return coverage_of(vectors)
 
 
-def resolved(instruction: Form, target: str | None) -> Instruction:
+def targeted(instruction: Form, target: str | None) -> Instruction:
     """The instruction on its target, which it needs."""
-    form = (
-        on_target(instruction, target)
-        if isinstance(instruction, Instruction)
-        else decode(instruction, target)
-    )
+    form = resolved(instruction, target)
     if form.target is None:
         raise OperandError(f"{form} has no target: vectors hold the D of one chip; give target='sm_…'")
     return form

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..errors import present
 from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
@@ -42,65 +43,63 @@ def observations(operands: Operands) -> Iterator[Mask]:
 
 
 def _finite(step: Step) -> Array:
-    assert step.special is not None
-    return step.special == FINITE
+    special = present(step.special, "special")
+    return special == FINITE
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
 
 
 def _aligned(step: Step, limits: Limits) -> Iterator[Mask]:
-    assert step.counted is not None
-    assert step.exponent is not None
-    assert step.total is not None
-    assert limits.step is not None
+    counted = present(step.counted, "counted")
+    exponent = present(step.exponent, "exponent")
+    total = present(step.total, "total")
     finite, fraction_bits = _finite(step), limits.fraction_bits
     scaled = isinstance(limits.rule, ScaledGroups)
     exponents = step.terms.exponent  # of a scaled group that of its scales: its own is 0
-    present = step.counted  # what is not zero; a scaled group that cancels counts too
-    sets = present & (exponents == step.exponent[..., None])
+    nonzero = counted  # what is not zero; a scaled group that cancels counts too
+    sets = nonzero & (exponents == exponent[..., None])
     by_product, by_c = sets[..., :-1].any(-1), sets[..., -1]
     yield "alignment: set by a product alone", finite & by_product & ~by_c
     yield "alignment: set by C alone", finite & by_c & ~by_product
     yield "alignment: set by C and a product", finite & by_c & by_product
-    yield "alignment: set by the exponent floor", finite & present.any(-1) & ~by_product & ~by_c
-    below = step.exponent[..., None] - exponents
+    yield "alignment: set by the exponent floor", finite & nonzero.any(-1) & ~by_product & ~by_c
+    below = exponent[..., None] - exponents
     for more in (-1, 0, 1, 2):
-        gap = present & (below == fraction_bits + more)
+        gap = nonzero & (below == fraction_bits + more)
         name = f"gap F{more:+d}" if more else "gap F"
         yield f"{name}: product below product", finite & by_product & gap[..., :-1].any(-1)
         yield f"{name}: product below C", finite & by_c & gap[..., :-1].any(-1)
         yield f"{name}: C below product", finite & by_product & gap[..., -1]
     yield from _cuts(step, finite)
     if not scaled:
-        unseen = (~step.terms.nonzero[..., :-1]) & (exponents[..., :-1] > step.exponent[..., None])
-        yield "alignment: a zero product of larger exponent", finite & present.any(-1) & unseen.any(-1)
-    size = np.where(step.total == 0, -1, np.log2(np.maximum(np.abs(step.total), 1)).astype(np.int64))
+        unseen = (~step.terms.nonzero[..., :-1]) & (exponents[..., :-1] > exponent[..., None])
+        yield "alignment: a zero product of larger exponent", finite & nonzero.any(-1) & unseen.any(-1)
+    size = np.where(total == 0, -1, np.log2(np.maximum(np.abs(total), 1)).astype(np.int64))
     for carry in range(1, limits.carries + 1):
         yield f"carry: {carry} bits above the largest exponent", finite & (size == fraction_bits + carry)
-    cancels = finite & present.any(-1) & (present.sum(-1) > 1)
-    yield "cancellation: to zero", cancels & (step.total == 0)
-    yield "cancellation: to one unit of the alignment", cancels & (np.abs(step.total) == 1)
+    cancels = finite & nonzero.any(-1) & (nonzero.sum(-1) > 1)
+    yield "cancellation: to zero", cancels & (total == 0)
+    yield "cancellation: to one unit of the alignment", cancels & (np.abs(total) == 1)
     yield from _rounding(step, finite)
 
 
 def _cuts(step: Step, finite: Array) -> Iterator[Mask]:
-    assert step.tails is not None
-    assert step.lost is not None
-    cut = step.tails > 0
+    tails = present(step.tails, "tails")
+    lost = present(step.lost, "lost")
+    cut = tails > 0
     yield "cut: a product", finite & cut[..., :-1].any(-1)
     yield "cut: C", finite & cut[..., -1]
     yield "cut: a positive term", finite & (cut & (step.terms.significand > 0)).any(-1)
     yield "cut: a negative term", finite & (cut & (step.terms.significand < 0)).any(-1)
-    signed = np.where(step.terms.significand < 0, -step.lost, step.lost).sum(-1)
+    signed = np.where(step.terms.significand < 0, -lost, lost).sum(-1)
     yield "cut: parts that add up to a unit", finite & (np.abs(signed) >= 1)
 
 
 def _rounding(step: Step, finite: Array) -> Iterator[Mask]:
-    done = step.rounded
-    assert done is not None
-    assert step.total is not None
-    yield "rounding: exact", finite & (step.total != 0) & (done.tail == 0)
+    done = present(step.rounded, "rounded")
+    total = present(step.total, "total")
+    yield "rounding: exact", finite & (total != 0) & (done.tail == 0)
     normal = finite & ~done.subnormal & ~done.overflow
     for negative, sign in SIGNS:
         for tail, name in TAILS:
@@ -120,14 +119,13 @@ def _rounding(step: Step, finite: Array) -> Iterator[Mask]:
 
 
 def _ieee(step: Step, limits: Limits) -> Iterator[Mask]:
-    assert step.total is not None
+    total = present(step.total, "total")
     finite = _finite(step)
     several = step.terms.nonzero.astype(np.bool_).sum(-1) > 1
-    yield "addition: cancels to zero", finite & several & (step.total == 0).astype(np.bool_)
+    yield "addition: cancels to zero", finite & several & (total == 0).astype(np.bool_)
     yield "addition: of zeros of different signs", finite & _mixed_zeros(step)
     if isinstance(limits.rule, EmulatedF8):
-        done = step.rounded
-        assert done is not None
+        done = present(step.rounded, "rounded")
         normal = finite & ~done.overflow & (done.tail > 0)
         for negative, sign in SIGNS:
             for tail, name in TAILS:
@@ -147,9 +145,9 @@ def _mixed_zeros(step: Step) -> Array:
 
 
 def _integer(step: Step, limits: Limits) -> Iterator[Mask]:
-    assert step.total is not None
+    total = present(step.total, "total")
     top = 1 << 31
-    total, terms = step.total, step.terms.significand
+    terms = step.terms.significand
     yield "integer: largest result", total == top - 1
     yield "integer: smallest result", total == -top
     yield "integer: one above the range", total == top

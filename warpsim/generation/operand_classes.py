@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..errors import present
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
@@ -60,7 +61,7 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
         yield f"c: {name}", mask
     if form.scale is not None:
         for side, array in (("a", operands.scale_a), ("b", operands.scale_b)):
-            assert array is not None
+            array = present(array, "array")
             for name, mask in classes(array, form.scale):
                 place = mask.any(-1)[:, :, None] if side == "a" else mask.any(-2)[:, None, :]
                 yield f"scale_{side}: {name}", np.broadcast_to(place, done.code.shape)
@@ -96,8 +97,8 @@ def _is_subnormal(codes: Array, element: Format) -> Array:
 
 def _unselected(operands: Operands, wanted: Array) -> Array:
     """Outputs with a wanted element of B that no stored element of A's row meets."""
-    assert operands.columns is not None
-    tiles, rows, _ = operands.columns.shape
+    columns = present(operands.columns, "columns")
+    tiles, rows, _ = columns.shape
     met = np.zeros((tiles, rows, operands.b.shape[1]), np.bool_)
-    np.put_along_axis(met, operands.columns, True, axis=-1)
+    np.put_along_axis(met, columns, True, axis=-1)
     return (~met[:, :, :, None] & wanted[:, None]).any(2)

@@ -7,16 +7,21 @@ legal value of each occurs. What an instruction does not read holds bits that wo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import NotModelled
-from ..isa.architectures import ARCHITECTURES
+from ..errors import NotModelled, present
 from ..isa.descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
-from ..isa.fragments import indices_of, registers_of, write_fields
+from ..isa.fragments import (
+    indices_of,
+    known_fields,
+    legal_scale_ids,
+    registers_of,
+    scale_lanes,
+    write_fields,
+)
 from ..isa.instruction import Instruction
 from ..isa.sparsity import stored_columns
 from ..isa.swizzle import Swizzle
@@ -65,17 +70,12 @@ def _registers(instruction: Instruction, operand: str, codes: Array, cases: int)
 
 def legal_fields(instruction: Instruction) -> Array:
     """Metadata fields with a known effect on the target."""
-    pattern = instruction.pattern
-    assert pattern is not None
-    unsorted = ARCHITECTURES[str(instruction.target)].unsorted_operations
-    ascending = instruction.ordered or instruction.operation in unsorted
-    return np.flatnonzero(pattern.ascending if ascending else pattern.distinct)
+    return np.flatnonzero(known_fields(instruction))
 
 
 def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
     """Fields ``(tiles, m, chunks)``: one pattern for all rows of a tile with slots, otherwise any."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     legal = legal_fields(instruction).astype(np.uint8)
     free = draft.b.shape[1] == instruction.shape.k
     rows, chunks = draft.m if free else 1, instruction.shape.k // pattern.chunk
@@ -90,7 +90,7 @@ def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) ->
     if draft.b.shape[1] == instruction.shape.k:
         return draft.b
     pattern, form = instruction.pattern, instruction.b
-    assert pattern is not None
+    pattern = present(pattern, "pattern")
     shape = (draft.count, instruction.shape.k, draft.n)
     poison = signs((draft.count, 1, 1), rng) & form.is_float
     b = np.where(poison, form.code_dtype.type(form.mask), random_codes(form, shape, rng))
@@ -119,23 +119,17 @@ def _metadata(instruction: Instruction, fields: Array, rng: Rng, plain: bool) ->
 
 
 def _scale_registers(instruction: Instruction, draft: Draft, rng: Rng) -> Arguments:
-    """Scale registers: row r of A in lane 4 * (r % 8) + 2 * thread + r // 8, column j of B in lane
-    4 * j + thread, chunk i in byte ``byte + i`` (PTX ISA 9.1, section 9.7.14.3); the rest is random."""
+    """Scale registers: chunk i in byte ``byte + i`` of the lanes that hold scales; the rest is random."""
     count, chunks = draft.count, instruction.scale_chunks
-    byte_ids = np.arange(0, 4, chunks)
     found: Arguments = {}
-    row, column = np.arange(draft.m), np.arange(draft.n)
-    assert draft.scale_a is not None
-    assert draft.scale_b is not None
-    parts: tuple[tuple[str, Array, int, Callable[[Array], Array]], ...] = (
-        ("a", draft.scale_a, 2, lambda thread: 4 * (row % 8) + 2 * thread[:, None] + row // 8),
-        ("b", draft.scale_b.swapaxes(1, 2), 4, lambda thread: 4 * column + thread[:, None]),
-    )
-    for side, codes, threads, lane_of in parts:
+    scale_a = present(draft.scale_a, "scale a")
+    scale_b = present(draft.scale_b, "scale b")
+    for side, codes in (("a", scale_a), ("b", scale_b.swapaxes(1, 2))):
+        byte_ids, thread_ids = legal_scale_ids(instruction, side)
         byte = rng.choice(byte_ids, count) * (not draft.plain)
-        thread = rng.integers(0, threads, count) * (not draft.plain)
+        thread = rng.integers(0, len(thread_ids), count) * (not draft.plain)
         octets = rng.integers(0, 1 if draft.plain else 256, (count, 32, 4)).astype(np.uint8)
-        lane = lane_of(thread)
+        lane = scale_lanes(instruction, side, thread)
         for chunk in range(chunks):
             octets[np.arange(count)[:, None], lane, (byte + chunk)[:, None]] = codes[..., chunk]
         found[f"scale_{side}"] = octets.view("<u4").astype(np.uint32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..errors import OperandError, present
 from ..vectors.sets import VectorSet
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -42,10 +42,10 @@ class _Writer:
         self.lines = [f"// {vectors.title}", f"//! target {self.form.target}", f"//! data {data}"]
         self.descriptors = "b" not in self.form.family.operands
         if self.descriptors:
-            assert vectors.shared is not None
+            shared = present(vectors.shared, "shared")
             self.lines += [
                 "//! warpgroup",
-                f".shared .align 1024 .b8 tiles[{vectors.shared.shape[1]}];",
+                f".shared .align 1024 .b8 tiles[{shared.shape[1]}];",
                 ".reg .pred %accumulate;",
             ]
 
@@ -94,8 +94,8 @@ class _Writer:
 
     def warpgroup(self, case: int) -> list[str]:
         """The statements around a wgmma: shared memory, descriptors, fence, commit and wait."""
-        assert self.vectors.shared is not None
-        self.arrays[f"shared{case}"] = self.vectors.shared[case]
+        shared = present(self.vectors.shared, "shared")
+        self.arrays[f"shared{case}"] = shared[case]
         self.arrays[f"c{case}"] = self.vectors.registers["c"][case]
         count = self.form.registers["d"]
         lines = [

@@ -21,7 +21,7 @@ from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.fragments import registers_of
 from ..isa.instruction import Instruction, Operands
-from ..ptx.decode import decode as parsed
+from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..vectors.sets import VectorSet, make_vectors
 from .arithmetic import Array, decode
@@ -103,7 +103,7 @@ class Separation:
 
 @in_default_environment
 def separate(
-    instruction: Instruction | str,
+    instruction: Form,
     first: str,
     second: str,
     *,
@@ -119,7 +119,7 @@ def separate(
     """
     if count < 1:
         raise OperandError(f"count is {count}: a vector set has at least one case")
-    form = parsed(instruction) if isinstance(instruction, str) else instruction
+    form = resolved(instruction)
     models = model_of(form, first), model_of(form, second)
     dots = _differing(models, seed)
     if dots is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import present
 from ..isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -146,11 +147,11 @@ def _products(operands: Operands, change: Change, *, convert: bool = False) -> N
 def _scales(operands: Operands) -> Numbers:
     """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
     instruction = operands.instruction
-    assert instruction.scale is not None
-    assert operands.scale_a is not None
-    assert operands.scale_b is not None
-    a = decode(operands.scale_a, instruction.scale)[:, :, None, :]
-    b = decode(operands.scale_b.swapaxes(1, 2), instruction.scale)[:, None, :, :]
+    scale = present(instruction.scale, "scale")
+    scale_a = present(operands.scale_a, "scale a")
+    scale_b = present(operands.scale_b, "scale b")
+    a = decode(scale_a, scale)[:, :, None, :]
+    b = decode(scale_b.swapaxes(1, 2), scale)[:, None, :, :]
     both = product(a, b)  # (tiles, m, n, chunks)
     stored = operands.a.shape[2]
     chunk = np.arange(stored) * instruction.scale_chunks // stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import present
 from ..isa.codes import codes_of
 from .codes import (
     Rng,
@@ -151,16 +152,14 @@ def scale_extremes(limits: Limits, count: int, rng: Rng) -> Draft:
     """The smallest, largest, zero and NaN scales, of another kind in every row and column; small sums."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
-    assert form.scale is not None
-    assert d.scale_a is not None
-    assert d.scale_b is not None
+    scale = present(form.scale, "scale")
+    scale_a = present(d.scale_a, "scale a")
+    scale_b = present(d.scale_b, "scale b")
     spread(d, 1)
-    codes = np.append(
-        catalogue(form.scale), [1, largest(form.scale), form.scale.bias << form.scale.fraction_bits]
-    )
-    d.scale_a, d.scale_b = pick(rng, codes, d.scale_a.shape), pick(rng, codes, d.scale_b.shape)
+    codes = np.append(catalogue(scale), [1, largest(scale), scale.bias << scale.fraction_bits])
+    scale_a, scale_b = pick(rng, codes, scale_a.shape), pick(rng, codes, scale_b.shape)
     d.c = near(form.c, d.c.shape, 8, rng, middle=-40)
-    d.scale_a, d.scale_b = d.scale_a.astype(form.scale.code_dtype), d.scale_b.astype(form.scale.code_dtype)
+    scale_a, scale_b = scale_a.astype(scale.code_dtype), scale_b.astype(scale.code_dtype)
     return d
 
 
@@ -170,10 +169,9 @@ def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
     A group whose scale is zero has no say in the alignment, whatever its products are.
     """
     d = Draft(limits, count, rng, free=True)
-    scale = limits.instruction.scale
-    assert scale is not None
-    assert d.scale_a is not None
-    assert d.scale_b is not None
+    scale = present(limits.instruction.scale, "scale")
+    scale_a = present(d.scale_a, "scale a")
+    scale_b = present(d.scale_b, "scale b")
     spread(d, 2)
     chunks = d.lift.shape[1]
     zero = rng.random((count, chunks)) < np.array([0.5, 1.0])[rng.integers(0, 2, count), None]
@@ -181,7 +179,7 @@ def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
     large = largest(scale)
     a = np.where(zero, np.where(swap, large, 0), 1)[:, None, :]
     b = np.where(zero, np.where(swap, 0, large), 1)[:, :, None]
-    d.scale_a = np.broadcast_to(a, d.scale_a.shape).astype(scale.code_dtype)
-    d.scale_b = np.broadcast_to(b, d.scale_b.shape).astype(scale.code_dtype)
+    scale_a = np.broadcast_to(a, scale_a.shape).astype(scale.code_dtype)
+    scale_b = np.broadcast_to(b, scale_b.shape).astype(scale.code_dtype)
     d.c = near(limits.instruction.c, d.c.shape, 8, rng, middle=-40)
     return d

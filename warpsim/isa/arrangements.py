@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from .arrays import as_array
 from .families import forms
 from .fragments import check_selector, metadata_map, require_sparse
 from .instruction import Instruction
@@ -79,7 +80,7 @@ class Arrangement:
     def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
         """The fields ``(rows, chunks)`` of a blob; the inverse of encode. Raises OperandError."""
         slots = self.places(rows, k)
-        words = self.words(np.asarray(blob), rows, k).reshape(-1, 1)
+        words = self.words(as_array(blob), rows, k).reshape(-1, 1)
         flat = words >> self._shifts & self._unsigned.type(15)
         fields: Fields = flat.reshape(-1)[slots].astype(np.uint8)
         return fields
@@ -130,7 +131,7 @@ class IndexPairs(Arrangement):
 
     def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
         """The fields of indices; OperandError for an index out of range."""
-        indices = self.words(np.asarray(blob), rows, k)
+        indices = self.words(as_array(blob), rows, k)
         units = indices.reshape(rows, -1, self.pattern.kept)
         if units.max() >= self.pattern.choices:
             raise OperandError(f"{self.name}: index {units.max()} in a {self.pattern} chunk")
@@ -363,7 +364,7 @@ def detect(
     Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
     non-zeros must all lie in columns that the metadata names.
     """
-    array, nonzero = np.asarray(blob), None if matrix is None else np.asarray(matrix) != 0
+    array, nonzero = as_array(blob), None if matrix is None else as_array(matrix) != 0
     legal, ascending, consistent = [], [], []
     for arrangement, fields in _decoded(array, rows, k, element):
         if not arrangement.pattern.distinct[fields].all():

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import OperandError
+from .arrays import as_array
 from .formats import Format
 
 
@@ -38,7 +39,7 @@ def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[A
     b1 any integer or bool) by value. Raises OperandError, naming ``what``, for other dtypes and for
     values out of range.
     """
-    array = np.asarray(matrix)
+    array = as_array(matrix)
     if array.dtype == element.dtype:
         return _reinterpreted(array, element)
     if array.dtype.kind == "u" or (array.dtype.kind == "i" and not element.is_float):

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, present
 from .architectures import ARCHITECTURES
+from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .instruction import Codes, Inputs, Instruction, Operands
 from .registers import Words, checked, packed, unpacked
@@ -98,8 +99,8 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
-    assert instruction.family.metadata is not None
-    return instruction.family.metadata(instruction, selector)
+    metadata = present(instruction.family.metadata, "metadata")
+    return metadata(instruction, selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
@@ -141,7 +142,7 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
     """
     pattern = require_sparse(instruction)
     m, chunks = instruction.shape.m, instruction.shape.k // pattern.chunk
-    array = np.asarray(indices)
+    array = as_array(indices)
     if array.dtype.kind not in "iu":
         raise OperandError(f"indices have dtype {array.dtype}, but they are integers")
     if array.shape[-3:] == (m, chunks, pattern.kept):
@@ -160,6 +161,22 @@ def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8
     return units.reshape(*fields.shape[:-1], units.shape[-2] * units.shape[-1])
 
 
+def legal_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
+    """``(16,)``: the metadata fields with a meaning; those of ordered metadata ascend."""
+    pattern = require_sparse(instruction)
+    return pattern.ascending if instruction.ordered else pattern.distinct
+
+
+def known_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
+    """``(16,)``: the legal fields whose effect on the target is known.
+
+    Nobody has tried descending ones where ptxas does not sort them.
+    """
+    target = ARCHITECTURES.get(instruction.target or "")
+    unsorted = target is not None and instruction.operation in target.unsorted_operations
+    return require_sparse(instruction).ascending if unsorted else legal_fields(instruction)
+
+
 def check_fields(
     instruction: Instruction, fields: Fields, selector: int | None = None, *, unknown: bool = False
 ) -> None:
@@ -168,21 +185,18 @@ def check_fields(
     UndefinedBehavior names row, chunk and, given the selector, lane and bits. NotModelled (only asked
     for with ``unknown``) is for descending plain ``.sp`` fields that ptxas does not sort.
     """
-    pattern = require_sparse(instruction)
-    legal = pattern.ascending if instruction.ordered else pattern.distinct
-    if not legal[fields].all():
-        reason = _undefined_reason(instruction, int(fields[~legal[fields]][0]))
-        raise UndefinedBehavior(_field_message(instruction, fields, ~legal[fields], selector, reason))
-    target = ARCHITECTURES.get(instruction.target or "")
-    if unknown and target and instruction.operation in target.unsorted_operations:
-        descending = ~pattern.ascending[fields]
-        if descending.any():
-            reason = (
-                f"descending indices are legal under plain .sp, but on {target} ptxas hands "
-                f"{instruction.a} metadata to the hardware unsorted and its effect is not known; "
-                f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
-            )
-            raise NotModelled(_field_message(instruction, fields, descending, selector, reason))
+    wrong = ~legal_fields(instruction)[fields]
+    if wrong.any():
+        reason = _undefined_reason(instruction, int(fields[wrong][0]))
+        raise UndefinedBehavior(_field_message(instruction, fields, wrong, selector, reason))
+    descending = ~known_fields(instruction)[fields]
+    if unknown and descending.any():
+        reason = (
+            f"descending indices are legal under plain .sp, but on {instruction.target} ptxas hands "
+            f"{instruction.a} metadata to the hardware unsorted and its effect is not known; "
+            f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
+        )
+        raise NotModelled(_field_message(instruction, fields, descending, selector, reason))
 
 
 def _undefined_reason(instruction: Instruction, field: int) -> str:
@@ -216,24 +230,38 @@ def _field_message(
 # --- block scales ----------------------------------------------------------------------------------
 
 
+def legal_scale_ids(instruction: Instruction, operand: str) -> tuple[range, range]:
+    """The byte ids and the thread ids that the scales of a or b may have: four bytes, half or whole quads."""
+    return range(0, 4, instruction.scale_chunks), range(2 if operand == "a" else 4)
+
+
+def scale_lanes(instruction: Instruction, operand: str, thread_id: Any) -> npt.NDArray[np.intp]:
+    """The lane of every row of A or column of B, ``(..., m or n)``, that holds its scales.
+
+    Row r of A takes its scales from lane 4 * (r % 8) + 2 * thread_id + r // 8 and column j of B from
+    lane 4 * j + thread_id. ``thread_id`` is a number or an array (...). PTX ISA 9.1, section 9.7.14.3.
+    """
+    thread = np.asarray(thread_id, np.intp)[..., None]
+    if operand == "a":
+        row = np.arange(instruction.shape.m)
+        return 4 * (row % 8) + 2 * thread + row // 8
+    return 4 * np.arange(instruction.shape.n) + thread
+
+
 def read_scales(instruction: Instruction, words: Words, operand: str, byte_id: int, thread_id: int) -> Codes:
     """Scale codes, ``(..., m, chunks)`` for a and ``(..., chunks, n)`` for b.
 
-    Row r of A takes its scales from lane 4 * (r % 8) + 2 * thread_id + r // 8 and column j of B from
-    lane 4 * j + thread_id; chunk i is byte ``byte_id + i`` of the word. PTX ISA 9.1, section 9.7.14.3.
+    Chunk i is byte ``byte_id + i`` of the word. Raises IllegalInstruction for ids that the form does not
+    have. PTX ISA 9.1, section 9.7.14.3.
     """
     chunks = instruction.scale_chunks
-    if byte_id not in range(0, 4, chunks):
-        legal = ", ".join(str(value) for value in range(0, 4, chunks))
+    byte_ids, thread_ids = legal_scale_ids(instruction, operand)
+    if byte_id not in byte_ids:
+        legal = ", ".join(map(str, byte_ids))
         raise IllegalInstruction(f"byte-id-{operand} {byte_id}: with {chunks} scales a word it is {legal}")
-    threads = 2 if operand == "a" else 4
-    if thread_id not in range(threads):
-        raise IllegalInstruction(f"thread-id-{operand} {thread_id}: it is 0..{threads - 1}")
-    if operand == "a":
-        row = np.arange(instruction.shape.m)
-        lane = 4 * (row % 8) + 2 * thread_id + row // 8
-    else:
-        lane = 4 * np.arange(instruction.shape.n) + thread_id
+    if thread_id not in thread_ids:
+        raise IllegalInstruction(f"thread-id-{operand} {thread_id}: it is 0..{thread_ids[-1]}")
+    lane = scale_lanes(instruction, operand, thread_id)
     shifts = (8 * (byte_id + np.arange(chunks))).astype(np.uint32)
     codes = (words[..., lane, :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
     return codes if operand == "a" else np.swapaxes(codes, -1, -2)

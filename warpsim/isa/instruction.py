@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -201,14 +201,16 @@ class Instruction:
         return tuple(range(4 // self.metadata_words)) if self.sparse else ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScaleSelectors:
+class ScaleSelectors(NamedTuple):
     """Which byte and which thread of a quad supply the block scales of A and B."""
 
     byte_id_a: int = 0
     thread_id_a: int = 0
     byte_id_b: int = 0
     thread_id_b: int = 0
+
+
+NO_SCALE_SELECTORS = ScaleSelectors()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +225,7 @@ class Inputs:
 
     registers: dict[str, npt.NDArray[Any]]
     selector: int = 0
-    scale_selectors: ScaleSelectors = ScaleSelectors()
+    scale_selectors: ScaleSelectors = NO_SCALE_SELECTORS
     literal: bool = False
     shared: npt.NDArray[np.uint8] | None = None
     a_descriptor: npt.NDArray[np.uint64] | None = None

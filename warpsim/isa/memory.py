@@ -17,7 +17,7 @@ from ..errors import OperandError
 
 Bytes = npt.NDArray[np.uint8]  # (..., bytes)
 Addresses = npt.NDArray[np.int64]  # byte addresses
-Words = npt.NDArray[Any]  # uint8, uint16, uint32 or uint64
+MemoryWords = npt.NDArray[Any]  # uint8, uint16, uint32 or uint64
 
 SHARED_BYTES = 227 * 1024  # the most that one CTA can have on sm_90
 WORD_BYTES = (1, 2, 4, 8, 16)
@@ -25,7 +25,7 @@ WORD_BYTES = (1, 2, 4, 8, 16)
 
 def load_words(
     memory: Bytes, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None
-) -> Words:
+) -> MemoryWords:
     """``(..., *addresses)`` unsigned words of ``size`` bytes: 1, 2, 4, 8 or 16.
 
     A word of 16 bytes comes as two uint64 on a last axis, low half first: ``.view(np.uint32)`` makes it
@@ -38,7 +38,12 @@ def load_words(
 
 
 def store_words(
-    memory: Bytes, addresses: npt.ArrayLike, words: Words, size: int, *, lanes: npt.ArrayLike | None = None
+    memory: Bytes,
+    addresses: npt.ArrayLike,
+    words: MemoryWords,
+    size: int,
+    *,
+    lanes: npt.ArrayLike | None = None,
 ) -> None:
     """Write unsigned words of ``size`` bytes, ``(..., *addresses)``, or ``(..., *addresses, 2)`` for 16.
 
@@ -59,7 +64,7 @@ def bytes_of(array: npt.NDArray[Any]) -> Bytes:
     return np.frombuffer(little.tobytes(), np.uint8)
 
 
-def write_elements(memory: Bytes, places: Addresses, words: Words) -> None:
+def write_elements(memory: Bytes, places: Addresses, words: MemoryWords) -> None:
     """Write unsigned words ``(..., *places)`` at multiples ``places`` of their size, already checked.
 
     Raises OperandError for words whose shape does not fit and for a read-only memory.
@@ -75,7 +80,7 @@ def write_elements(memory: Bytes, places: Addresses, words: Words) -> None:
     view[..., places] = words
 
 
-def element_view(memory: Bytes, size: int) -> Words:
+def element_view(memory: Bytes, size: int) -> MemoryWords:
     """``(..., bytes // size)``: the memory seen as unsigned words of up to 8 bytes; a view.
 
     Raises OperandError for a memory that is not uint8 or whose bytes are not contiguous.
@@ -86,7 +91,7 @@ def element_view(memory: Bytes, size: int) -> Words:
         raise OperandError("the bytes of a memory must be contiguous: pass a copy")
     unit = min(size, 8)
     whole = memory[..., : memory.shape[-1] // unit * unit]
-    view: Words = whole.view(f"<u{unit}")
+    view: MemoryWords = whole.view(f"<u{unit}")
     return view
 
 

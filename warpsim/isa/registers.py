@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from .arrays import as_array
 from .instruction import Codes, Storage
 
 Words = npt.NDArray[Any]  # uint32, or uint64 for .f64: (..., lanes, registers)
@@ -57,18 +58,23 @@ def checked(words: npt.ArrayLike, lanes: int, count: int, bits: int, what: str) 
     Other integer arrays are taken by value if every value fits; a single register may come without
     its last axis. Raises OperandError.
     """
-    array = np.asarray(words)
+    array = as_array(words)
     word = np.dtype(_LITTLE[bits])
     if array.dtype != word:
         array = _as_words(array, word, what)
-    if count == 1 and array.shape[-1:] == (lanes,) and array.shape[-2:] != (lanes, 1):
-        array = array[..., None]
+    array = with_registers(array, lanes, count)
     if array.shape[-2:] != (lanes, count):
         raise OperandError(
             f"{what} has shape {array.shape}, but its registers come as (..., {lanes}, {count}): "
             f"lanes, then registers"
         )
     return array
+
+
+def with_registers(words: Words, lanes: int, count: int) -> Words:
+    """The words ``(..., lanes, count)``: a single register may come without its last axis."""
+    alone = count == 1 and words.shape[-1:] == (lanes,) and words.shape[-2:] != (lanes, 1)
+    return words[..., None] if alone else words
 
 
 def _as_words(array: npt.NDArray[Any], word: np.dtype[Any], what: str) -> Words:

@@ -14,8 +14,8 @@ from ..errors import OperandError
 from ..isa.codes import codes_of
 from ..isa.fragments import checked_registers, require_sparse, shaped
 from ..isa.instruction import Instruction
-from ..ptx.decode import decode
-from ..ptx.qualifiers import PTX_VERSION, on_target
+from ..ptx.decode import Form, resolved
+from ..ptx.qualifiers import PTX_VERSION
 from .rules import RULES, selector_rule
 from .subject import Finding, Subject
 
@@ -24,7 +24,7 @@ __all__ = ["Finding", "lint"]
 
 @in_default_environment
 def lint(
-    instruction: Instruction | str,
+    instruction: Form,
     *,
     e: npt.ArrayLike | None = None,
     selector: int = 0,
@@ -40,9 +40,7 @@ def lint(
     ``matrix`` is logical A ``(..., m, k)``, and may also be given as ``a``. ``version`` is the PTX version
     of the text. Raises OperandError for a dense instruction, shapes and dtypes.
     """
-    form = (
-        decode(instruction, target=target) if isinstance(instruction, str) else on_target(instruction, target)
-    )
+    form = resolved(instruction, target)
     require_sparse(form)
     given = {"e": e, "a": a, "b": b, "matrix": matrix}
     if a is not None and np.shape(a)[-2:] == (form.shape.m, form.shape.k):

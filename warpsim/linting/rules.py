@@ -13,16 +13,16 @@ import numpy as np
 from ..diagnosis.grids import Setting
 from ..diagnosis.library import mistakes
 from ..diagnosis.mistake import Mistake
-from ..isa.architectures import ARCHITECTURES
+from ..errors import present
 from ..isa.arrangements import named_columns
 from ..isa.families import forms
-from ..isa.fragments import codes_from, indices_of, read_fields
+from ..isa.fragments import codes_from, indices_of, known_fields, read_fields
 from ..isa.instruction import Codes
 from ..isa.registers import Words
 from ..isa.sparsity import decompress
 from .subject import Finding, Subject
 
-Rule = Callable[[Subject], Iterator[Finding]]
+LintRule = Callable[[Subject], Iterator[Finding]]
 Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
 
 
@@ -71,13 +71,10 @@ def _undefined_fields(subject: Subject) -> Iterator[Finding]:
 def _descending_fields(subject: Subject) -> Iterator[Finding]:
     """Descending indices: undefined when ordered, unknown where ptxas does not sort them."""
     instruction = subject.instruction
-    target = ARCHITECTURES.get(instruction.target or "")
-    unsorted = target is not None and instruction.operation in target.unsorted_operations
-    if not (instruction.ordered or unsorted):
-        return
-    legal = subject.pattern.ascending | ~subject.pattern.distinct
+    legal = known_fields(instruction) | ~subject.pattern.distinct
     for row, chunk in _bad_fields(subject, legal):
-        because = "under sp::ordered_metadata" if instruction.ordered else f"not known to work on {target}"
+        unknown = f"not known to work on {instruction.target}"
+        because = "under sp::ordered_metadata" if instruction.ordered else unknown
         yield Finding(
             severity="error" if instruction.ordered else "warning",
             rule="descending-indices",
@@ -130,9 +127,9 @@ def _ignored_lanes(subject: Subject) -> Iterator[Finding]:
         lanes = slice(other * instruction.metadata_words, (other + 1) * instruction.metadata_words)
         if other == subject.selector or not filled[lanes].any():
             continue
-        assert subject.e is not None
+        e = present(subject.e, "e")
         legal = [
-            subject.pattern.distinct[read_fields(instruction, subject.e, which)].all()
+            subject.pattern.distinct[read_fields(instruction, e, which)].all()
             for which in (subject.selector, other)
         ]
         wrong = legal == [False, True]
@@ -193,8 +190,8 @@ def _plain_sp(subject: Subject) -> Iterator[Finding]:
 
 def _stored(subject: Subject) -> Codes:
     """``(m, chunks, units kept, unit)``: the stored codes of A."""
-    assert subject.a is not None
-    codes = codes_from(subject.a, subject.instruction, "a")
+    a = present(subject.a, "a")
+    codes = codes_from(a, subject.instruction, "a")
     return codes.reshape(len(codes), -1, subject.pattern.kept, subject.pattern.unit)
 
 
@@ -256,20 +253,20 @@ def _containers(subject: Subject) -> Iterator[Finding]:
 
 def _agrees(subject: Subject, registers: dict[str, Words]) -> bool:
     """Whether metadata, and A's registers where given, describe logical A."""
-    assert subject.matrix is not None
+    matrix = present(subject.matrix, "matrix")
     fields = read_fields(subject.instruction, registers["e"], subject.selector)
     if "a" not in registers:
-        zero = _is_zero(subject, subject.matrix)
+        zero = _is_zero(subject, matrix)
         return bool(zero[~named_columns(fields, subject.pattern)].all())
     values = codes_from(registers["a"], subject.instruction, "a")
     dense = decompress(values, indices_of(subject.instruction, fields), subject.pattern)
-    return bool((dense == subject.matrix).all())
+    return bool((dense == matrix).all())
 
 
 def _against_matrix(subject: Subject) -> Iterator[Finding]:
     """A not as described: the rearrangements that would mend it, or else the first place."""
-    assert subject.e is not None
-    registers = {"e": subject.e} | ({} if subject.a is None else {"a": subject.a})
+    e = present(subject.e, "e")
+    registers = {"e": e} | ({} if subject.a is None else {"a": subject.a})
     if _agrees(subject, registers):
         return
     found = [
@@ -299,8 +296,8 @@ def _rearrangements(subject: Subject) -> Sequence[Mistake]:
 
 def _first_lost(subject: Subject) -> Finding:
     """The first element of A that the registers do not give."""
-    assert subject.matrix is not None
-    lost = ~_is_zero(subject, subject.matrix) & ~named_columns(subject.fields, subject.pattern)
+    matrix = present(subject.matrix, "matrix")
+    lost = ~_is_zero(subject, matrix) & ~named_columns(subject.fields, subject.pattern)
     if not lost.any():
         return Finding(
             severity="error",
@@ -323,7 +320,7 @@ def _first_lost(subject: Subject) -> Finding:
 # --- the rules -----------------------------------------------------------------------------------------
 
 # What the rule needs to be given, and the rule; they run only with a legal selector.
-RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
+RULES: tuple[tuple[tuple[str, ...], LintRule], ...] = (
     (("e",), _empty_words),
     (("e",), _undefined_fields),
     (("e",), _descending_fields),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
 from ..isa.arrangements import Fields
 from ..isa.fragments import metadata_map, read_fields, require_sparse
 from ..isa.instruction import Codes, Instruction
@@ -66,14 +67,14 @@ class Subject:
     @cached_property
     def words(self) -> Words:
         """``(lanes,)``: the metadata words."""
-        assert self.e is not None
-        return self.e[:, 0]
+        e = present(self.e, "e")
+        return e[:, 0]
 
     @cached_property
     def fields(self) -> Fields:
         """``(m, chunks)``: the fields that the selector reads."""
-        assert self.e is not None
-        return read_fields(self.instruction, self.e, self.selector)
+        e = present(self.e, "e")
+        return read_fields(self.instruction, e, self.selector)
 
     @cached_property
     def quads(self) -> Words:

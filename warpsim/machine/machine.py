@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,8 @@ from ..errors import (
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES, bytes_of
-from ..ptx.binding import Bound
-from ..ptx.decode import bind_statement, parse_version
+from ..ptx.binding import Bound, bind
+from ..ptx.decode import Bind, bind_statement, parse_version
 from ..ptx.parser import parse
 from ..ptx.qualifiers import PTX_VERSION, check_target
 from ..ptx.statements import (
@@ -93,6 +93,7 @@ class Event:
             yield first, replace(self.inputs, registers=words), self.d[part]
 
 
+B = TypeVar("B", Bound, WarpgroupBound)
 Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: which one, and its place in D
 
 
@@ -331,18 +332,18 @@ class Machine:
 
     # --- matrix instructions ---
 
-    def _bind(self, statement: InstructionStatement) -> Plan:
+    def _bind(self, statement: InstructionStatement, binder: Bind[B]) -> Plan[B]:
         """The statement with its operands by role, checked once for the types of its registers."""
         file = self._file
         key = self.target, self.version, file.strict, file.kinds(statement.names)
-        return statement.remembered(key, lambda: self._bound(statement))
+        return statement.remembered(key, lambda: self._bound(statement, binder))
 
-    def _bound(self, statement: InstructionStatement) -> Plan:
+    def _bound(self, statement: InstructionStatement, binder: Bind[B]) -> Plan[B]:
         """The statement with its operands by role; D can be written."""
         types = self._file.types() if self._file.strict else None
-        bound = bind_statement(statement, self.target, self.version, types)
+        bound = bind_statement(statement, self.target, self.version, types, binder)
         index = 0
-        with located(lambda: statement.operand_location(0, index)):
+        with located(lambda: statement.operand_location(bound.places["d"], index)):
             for index, name in enumerate(bound.d):
                 self._check_result(bound, name, index)
         return plan_of(statement, bound)
@@ -358,9 +359,8 @@ class Machine:
             raise UndefinedBehavior(f"{name} is written twice: PTX does not define which value stays")
 
     def _matrix(self, statement: InstructionStatement, lanes: Mask) -> Iterator[Event]:
-        plan = self._bind(statement)
+        plan = self._bind(statement, bind)
         bound = plan.bound
-        assert isinstance(bound, Bound)
         if self._some(lanes):
             event = self._computed(statement, bound, lanes)
             for names in plan.reads:
@@ -418,7 +418,7 @@ class Machine:
         event = Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
         for first, part, result in event.executions():
             # Only metadata can be undefined or not modelled where every register has been written.
-            place = partial(statement.operand_location, 4)
+            place = partial(statement.operand_location, bound.places.get("e", 0))
             with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
                 result[:] = execute_inputs(form, part, self.engine)
         return d
@@ -430,22 +430,17 @@ class Machine:
         """What an ``mma`` reads, in all lanes of the machine."""
         form, literal = bound.instruction, is_literal(self.undefined)
         operands = self._operands(statement, form, lanes)
+        places = bound.places
         registers = {
-            "a": operands.vector(1, "a", bound.a),
-            "b": operands.vector(2, "b", bound.b),
-            "c": operands.vector(3, "c", bound.c),
+            role: operands.vector(places[role], role, sources)
+            for role, sources in (("a", bound.a), ("b", bound.b), ("c", bound.c))
         }
-        scales = 6 if form.sparse else 4
-        for role, name, index in (
-            ("e", bound.e, 4),
-            ("scale_a", bound.scale_a, scales),
-            ("scale_b", bound.scale_b, scales + 2),
-        ):
+        for role, name in (("e", bound.e), ("scale_a", bound.scale_a), ("scale_b", bound.scale_b)):
             if name is not None:
-                registers[role] = operands.single(index, role, name)
+                registers[role] = operands.single(places[role], role, name)
         if not bound.ids:
             return Inputs.plain(registers, bound.selector, literal)
-        ids = operands.ids(scales + 1, bound.ids)
+        ids = operands.ids(places["ids_a"], bound.ids)
         return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
 
     @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,22 +24,25 @@ from ..ptx.warpgroup import WarpgroupBound
 from .mov import constant_bits
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits
 
+B = TypeVar("B", Bound, WarpgroupBound)
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+
+@dataclass(frozen=True)
+class Plan(Generic[B]):
     """A statement bound to an instruction, whose D can be written.
 
     ``reads`` are the names in each operand but D, ``writes`` the registers of D.
     """
 
-    bound: Bound | WarpgroupBound
+    bound: B
     reads: tuple[tuple[str, ...], ...]
     writes: tuple[str, ...]
 
 
-def plan_of(statement: InstructionStatement, bound: Bound | WarpgroupBound) -> Plan:
+def plan_of(statement: InstructionStatement, bound: B) -> Plan[B]:
     """The plan of a statement that has been bound."""
-    reads = tuple(tuple(operand_names(operand)) for operand in (statement.operands or ())[1:])
+    operands = enumerate(statement.operands or ())
+    reads = tuple(tuple(operand_names(one)) for place, one in operands if place != bound.places["d"])
     return Plan(bound, reads, tuple(filter(None, bound.d)))
 
 

@@ -5,9 +5,9 @@
     mov.type  {d, _}, a;            one, two or four of them, and _ for what is not wanted
     mov.type  d, variable+16;       an address, where the machine has variables; integer and .b types
 
-Which registers and constants each type takes is as ptxas 13.0 has it. A statement is planned once for the
-types of its registers, which finds whatever is wrong with it, and then carried out as often as it is
-executed. Does not know guards, or what other statements do.
+A statement is planned once for the types of its registers, which finds whatever is wrong with it, and then
+carried out as often as it is executed. Does not know which registers and constants each type takes (see
+ptx/operand_types.py), guards, or what other statements do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from ..environment import in_default_environment
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError, located
 from ..ptx.constants import Immediate
+from ..ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES, VARIABLE_TYPES, moved_types
 from ..ptx.operands import Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, type_bits
@@ -28,13 +29,6 @@ from .register_file import Lanes, Mask, RegisterFile, bits_dtype, type_bits
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
 _NOT_YET = frozenset({"b128", "v2", "v4"})
 _PACKED = frozenset({"b16", "b32", "b64"})
-_ADDRESS_TYPES = frozenset({"b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64"})
-CONSTANT_NAMES = {"integer": "an integer constant", "f32": "an f32 constant", "f64": "a float constant"}
-CONSTANT_TYPES = {  # kind of constant -> types that take it
-    "integer": ("pred", "b8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64"),
-    "f32": ("b32", "f32", "f64"),
-    "f64": ("b64", "f32", "f64"),
-}
 
 Part = tuple[str, Lanes, Any]  # a register to write, its value and the origin of that value
 
@@ -215,7 +209,7 @@ class _Planner:
         return self.addresses[base.name] + offset
 
     def address_source(self, address: int, wanted: str, element: int | None) -> Source:
-        if wanted not in _ADDRESS_TYPES:
+        if wanted not in VARIABLE_TYPES:
             raise IllegalInstruction(f"{self.mnemonic} does not take an address")
         return self.constant(Immediate(address), wanted, element)
 
@@ -226,7 +220,7 @@ class _Planner:
         return Source(name=name, negated=negated, element=element)
 
     def check_type(self, name: str, known: str, wanted: str) -> None:
-        if not _suits(known, wanted):
+        if known not in moved_types(wanted):
             part = "" if wanted == self.type else f" of {type_bits(wanted)}-bit elements"
             raise IllegalInstruction(f"{self.mnemonic}{part} does not take {name}, which is .{known}")
 
@@ -280,13 +274,3 @@ class _Planner:
         if self.type not in _PACKED or bits < 8:
             raise self.illegal(f"{self.mnemonic} does not take a vector of {count} elements", index)
         return f"b{bits}"
-
-
-def _suits(register: str, wanted: str) -> bool:
-    """Whether a mov of type ``wanted`` takes a register of a type: .b types take and go with any."""
-    if type_bits(register) != type_bits(wanted):
-        return False
-    untyped = "b" in (register[0], wanted[0])
-    integers = register[0] in "us" and wanted[0] in "us"
-    halves = register == "f16x2" and wanted in ("u32", "s32")  # as ptxas has it
-    return register == wanted or untyped or integers or halves

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from ..ptx.operand_types import REGISTER_BITS
 from ..ptx.source import NAME
 
 Lanes = npt.NDArray[Any]  # one value a lane: bool for .pred, otherwise unsigned
@@ -24,7 +25,6 @@ Mask = npt.NDArray[np.bool_]  # one truth value a lane
 
 _NAME = re.compile(rf"{NAME}(?:\.[xyz])?", re.ASCII)
 _NUMBERED = re.compile(r"(?P<stem>.*)<(?P<count>\d{1,9})>")
-_WIDTH = re.compile(r"[a-z]+(\d+)(x2)?")
 _MOST_NUMBERED = 4096  # registers that one name<n> may stand for
 
 _WARP = 32
@@ -36,11 +36,8 @@ _NOT_MODELLED = re.compile(
 
 def type_bits(name: str) -> int:
     """Bits of one lane of a register of a PTX type; 1 for a predicate. Raises NotModelled beyond 64."""
-    if name == "pred":
-        return 1
-    match = _WIDTH.fullmatch(name)
-    bits = int(match[1]) * (2 if match[2] else 1) if match else 0
-    if bits not in (8, 16, 32, 64):
+    bits = REGISTER_BITS.get(name, 0)
+    if not 1 <= bits <= 64:
         raise NotModelled(f"registers of type .{name} are not modelled")
     return bits
 

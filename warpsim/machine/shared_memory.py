@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.memory import SHARED_BYTES, Bytes, Words, check_places, load_words, store_words
+from ..isa.memory import SHARED_BYTES, Bytes, MemoryWords, check_places, load_words, store_words
 
 
 class SharedMemory:
@@ -74,12 +74,12 @@ class SharedMemory:
         """Raise OperandError as store would for these addresses, but store nothing."""
         check_places(self._bytes, addresses, size, lanes, "stores")
 
-    def load(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> Words:
+    def load(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> MemoryWords:
         """The words at the addresses; see load_words."""
         return load_words(self._bytes, addresses, size, lanes=lanes)
 
     def store(
-        self, addresses: npt.ArrayLike, words: Words, size: int, *, lanes: npt.ArrayLike | None = None
+        self, addresses: npt.ArrayLike, words: MemoryWords, size: int, *, lanes: npt.ArrayLike | None = None
     ) -> None:
         """Write words at the addresses; see store_words."""
         self._changed = True

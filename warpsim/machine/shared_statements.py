@@ -6,9 +6,9 @@
     stmatrix.sync.aligned.m8n8.x1|x2|x4[.trans][.shared[::cta]].b16  [a], {b, ...};
 
 PTX ISA 9.1, sections 9.7.9.8 "ld", 9.7.9.11 "st", 9.7.14.5.15 "ldmatrix" and 9.7.14.5.16 "stmatrix".
-Which registers each type takes, and that modifiers may stand in any order, is as ptxas 13.0 has it. An
-access is planned first, which finds whatever is wrong with it, and carried out by the caller. Knows
-registers and bytes; does not know guards or the order of accesses.
+That modifiers may stand in any order is as ptxas 13.0 has it. An access is planned first, which finds
+whatever is wrong with it, and carried out by the caller. Knows registers and bytes; does not know which
+types of registers an operand takes (see ptx/operand_types.py), guards, or the order of accesses.
 """
 
 from __future__ import annotations
@@ -24,9 +24,17 @@ import numpy.typing as npt
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior, located
 from ..isa.memory import Addresses, Bytes
 from ..ptx.constants import Immediate
+from ..ptx.operand_types import (
+    ADDRESS_TYPES,
+    CONSTANT_NAMES,
+    CONSTANT_TYPES,
+    MATRIX_TYPES,
+    TypeSet,
+    accessed_types,
+)
 from ..ptx.operands import Address, Atom, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement
-from .mov import CONSTANT_NAMES, CONSTANT_TYPES, constant_bits
+from .mov import constant_bits
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, type_bits
 from .shared_memory import SharedMemory
 
@@ -35,8 +43,6 @@ _SPACES = ("shared", "shared::cta")
 _LANES = 32
 _WIDEST = 16  # bytes of one access
 _WORDS = {"ld": "ld.shared[.v2|.v4].type", "st": "st.shared[.v2|.v4].type"}
-_MATRIX_TYPES = frozenset({"b32", "u32", "s32", "f32", "f16x2"})
-_ADDRESS_TYPES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +187,7 @@ class _Statement:
             return np.full(file.lanes, start)
         if file.is_special(base.name):
             raise IllegalInstruction(f"{base} is a special register, and no address: copy it with mov first")
-        if known is not None and known not in _ADDRESS_TYPES:
+        if known is not None and known not in ADDRESS_TYPES:
             raise IllegalInstruction(f"{base} is .{known}: an address is an integer of 32 or 64 bits")
         value = file.read(base.name, lanes)
         offset = value.dtype.type(address.offset & (1 << 8 * value.itemsize) - 1)
@@ -189,7 +195,7 @@ class _Statement:
         clipped: Addresses = np.minimum(places, np.uint64(1 << 62)).astype(np.int64)
         return clipped
 
-    def target(self, element: Atom, place: int | None, suits: Any) -> str | None:
+    def target(self, element: Atom, place: int | None, types: TypeSet) -> str | None:
         """The name of a register that may be written, None for the sink."""
         with located(lambda: self.statement.operand_location(self.register_index, place)):
             if isinstance(element, Sink):
@@ -197,11 +203,11 @@ class _Statement:
             if not isinstance(element, Register):
                 raise IllegalInstruction(f"{self.statement.opcode} writes registers, not '{element}'")
             known = self.machine.file.writable(element.name)
-            if known is not None and not suits(known):
+            if known is not None and known not in types:
                 raise self.unsuitable(element, known)
             return element.name
 
-    def source(self, element: Atom, place: int | None, suits: Any) -> Lanes:
+    def source(self, element: Atom, place: int | None, types: TypeSet) -> Lanes:
         """The lanes of a register that is read."""
         with located(lambda: self.statement.operand_location(self.register_index, place)):
             if not isinstance(element, Register):
@@ -209,7 +215,7 @@ class _Statement:
             if self.machine.file.is_special(element.name):
                 raise IllegalInstruction(f"{self.statement.opcode} does not take special registers")
             known = self.machine.file.types().get(element.name)
-            if known is not None and not suits(known):
+            if known is not None and known not in types:
                 raise self.unsuitable(element, known)
             return self.machine.file.read(element.name, self.lanes)
 
@@ -284,19 +290,11 @@ class _Words(_Statement):
             raise IllegalInstruction(message, self.statement.operand_location(self.register_index))
         return elements  # type: ignore[return-value]
 
-    def suits(self, register: str) -> bool:
-        """Whether a register of a type holds an element: at least as wide, and not of another sort."""
-        wanted = self.type
-        if type_bits(register) < type_bits(wanted):
-            return False
-        if wanted[0] == "f":
-            return register == wanted or register[0] == "b"
-        return wanted[0] == "b" or register not in ("f16", "f32", "f64")
-
     def loaded(self, elements: tuple[Atom, ...], rows: Bytes) -> dict[str, Lanes]:
         """The registers to write, wider ones extended by zeros or, for .s types, by the sign."""
         place = (lambda index: index) if self.count > 1 else (lambda index: None)
-        names = [self.target(one, place(index), self.suits) for index, one in enumerate(elements)]
+        types = accessed_types(self.type)
+        names = [self.target(one, place(index), types) for index, one in enumerate(elements)]
         self.check_distinct(names)
         values = rows.view(f"{'i' if self.type[0] == 's' else 'u'}{type_bits(self.type) // 8}")
         written = {}
@@ -312,7 +310,7 @@ class _Words(_Statement):
         """The element to store in each lane, as wide as the type."""
         bits, place = type_bits(self.type), index if self.count > 1 else None
         if not isinstance(element, Immediate):
-            return self.source(element, place, self.suits).astype(bits_dtype(bits))
+            return self.source(element, place, accessed_types(self.type)).astype(bits_dtype(bits))
         if self.type not in CONSTANT_TYPES[element.kind]:
             message = f"{self.statement.mnemonic} does not take {CONSTANT_NAMES[element.kind]}"
             location = self.statement.operand_location(self.register_index, place)
@@ -342,11 +340,11 @@ class _Matrices(_Statement):
             places = self.address_lanes(address, rows)
         places, lanes = places[rows], np.flatnonzero(rows)
         if self.is_load:
-            targets = [self.target(one, index, _MATRIX_TYPES.__contains__) for index, one in enumerate(names)]
+            targets = [self.target(one, index, MATRIX_TYPES) for index, one in enumerate(names)]
             self.check_distinct(targets)
             written = self.loaded(targets, self.load(places, _WIDEST, lanes))
             return Access(ranges=_ranges(places, _WIDEST), lanes=lanes, written=written)
-        columns = [self.source(one, index, _MATRIX_TYPES.__contains__) for index, one in enumerate(names)]
+        columns = [self.source(one, index, MATRIX_TYPES) for index, one in enumerate(names)]
         store = self.stored(places, self.rows(np.stack(columns, axis=-1)), lanes)
         return Access(ranges=_ranges(places, _WIDEST), lanes=lanes, written={}, store=store)
 

@@ -22,7 +22,7 @@ from ..isa.descriptor import Descriptor, touched_bytes
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES
 from ..ptx.statements import InstructionStatement
-from ..ptx.warpgroup import WarpgroupBound
+from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .hazards import Hazard, HazardChecker, Mode
 from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
@@ -147,15 +147,16 @@ class Warpgroup(Machine):
     def _wgmma(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         if is_wgmma_order(statement):
             return self._order(statement, lanes)
-        plan = self._bind(statement)
-        assert isinstance(plan.bound, WarpgroupBound)
+        plan = self._bind(statement, bind_warpgroup)
         return [self._multiplied(statement, plan, plan.bound)] if lanes.all() else ()
 
-    def _multiplied(self, statement: InstructionStatement, plan: Plan, bound: WarpgroupBound) -> Event:
+    def _multiplied(
+        self, statement: InstructionStatement, plan: Plan[WarpgroupBound], bound: WarpgroupBound
+    ) -> Event:
         """One wgmma: executed, reported, and its D written."""
         form, inputs = bound.instruction, self._inputs(statement, bound)
-        ranges = self._touched(statement, form, inputs)
-        meta = partial(statement.operand_location, 3)
+        ranges = self._touched(statement, bound, inputs)
+        meta = partial(statement.operand_location, bound.places.get("e", 0))
         with located(meta, (UndefinedBehavior, NotModelled)):
             d = execute_inputs(form, inputs, self.engine)
         # Computed from the memory itself; whoever looks at the event later finds it as it was now.
@@ -171,29 +172,32 @@ class Warpgroup(Machine):
         scale_d = self._scale_d(statement, operands, bound)
         registers: dict[str, npt.NDArray[Any]] = {}
         if bound.a is not None:
-            registers["a"] = operands.vector(1, "a", bound.a)
+            registers["a"] = operands.vector(bound.places["a"], "a", bound.a)
         if bound.e is not None:
-            registers["e"] = operands.single(3, "sp-meta", bound.e)
+            registers["e"] = operands.single(bound.places["e"], "sp-meta", bound.e)
         if scale_d:
-            registers["c"] = operands.vector(0, "d", tuple(filter(None, bound.d)))
-        a = None if bound.a_descriptor is None else self._descriptor(operands, bound.a_descriptor, 1)
+            registers["c"] = operands.vector(bound.places["d"], "d", tuple(filter(None, bound.d)))
         return Inputs(
             registers=registers,
             selector=bound.selector,
             literal=is_literal(self.undefined),
             shared=self.shared.peek(),
-            a_descriptor=a,
-            b_descriptor=self._descriptor(operands, bound.b_descriptor, 2),
+            a_descriptor=self._descriptor(operands, bound, "a"),
+            b_descriptor=self._descriptor(operands, bound, "b"),
             scale_d=scale_d,
             negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
             transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
         )
 
-    def _descriptor(self, operands: MatrixOperands, source: str | int, index: int) -> npt.NDArray[np.uint64]:
-        """A matrix descriptor, which is the same in all lanes."""
-        if isinstance(source, int):
-            return np.array(source, np.uint64)
-        role, place = f"{'ab'[index - 1]}-desc", partial(operands.statement.operand_location, index)
+    def _descriptor(
+        self, operands: MatrixOperands, bound: WarpgroupBound, side: str
+    ) -> npt.NDArray[np.uint64] | None:
+        """The matrix descriptor of A or B, which is the same in all lanes; None where A is in registers."""
+        source = bound.a_descriptor if side == "a" else bound.b_descriptor
+        if source is None or isinstance(source, int):
+            return None if source is None else np.array(source, np.uint64)
+        role = f"{side}-desc"
+        place = partial(operands.statement.operand_location, bound.places[f"{side}_descriptor"])
         with located(place):
             values = operands.register(role, source, 64)
         self._uniform_in_group(role, values, place)
@@ -205,7 +209,7 @@ class Warpgroup(Machine):
         if isinstance(bound.scale_d, bool):
             return bound.scale_d
         negated, name = bound.scale_d
-        place = partial(statement.operand_location, 5 if bound.instruction.sparse else 3)
+        place = partial(statement.operand_location, bound.places["scale_d"])
         with located(place):
             values = operands.register("scale-d", name, 1)
         self._uniform_in_group("scale-d", values, place)
@@ -220,13 +224,13 @@ class Warpgroup(Machine):
         self._checker.uniform(what, (warps[:, 0] if agree else values).tolist(), place)
 
     def _touched(
-        self, statement: InstructionStatement, form: Instruction, inputs: Inputs
+        self, statement: InstructionStatement, bound: WarpgroupBound, inputs: Inputs
     ) -> npt.NDArray[np.int64]:
         """The bytes ``(n, 2)`` that A and B take up in shared memory."""
-        ranges = [np.zeros((0, 2), np.int64)]
+        form, ranges = bound.instruction, [np.zeros((0, 2), np.int64)]
         for side, descriptor in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
             if descriptor is not None:
-                with located(partial(statement.operand_location, 1 + side)):
+                with located(partial(statement.operand_location, bound.places[f"{'ab'[side]}_descriptor"])):
                     memory_bytes, literal = len(self.shared), inputs.literal
                     major = inputs.transposed[side]
                     ranges.append(_tile_bytes(form, side, int(descriptor), memory_bytes, literal, major))
@@ -235,7 +239,7 @@ class Warpgroup(Machine):
     def _report(
         self,
         statement: InstructionStatement,
-        plan: Plan,
+        plan: Plan[WarpgroupBound],
         bound: WarpgroupBound,
         scale_d: bool,
         ranges: npt.NDArray[np.int64],

@@ -17,7 +17,7 @@ from ..arithmetic.integers import IntegerProblem, integer_product
 from ..arithmetic.numerics import compute
 from ..arithmetic.panels import Problem, applies, canonical, multiply, plan_of
 from ..environment import in_default_environment
-from ..errors import OperandError
+from ..errors import OperandError, present
 from ..isa.architectures import BitCount, IntegerSum
 from ..isa.formats import Format
 from ..isa.instruction import Codes, Instruction, Operands
@@ -193,8 +193,7 @@ def _operands(part: Request, c: Codes) -> Operands:
     form = part.instruction
     columns = None
     if form.pattern is not None:
-        assert part.indices is not None
-        indices = part.indices
+        indices = present(part.indices, "indices")
         missing = form.stored_k // form.pattern.unit - indices.shape[1]
         filler = np.tile(np.arange(form.pattern.kept, dtype=np.uint8), missing // form.pattern.kept)
         indices = np.concatenate([indices, np.tile(filler, (len(indices), 1))], axis=1)

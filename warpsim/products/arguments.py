@@ -15,6 +15,7 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined, rule_for
 from ..isa.architectures import Rule
+from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of
 from ..isa.formats import Format
 from ..isa.fragments import check_fields
@@ -144,7 +145,7 @@ def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes
     if codes.shape[1] % pattern.stored:
         columns = codes.shape[1]
         raise OperandError(f"A's stored values have {columns} columns, not a multiple of {pattern.stored}")
-    units = np.asarray(indices)
+    units = as_array(indices)
     wanted = (codes.shape[0], codes.shape[1] // pattern.unit)
     if units.dtype.kind not in "iu" or units.shape != wanted:
         given = f"{units.dtype} of shape {units.shape}"
@@ -162,7 +163,7 @@ def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes
 
 def _codes(matrix: Any, element: Format, what: str) -> Codes:
     """codes_of without a copy where the bits need no check."""
-    array = np.asarray(matrix)
+    array = as_array(matrix)
     if element.is_float and element.bits >= 8 and array.dtype in (element.dtype, element.code_dtype):
         return np.ascontiguousarray(array).view(element.code_dtype)
     if array.dtype == element.dtype and element.bits in (8, 32):

@@ -17,12 +17,13 @@ import numpy.typing as npt
 from ..arithmetic.cores import thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.interface import Form, resolved
 from ..execution.pipeline import Undefined
 from ..isa.arrangements import convert
+from ..isa.arrays import as_array
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
 from ..isa.instruction import Codes
+from ..ptx.decode import Form, resolved
 from .accumulation import Chain, accumulated
 from .arguments import Left, Request, Right, checked, joined
 
@@ -90,8 +91,8 @@ def gemm(
         codes = _computed_here(request, chain, thread_count(threads), progress)
     else:
         count = thread_count(1 if threads is None else threads)
-        recipe = Recipe(mnemonic=form.mnemonic, target=form.target, chain=chain, threads=count)
-        codes = _computed_there(request, recipe, scheduler, progress)
+        work = TileWork(mnemonic=form.mnemonic, target=form.target, chain=chain, threads=count)
+        codes = _computed_there(request, work, scheduler, progress)
     return matrix_of(codes, form.d)
 
 
@@ -114,7 +115,7 @@ def gemm_sparse(
     """
     form = resolved(instruction, target)
     if arrangement != "indices":
-        rows, stored = np.shape(values)
+        rows, stored = as_array(values).shape
         k = stored // require_sparse(form).stored * require_sparse(form).chunk
         metadata = convert(metadata, rows, k, form, source=arrangement, target="indices")
     return gemm(form, (values, metadata), B, C, **options)
@@ -145,7 +146,7 @@ def _cuts(stop: int, width: int, start: int = 0) -> list[slice]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class TileWork:
     """What a task does with its operands; small, and the same on every machine."""
 
     mnemonic: str
@@ -155,11 +156,11 @@ class Recipe:
 
 
 @in_default_environment
-def tile_codes(recipe: Recipe, left: Left, right: Right, c: Codes | None) -> Codes:
+def tile_codes(work: TileWork, left: Left, right: Right, c: Codes | None) -> Codes:
     """Codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
-    form = resolved(recipe.mnemonic, recipe.target)
+    form = resolved(work.mnemonic, work.target)
     request = joined(form, tuple(map(_fit, left)), tuple(map(_fit, right)), _fit(c))
-    return accumulated(request, recipe.chain, recipe.threads)
+    return accumulated(request, work.chain, work.threads)
 
 
 def _fit(codes: Any) -> Any:
@@ -168,7 +169,7 @@ def _fit(codes: Any) -> Any:
 
 
 def _computed_there(
-    request: Request, recipe: Recipe, scheduler: str | Client, progress: Watch | None
+    request: Request, work: TileWork, scheduler: str | Client, progress: Watch | None
 ) -> Codes:
     """Codes of D, tile by tile as the cluster returns them."""
     from ..cluster.connection import connected, thread_total
@@ -179,7 +180,7 @@ def _computed_there(
     done = 0
 
     def pieces() -> Iterator[Piece]:
-        for tile, piece in _pieces(request, recipe, side):
+        for tile, piece in _pieces(request, work, side):
             tiles.append(tile)
             yield piece
 
@@ -205,7 +206,7 @@ def _side(request: Request, threads: int) -> int:
     return _SIDES[-1]
 
 
-def _pieces(request: Request, recipe: Recipe, side: int) -> Iterator[tuple[Tile, Piece]]:
+def _pieces(request: Request, work: TileWork, side: int) -> Iterator[tuple[Tile, Piece]]:
     """Every tile of D with the arguments of its task, a group of columns after the other.
 
     So that rows of A are sent once a group, columns of B once, and both are held no longer than needed.
@@ -213,7 +214,7 @@ def _pieces(request: Request, recipe: Recipe, side: int) -> Iterator[tuple[Tile,
     from ..cluster.distribution import Sent
 
     rows, columns = request.shape
-    what = Sent(recipe, everywhere=True)
+    what = Sent(work, everywhere=True)
     column_bytes = request.b.shape[0] * request.b.itemsize
     for group in _cuts(columns, max(_GROUP // max(column_bytes, 1) // side, 1) * side):
         rights = [(cut, Sent(request.right(cut))) for cut in _cuts(group.stop, side, group.start)]

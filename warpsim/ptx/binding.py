@@ -1,122 +1,42 @@
 """Operands of an ``mma`` statement: checked against its form, and sorted by role.
 
-Knows how many registers of which types every operand has, as ptxas 13.0 judges them; does not know
-what the registers hold. PTX ISA 9.1, sections 9.7.14.5.14 "mma" and 9.7.14.6.3 "mma.sp".
+Knows how many registers every operand has and in which order operands stand, as ptxas 13.0 judges them;
+does not know what the registers hold, nor which types they may have (see operand_types.py). PTX ISA 9.1,
+sections 9.7.14.5.14 "mma" and 9.7.14.6.3 "mma.sp".
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any
 
 from ..errors import IllegalInstruction, Location
+from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
 from .constants import Immediate
+from .operand_types import (
+    FLOAT,
+    GUARD_TYPES,
+    INTEGER,
+    TypeSet,
+    constant_type,
+    kin,
+    operand_types,
+    suit,
+    vector_type,
+    width,
+    width_of,
+)
 from .operands import Atom, Register, Sink, Vector
 from .statements import InstructionStatement
 
 Types = Mapping[str, str]  # register name -> declared type without its dot
+Places = Mapping[str, int]  # operand -> where it stands in the statement, counted from 0
 
-# --- types -----------------------------------------------------------------------------------------
-#
-# A vector has one type. Where its elements agree it is theirs; where they differ it is untyped bits,
-# and then they must be of kin: .b32 goes with every type of its width, signed with unsigned integers
-# and both with integer constants, floats with float constants. An operand takes certain types. So
-# `{u32, b32}` may stand in places where `{u32, u32}` may not.
-
-_INTEGER, _FLOAT = "integer constants", "float constants"
-_CONSTANT_TYPES = {
-    32: {"integer": _INTEGER, "f32": "f32", "f64": _FLOAT},
-    64: {"integer": _INTEGER, "f32": _FLOAT, "f64": _FLOAT},
-    16: {"integer": _INTEGER, "f32": _FLOAT, "f64": _FLOAT},
-}
-_KIN = (
-    {"u16", "s16", "u32", "s32", "u64", "s64", _INTEGER},
-    {"f16", "f32", "f64", _FLOAT},
-)
-_WIDTH = re.compile(r"\D+(\d+)(x2)?")
 _GUARD = re.compile(r"@\s*!?\s*[\w$%]+", re.ASCII)
-
-_IDS = frozenset({"b16", "u16", "s16", _INTEGER})
-_B32 = frozenset({"b32"})
-_S32 = frozenset({"b32", "u32", "s32"})
-_F32 = frozenset({"b32", "f32"})
-_F16X2 = frozenset({"b32", "f16x2"})
-_ANY_32 = _S32 | _F32 | _F16X2
-_ANY_64 = frozenset({"b64", "u64", "s64", "f64", _INTEGER, _FLOAT})
-METADATA_TYPES = _S32 | _F16X2
-
-# What the vector of a multiplicand may be, by operation; anything of 32 bits where none is named.
-_MULTIPLICANDS = {
-    "m8n8k4.f16": _F16X2,
-    "f16": _F16X2,
-    "bf16": _B32,
-    "tf32": _B32,
-    "f64": _ANY_64,
-    "mxf8f6f4": _B32,
-    "mxf4": _B32,
-}
-_SPARSE_MULTIPLICANDS = _MULTIPLICANDS | {"bf16": _ANY_32, "tf32": _ANY_32}
-
-# What the vector of C or D may be, by element; for f32 some operations take more.
-_ACCUMULATORS = {"f16": _F16X2, "s32": _S32 | {_INTEGER}, "f32": _F32, "f64": _ANY_64}
-_F32_ACCUMULATORS = {"f8f6f4": _F32 | {_FLOAT}}
-_SPARSE_F32_ACCUMULATORS = _F32_ACCUMULATORS | dict.fromkeys(("f16", "bf16", "tf32"), _ANY_32)
-
-
-@lru_cache(maxsize=4096)
-def _types_of(form: Instruction, role: str) -> frozenset[str]:
-    """The types that the vector of operand a, b, c or d may have."""
-    element = form.format(role).name
-    if role in "cd":
-        floats = _SPARSE_F32_ACCUMULATORS if form.sparse else _F32_ACCUMULATORS
-        return floats.get(form.operation, _F32) if element == "f32" else _ACCUMULATORS[element]
-    if str(form.shape) == "m8n8k16":
-        return _S32
-    return (_SPARSE_MULTIPLICANDS if form.sparse else _MULTIPLICANDS).get(form.operation, _ANY_32)
-
-
-@cache
-def _kin(first: str, second: str) -> bool:
-    """Whether elements of two types may stand in one vector; vector registers never do."""
-    if "." in first + second or len({_width(first), _width(second)} - {0}) > 1:
-        return False
-    untyped = first.startswith("b") or second.startswith("b")
-    return first == second or untyped or any({first, second} <= group for group in _KIN)
-
-
-@cache
-def _width(name: str) -> int:
-    """Bits of a register of the type; 0 for constants, which take the width of their neighbours."""
-    match = _WIDTH.fullmatch(name)
-    if match is None:
-        return 1 if name == "pred" else 0
-    return int(match[1]) * (2 if match[2] else 1)
-
-
-def _vector_type(types: Sequence[str]) -> str:
-    """The type of a vector whose elements are of kin."""
-    return types[0] if len(set(types)) == 1 else f"b{max(map(_width, types))}"
-
-
-@cache
-def _width_of(types: frozenset[str]) -> int:
-    return max(map(_width, types))
-
-
-@cache
-def _suit(types: tuple[str | None, ...], allowed: frozenset[str]) -> bool:
-    """Whether registers of these types (None: not declared) make a vector that an operand may be.
-
-    What check_types says in many words; a trace has few different vectors of types.
-    """
-    kinds = [kind for kind in types if kind is not None]
-    alike = all(_kin(before, kind) for before, kind in pairwise(kinds))
-    return len(kinds) == len(types) and alike and _vector_type(kinds) in allowed
 
 
 def _fits(constant: Immediate, bits: int) -> bool:
@@ -135,12 +55,12 @@ def choices_text(values: Sequence[object]) -> str:
 
 
 def _spelled(kind: str) -> str:
-    return {_INTEGER: "an integer", _FLOAT: "a float"}.get(kind, f".{kind}")
+    return {INTEGER: "an integer", FLOAT: "a float"}.get(kind, f".{kind}")
 
 
-def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) -> str:
+def _unsuitable(role: str, allowed: TypeSet, element: Atom, kind: str) -> str:
     """What is wrong with a vector or register whose type the operand does not take."""
-    wanted = choices_text([f".{name}" for name in sorted(allowed) if _width(name)])
+    wanted = choices_text([f".{name}" for name in sorted(allowed) if width(name)])
     if isinstance(element, Immediate):
         return f"{role} takes {wanted} registers; {kind} may stand among them, but not alone"
     return f"{role} takes {wanted} registers, but {element} is .{kind}"
@@ -153,10 +73,13 @@ def _unsuitable(role: str, allowed: frozenset[str], element: Atom, kind: str) ->
 class Bound:
     """An instruction with its operands: register names, immediates, None for the sink ``_``.
 
-    ``ids`` are byte-id-a, thread-id-a, byte-id-b, thread-id-b, as numbers or register names.
+    ``places`` says where each operand stands in the statement: d, a, b and c; e and selector; scale_a,
+    ids_a, scale_b and ids_b. ``ids`` are byte-id-a, thread-id-a, byte-id-b, thread-id-b, as numbers or
+    register names.
     """
 
     instruction: Instruction
+    places: Places = field(compare=False, repr=False)
     d: tuple[str | None, ...]
     a: tuple[str | Immediate, ...]
     b: tuple[str | Immediate, ...]
@@ -169,12 +92,23 @@ class Bound:
 
 
 class Binder:
-    """Checks the operands of one statement in turn; every error points at its operand."""
+    """Checks the operands of one statement in turn; every error points at its operand.
 
-    def __init__(self, instruction: Instruction, statement: InstructionStatement, types: Types | None):
+    ``names`` are the operands in the order in which they stand, with what messages call them.
+    """
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        statement: InstructionStatement,
+        types: Types | None,
+        names: Mapping[str, str],
+    ):
         self.instruction = instruction
         self.statement = statement
         self.types = types
+        self.names = names
+        self.places = _places(tuple(names))
         self.operands = statement.operands or ()
 
     def error(self, message: str, index: int, element: int | None = None) -> IllegalInstruction:
@@ -186,30 +120,42 @@ class Binder:
         place = self.statement.operand_location(index, element)
         return place.text[place.column - 1 :][: place.length]
 
+    def check(self) -> None:
+        """The guard is a predicate, and there are as many operands as the form has."""
+        self.check_guard()
+        given = len(self.operands)
+        if given != len(self.names):
+            wanted = f"{len(self.names)} operands ({', '.join(self.names.values())})"
+            found = f"{given} {'is' if given == 1 else 'are'} given"
+            message = f"{self.statement.mnemonic} takes {wanted}, but {found}"
+            raise IllegalInstruction(message).at(self.statement.location())
+
     # --- vectors ---
 
     def result(self) -> tuple[str | None, ...]:
         """The registers of D."""
-        elements = self.vector(0, "d")
+        index = self.places["d"]
+        elements = self.vector("d")
         if names := self.plain(elements, "d"):
             return names
         if all(isinstance(element, Sink) for element in elements):
-            raise self.error("d is all sinks '_', which leaves its type open: name one register", 0)
+            raise self.error("d is all sinks '_', which leaves its type open: name one register", index)
         for place, element in enumerate(elements):
             if isinstance(element, Immediate):
-                constant = self.written(0, place)
-                raise self.error(f"d is written: it takes registers or '_', not {constant}", 0, place)
-        self.check_types(elements, "d", _types_of(self.instruction, "d"), 0)
+                constant = self.written(index, place)
+                raise self.error(f"d is written: it takes registers or '_', not {constant}", index, place)
+        self.check_types(elements, "d", operand_types(self.instruction, "d"), index)
         return tuple(element.name if isinstance(element, Register) else None for element in elements)
 
-    def source(self, index: int, role: str) -> tuple[str | Immediate, ...]:
+    def source(self, role: str) -> tuple[str | Immediate, ...]:
         """The registers and constants of A, B or C."""
-        elements = self.vector(index, role)
+        index = self.places[role]
+        elements = self.vector(role)
         if names := self.plain(elements, role):
             return names
         for place, element in enumerate(elements):
             self.check_source(element, role, self.instruction.register_bits, index, place)
-        self.check_types(elements, role, _types_of(self.instruction, role), index)
+        self.check_types(elements, role, operand_types(self.instruction, role), index)
         return tuple(one if isinstance(one, Immediate) else str(one) for one in elements)
 
     def plain(self, elements: Sequence[Atom], role: str) -> tuple[str, ...] | None:
@@ -221,10 +167,11 @@ class Binder:
             return names
         types = self.types
         kinds = tuple([types[name] if name in types else None for name in names])  # noqa: SIM401 (ChainMap.get is slow)
-        return names if _suit(kinds, _types_of(self.instruction, role)) else None
+        return names if suit(kinds, operand_types(self.instruction, role)) else None
 
-    def vector(self, index: int, role: str) -> tuple[Atom, ...]:
+    def vector(self, role: str) -> tuple[Atom, ...]:
         """The elements of a vector of the right size."""
+        index = self.places[role]
         operand, count = self.operands[index], self.instruction.registers[role]
         wanted = f"{count} register{'s'[: count > 1]}"
         if not isinstance(operand, Vector):
@@ -242,27 +189,27 @@ class Binder:
             constant = self.written(index, place)
             raise self.error(f"constant {constant} does not fit in the {bits} bits of {role}", index, place)
 
-    def check_types(self, elements: Sequence[Atom], role: str, allowed: frozenset[str], index: int) -> None:
+    def check_types(self, elements: Sequence[Atom], role: str, allowed: TypeSet, index: int) -> None:
         """Registers and constants of one vector suit their neighbours and the operand."""
         typed = [
-            (self.type_of(element, _width_of(allowed), index, place), place)
+            (self.type_of(element, width_of(allowed), index, place), place)
             for place, element in enumerate(elements)
             if not isinstance(element, Sink)
         ]
-        registers = [pair for pair in typed if _width(pair[0])]  # a constant does not separate widths
+        registers = [pair for pair in typed if width(pair[0])]  # a constant does not separate widths
         for (before, first), (kind, place) in (*pairwise(typed), *pairwise(registers)):
-            if not _kin(before, kind):
+            if not kin(before, kind):
                 left, right = (self.written(index, i) for i in (first, place))
                 pair = f"{left} ({_spelled(before)}) and {right} ({_spelled(kind)})"
                 raise self.error(f"{pair} cannot stand in one vector", index, place)
-        if _vector_type([kind for kind, _ in typed]) not in allowed:
+        if vector_type([kind for kind, _ in typed]) not in allowed:
             kind, place = next((pair for pair in typed if pair[0] not in allowed), typed[0])
             raise self.error(_unsuitable(role, allowed, elements[place], kind), index, place)
 
     def type_of(self, element: Atom, bits: int, index: int, place: int | None = None) -> str:
         """The type of a register or constant; untyped bits for a register where no types are known."""
         if isinstance(element, Immediate):
-            return _CONSTANT_TYPES[bits][element.kind]
+            return constant_type(element.kind, bits)
         if self.types is None:
             return f"b{bits}"
         if str(element) not in self.types:
@@ -271,20 +218,22 @@ class Binder:
 
     # --- single operands ---
 
-    def single(self, index: int, role: str, allowed: frozenset[str]) -> str:
+    def single(self, role: str) -> str:
         """The one register of the metadata or of scales, which ptxas also takes in braces."""
+        index, name, allowed = self.places[role], self.names[role], operand_types(self.instruction, role)
         operand = self.operands[index]
         if isinstance(operand, Vector) and len(operand.elements) == 1:
             operand = operand.elements[0]
         if not isinstance(operand, Register):
-            raise self.error(f"{role} is one register, not '{self.written(index)}'", index)
-        found = self.type_of(operand, 32, index)
+            raise self.error(f"{name} is one register, not '{self.written(index)}'", index)
+        found = self.type_of(operand, width_of(allowed), index)
         if found not in allowed:
-            raise self.error(_unsuitable(role, allowed, operand, found), index)
+            raise self.error(_unsuitable(name, allowed, operand, found), index)
         return operand.name
 
-    def selector(self, index: int) -> int:
+    def selector(self) -> int:
         """The sparsity selector."""
+        index = self.places["selector"]
         operand, legal = self.operands[index], self.instruction.selectors
         if not isinstance(operand, Immediate) or operand.kind != "integer":
             found = self.written(index)
@@ -293,17 +242,19 @@ class Binder:
             raise self.error(f"sparsity selector {operand.value}: this form has {choices_text(legal)}", index)
         return operand.value
 
-    def ids(self, index: int, side: str) -> tuple[str | int, ...]:
+    def ids(self, side: str) -> tuple[str | int, ...]:
         """Byte id and thread id of one scale operand, as numbers or register names."""
-        operand, names = self.operands[index], (f"byte-id-{side}", f"thread-id-{side}")
+        role, names = f"ids_{side}", (f"byte-id-{side}", f"thread-id-{side}")
+        index, allowed = self.places[role], operand_types(self.instruction, role)
+        operand = self.operands[index]
         if not isinstance(operand, Vector) or len(operand.elements) != 2:
-            raise self.error(f"expected {{{', '.join(names)}}}, not '{self.written(index)}'", index)
-        legal = (range(0, 4, self.instruction.scale_chunks), range(2 if side == "a" else 4))
+            raise self.error(f"expected {self.names[role]}, not '{self.written(index)}'", index)
+        legal = legal_scale_ids(self.instruction, side)
         for place, (element, name, choices) in enumerate(zip(operand.elements, names, legal, strict=True)):
-            self.check_source(element, name, 16, index, place)
+            self.check_source(element, name, width_of(allowed), index, place)
             if isinstance(element, Immediate) and element.kind == "integer" and element.value not in choices:
                 raise self.error(f"{name} {element}: this form has {choices_text(choices)}", index, place)
-        self.check_types(operand.elements, f"{names[0]}, {names[1]}", _IDS, index)
+        self.check_types(operand.elements, f"{names[0]}, {names[1]}", allowed, index)
         return tuple(one.value if isinstance(one, Immediate) else str(one) for one in operand.elements)
 
     def check_guard(self) -> None:
@@ -312,7 +263,7 @@ class Binder:
             return
         name = self.statement.guard[1]
         found = self.types.get(name)
-        if found != "pred":
+        if found not in GUARD_TYPES:
             fault = "is not declared" if found is None else f"is .{found}, not a predicate"
             raise IllegalInstruction(f"guard {name} {fault}").at(_guard_location(self.statement))
 
@@ -322,38 +273,43 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
 
     ``types`` None takes every register to have the right type.
     """
-    binder = Binder(instruction, statement, types)
-    binder.check_guard()
-    _check_number(instruction, statement)
-    parts: dict[str, Any] = {"d": binder.result()}
-    parts |= {role: binder.source(place, role) for place, role in enumerate("abc", 1)}
+    binder = Binder(instruction, statement, types, _operand_names(instruction))
+    binder.check()
+    bound = Bound(
+        instruction=instruction,
+        places=binder.places,
+        d=binder.result(),
+        a=binder.source("a"),
+        b=binder.source("b"),
+        c=binder.source("c"),
+    )
     if instruction.sparse:
-        parts |= {"e": binder.single(4, "metadata", METADATA_TYPES), "selector": binder.selector(5)}
+        bound = replace(bound, e=binder.single("e"), selector=binder.selector())
     if instruction.scale:
-        first = 6 if instruction.sparse else 4
-        parts["scale_a"] = binder.single(first, "scale-a", _ANY_32)
-        parts["scale_b"] = binder.single(first + 2, "scale-b", _ANY_32)
-        parts["ids"] = (*binder.ids(first + 1, "a"), *binder.ids(first + 3, "b"))
-    return Bound(instruction=instruction, **parts)
-
-
-def _check_number(instruction: Instruction, statement: InstructionStatement) -> None:
-    names, given = _operand_names(instruction), len(statement.operands or ())
-    if given != len(names):
-        verb = "is" if given == 1 else "are"
-        wanted = f"{len(names)} operands ({', '.join(names)})"
-        message = f"{statement.mnemonic} takes {wanted}, but {given} {verb} given"
-        raise IllegalInstruction(message).at(statement.location())
+        scale_a, scale_b = binder.single("scale_a"), binder.single("scale_b")
+        ids = (*binder.ids("a"), *binder.ids("b"))
+        bound = replace(bound, scale_a=scale_a, scale_b=scale_b, ids=ids)
+    return bound
 
 
 @lru_cache(maxsize=4096)
-def _operand_names(instruction: Instruction) -> tuple[str, ...]:
-    names = ["d", "a", "b", "c"]
+def _operand_names(instruction: Instruction) -> Mapping[str, str]:
+    """The operands in order, and what messages call them."""
+    names = {role: role for role in "dabc"}
     if instruction.sparse:
-        names += ["metadata", "selector"]
+        names |= {"e": "metadata", "selector": "selector"}
     if instruction.scale:
-        names += ["scale-a", "{byte-id-a, thread-id-a}", "scale-b", "{byte-id-b, thread-id-b}"]
-    return tuple(names)
+        for side in "ab":
+            names |= {
+                f"scale_{side}": f"scale-{side}",
+                f"ids_{side}": f"{{byte-id-{side}, thread-id-{side}}}",
+            }
+    return names
+
+
+@cache
+def _places(roles: tuple[str, ...]) -> Places:
+    return {role: index for index, role in enumerate(roles)}
 
 
 def _guard_location(statement: InstructionStatement) -> Location:

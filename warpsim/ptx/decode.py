@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 from ..errors import IllegalInstruction, NotModelled
 from ..isa.families import FAMILIES
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
-from .qualifiers import PTX_VERSION, ModifierError, resolve
+from .qualifiers import PTX_VERSION, ModifierError, on_target, resolve
 from .statements import InstructionStatement, RegisterDeclaration
 from .warpgroup import WarpgroupBound, bind_warpgroup
 
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 OPCODES = frozenset(family.opcode for family in FAMILIES)
 _NOT_MODELLED = frozenset({"tcgen05", "wmma"})
-_BINDERS: dict[str, Callable[..., Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
+_B = TypeVar("_B", bound=Bound | WarpgroupBound)
+Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
+_BINDERS: dict[str, Bind[Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
+
+Form = Instruction | str
+Version = tuple[int, int]  # of PTX: major, minor
+
+
+def resolved(
+    instruction: Form, target: str | None = None, version: Version | str | None = None
+) -> Instruction:
+    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction.
+
+    ``version`` is the PTX ISA version of a text, as decode takes it.
+    """
+    if isinstance(instruction, Instruction):
+        return on_target(instruction, target)
+    return decode(instruction, target=target, version=version)
 
 
 def decode(
@@ -23,21 +43,19 @@ def decode(
     target: str | None = None,
     *,
     declarations: str | None = None,
-    version: str | None = None,
+    version: Version | str | None = None,
 ) -> Instruction:
     """The instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
 
     ``target`` is a PTX target such as ``sm_90a``; without one the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
-    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` (default 9.0).
+    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.0).
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands; NotModelled for other matrix instructions.
     """
     statement = parse_instruction(text)
-    instruction = decode_statement(
-        statement, target, PTX_VERSION if version is None else parse_version(version)
-    )
+    instruction = decode_statement(statement, target, version_of(version))
     if statement.operand_text is not None:
         types = None if declarations is None else declared_types(declarations)
         _BINDERS[instruction.family.opcode](instruction, statement, types)
@@ -58,11 +76,10 @@ def decode_statement(
 
 
 def bind_statement(
-    statement: InstructionStatement, target: str, version: tuple[int, int], types: Types | None
-) -> Bound | WarpgroupBound:
-    """The instruction of a statement together with its checked operands."""
-    instruction = decode_statement(statement, target, version)
-    return _BINDERS[instruction.family.opcode](instruction, statement, types)
+    statement: InstructionStatement, target: str, version: Version, types: Types | None, binder: Bind[_B]
+) -> _B:
+    """The instruction of a statement together with its operands, checked by bind or bind_warpgroup."""
+    return binder(decode_statement(statement, target, version), statement, types)
 
 
 def declared_types(declarations: str) -> dict[str, str]:
@@ -83,12 +100,21 @@ def declared_types(declarations: str) -> dict[str, str]:
     return types
 
 
-def parse_version(text: str) -> tuple[int, int]:
-    """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction."""
-    major, dot, minor = text.partition(".")
-    if not (dot and major.isdecimal() and minor.isdecimal()):
+def version_of(version: Version | str | None) -> Version:
+    """(major, minor) of a version as a caller gives it: "8.5", (8, 5) or None; raises IllegalInstruction."""
+    if version is None:
+        return PTX_VERSION
+    if isinstance(version, tuple) and [type(part) for part in version] == [int, int]:
+        return version
+    return parse_version(version)
+
+
+def parse_version(text: object) -> Version:
+    """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction for anything else."""
+    match = _VERSION.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise IllegalInstruction(f"PTX version {text!r}: expected major.minor, such as '8.5'")
-    return int(major), int(minor)
+    return int(match[1]), int(match[2])
 
 
 def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:

@@ -1,21 +1,21 @@
 """Operands of a ``wgmma.mma_async`` statement: checked against its form, and sorted by role.
 
-PTX ISA 9.1, section 9.7.15.5.2 "wgmma.mma_async" and 9.7.15.6.3 "wgmma.mma_async.sp"; types and counts
-are those that ptxas 13.0 takes.
+PTX ISA 9.1, section 9.7.15.5.2 "wgmma.mma_async" and 9.7.15.6.3 "wgmma.mma_async.sp"; counts are those
+that ptxas 13.0 takes, and so are the types (see operand_types.py).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from ..errors import IllegalInstruction
 from ..isa.instruction import Instruction
-from .binding import METADATA_TYPES, Binder, Types, choices_text
+from .binding import Binder, Places, Types, choices_text
 from .constants import Immediate
+from .operand_types import operand_types, width_of
 from .operands import NegatedPredicate, Register, Vector
 from .statements import InstructionStatement
-
-_DESCRIPTOR_TYPES = frozenset({"b64", "u64", "s64"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +23,12 @@ class WarpgroupBound:
     """A wgmma with its operands: register names, immediates, None for the sink ``_``.
 
     ``a`` is None where A comes from shared memory; ``a_descriptor`` then names its descriptor.
-    ``scale_d`` is a constant, or (negated, predicate).
+    ``scale_d`` is a constant, or (negated, predicate). ``places`` says where each operand stands in the
+    statement: d; a or a_descriptor; b_descriptor; e and selector; scale_d; and the immediates.
     """
 
     instruction: Instruction
+    places: Places = field(compare=False, repr=False)
     d: tuple[str | None, ...]
     a: tuple[str | Immediate, ...] | None
     a_descriptor: str | int | None
@@ -45,24 +47,28 @@ class _WarpgroupBinder(Binder):
         """The registers of D, which wgmma reads as well."""
         names = super().result()
         if None in names:
-            raise self.error("d is read and written: '_' stands for results only", 0, names.index(None))
+            message = "d is read and written: '_' stands for results only"
+            raise self.error(message, self.places["d"], names.index(None))
         return names
 
-    def descriptor(self, index: int, side: str) -> str | int:
+    def descriptor(self, side: str) -> str | int:
         """A matrix descriptor: a 64-bit register, or a constant."""
+        role = f"{side}_descriptor"
+        index, allowed = self.places[role], operand_types(self.instruction, role)
         operand = self.operands[index]
         if isinstance(operand, Immediate) and operand.kind == "integer":
             return operand.value & (1 << 64) - 1
         if not isinstance(operand, Register):
             raise self.error(f"{side}-desc is a 64-bit register, not '{operand}'", index)
-        if self.type_of(operand, 64, index) not in _DESCRIPTOR_TYPES:
-            found = self.type_of(operand, 64, index)
-            wanted = choices_text([f".{name}" for name in sorted(_DESCRIPTOR_TYPES)])
+        found = self.type_of(operand, width_of(allowed), index)
+        if found not in allowed:
+            wanted = choices_text([f".{name}" for name in sorted(allowed)])
             raise self.error(f"{side}-desc takes {wanted} registers, but {operand} is .{found}", index)
         return operand.name
 
-    def scale_d(self, index: int) -> bool | tuple[bool, str]:
+    def scale_d(self) -> bool | tuple[bool, str]:
         """scale-d: 0, 1, a predicate or its negation."""
+        index = self.places["scale_d"]
         operand = self.operands[index]
         if isinstance(operand, Immediate) and operand.kind == "integer" and operand.value in (0, 1):
             return bool(operand.value)
@@ -74,16 +80,20 @@ class _WarpgroupBinder(Binder):
 
     def predicate(self, register: Register, index: int) -> str:
         """The name of a predicate register."""
-        found = "pred" if self.types is None else self.type_of(register, 1, index)
-        if found != "pred":
-            raise self.error(f"scale-d is a predicate, but {register} is .{found}", index)
+        if self.types is not None:
+            found = self.type_of(register, 1, index)
+            if found not in operand_types(self.instruction, "scale_d"):
+                raise self.error(f"scale-d is a predicate, but {register} is .{found}", index)
         return register.name
 
-    def constant(self, index: int, name: str, legal: tuple[int, int]) -> int:
-        """An immediate operand with two legal values."""
+    def constant(self, role: str, legal: tuple[int, int], absent: int) -> int:
+        """An immediate operand with two legal values; ``absent`` where the form has none."""
+        if role not in self.places:
+            return absent
+        index = self.places[role]
         operand = self.operands[index]
         if not isinstance(operand, Immediate) or operand.kind != "integer" or operand.value not in legal:
-            raise self.error(f"{name} is {choices_text(legal)}, not '{operand}'", index)
+            raise self.error(f"{self.names[role]} is {choices_text(legal)}, not '{operand}'", index)
         return operand.value
 
 
@@ -91,47 +101,39 @@ def bind_warpgroup(
     instruction: Instruction, statement: InstructionStatement, types: Types | None
 ) -> WarpgroupBound:
     """The statement's operands by role; raises IllegalInstruction pointing at the operand at fault."""
-    binder = _WarpgroupBinder(instruction, statement, types)
-    binder.check_guard()
-    in_registers = len(binder.operands) > 1 and isinstance(binder.operands[1], Vector)
-    names = _operand_names(instruction, in_registers)
-    if len(binder.operands) != len(names):
-        raise IllegalInstruction(
-            f"{statement.mnemonic} takes {len(names)} operands ({', '.join(names)}), "
-            f"but {len(binder.operands)} are given"
-        ).at(statement.location())
-    place = {name: index for index, name in enumerate(names)}
+    operands = statement.operands or ()
+    in_registers = len(operands) > 1 and isinstance(operands[1], Vector)
+    binder = _WarpgroupBinder(instruction, statement, types, _operand_names(instruction, in_registers))
+    binder.check()
     bound = WarpgroupBound(
         instruction=instruction,
+        places=binder.places,
         d=binder.result(),
-        a=binder.source(1, "a") if in_registers else None,
-        a_descriptor=None if in_registers else binder.descriptor(1, "a"),
-        b_descriptor=binder.descriptor(2, "b"),
-        scale_d=binder.scale_d(place["scale-d"]),
+        a=binder.source("a") if in_registers else None,
+        a_descriptor=None if in_registers else binder.descriptor("a"),
+        b_descriptor=binder.descriptor("b"),
+        scale_d=binder.scale_d(),
     )
     if instruction.sparse:
-        bound = replace(bound, e=binder.single(3, "sp-meta", METADATA_TYPES), selector=binder.selector(4))
-    return replace(bound, **_immediates(binder, place))  # type: ignore[arg-type]
+        bound = replace(bound, e=binder.single("e"), selector=binder.selector())
+    scales = [binder.constant(f"imm_scale_{side}", (-1, 1), 1) for side in "ab"]
+    transposed = [binder.constant(f"imm_trans_{side}", (0, 1), 0) for side in "ab"]
+    return replace(bound, imm_scale=(scales[0], scales[1]), imm_trans=(transposed[0], transposed[1]))
 
 
-def _operand_names(instruction: Instruction, in_registers: bool) -> list[str]:
-    """The operands in order; imm-scale belongs to floating point, imm-trans to 16 bits in shared memory."""
-    names = ["d", "a" if in_registers else "a-desc", "b-desc"]
+@lru_cache(maxsize=4096)
+def _operand_names(instruction: Instruction, in_registers: bool) -> Mapping[str, str]:
+    """The operands in order, and what messages call them.
+
+    imm-scale belongs to floating point, imm-trans to 16 bits in shared memory.
+    """
+    names = {"d": "d"} | ({"a": "a"} if in_registers else {"a_descriptor": "a-desc"})
+    names |= {"b_descriptor": "b-desc"}
     if instruction.sparse:
-        names += ["sp-meta", "sp-sel"]
-    names.append("scale-d")
+        names |= {"e": "sp-meta", "selector": "sp-sel"}
+    others = ["scale_d"]
     if instruction.a.is_float:
-        names += ["imm-scale-a", "imm-scale-b"]
+        others += ["imm_scale_a", "imm_scale_b"]
     if instruction.a.bits == 16:
-        names += ["imm-trans-b"] if in_registers else ["imm-trans-a", "imm-trans-b"]
-    return names
-
-
-def _immediates(binder: _WarpgroupBinder, place: dict[str, int]) -> dict[str, tuple[int, int]]:
-    def value(name: str, legal: tuple[int, int], absent: int) -> int:
-        return binder.constant(place[name], name, legal) if name in place else absent
-
-    return {
-        "imm_scale": (value("imm-scale-a", (-1, 1), 1), value("imm-scale-b", (-1, 1), 1)),
-        "imm_trans": (value("imm-trans-a", (0, 1), 0), value("imm-trans-b", (0, 1), 0)),
-    }
+        others += ["imm_trans_b"] if in_registers else ["imm_trans_a", "imm_trans_b"]
+    return names | {role: role.replace("_", "-") for role in others}

@@ -44,8 +44,8 @@ def gather(run: Run) -> Report:
     instructions = list(writer.instructions())
     document = {
         "title": PurePath(run.trace.path).name,
-        "target": run.warp.target,
-        "engine": run.warp.engine,
+        "target": run.machine.target,
+        "engine": run.machine.engine,
         "passed": run.passed,
         "compared": sum(check.compared for check in run.checks),
         "formats": format_documents(),

@@ -43,11 +43,11 @@ def expectations(run: Run) -> list[Expectation]:
 
 def _traced(run: Run, number: int, start: int, load: Load) -> Iterator[Expectation]:
     names = register_names(load.registers)
-    for name, part in zip(names, split(load.registers, load.words, run.warp.lanes), strict=True):
+    for name, part in zip(names, split(load.registers, load.words, run.machine.lanes), strict=True):
         writers = [at for at, event in enumerate(run.events) if _writes(event, name, start)]
         if writers:
             event = run.events[writers[-1]]
-            words = np.broadcast_to(converted(name, part, event.d.dtype), run.warp.lanes)
+            words = np.broadcast_to(converted(name, part, event.d.dtype), run.machine.lanes)
             yield Expectation(
                 check=number, event=writers[-1], register=event.bound.d.index(name), words=words
             )
@@ -61,4 +61,4 @@ def _writes(event: Event, name: str, before: int) -> bool:
 def _explains(run: Run, check: Check, traced: list[Expectation]) -> bool:
     """Whether the traced words are those compared: as many of them, and as many that differ."""
     different = sum(int((run.events[one.event].d[:, one.register] != one.words).sum()) for one in traced)
-    return len(traced) * run.warp.lanes == check.compared and different == check.different
+    return len(traced) * run.machine.lanes == check.compared and different == check.different

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
 from ..execution.pipeline import rule_for
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction, ScaleSelectors
@@ -56,8 +57,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
 
 
 def _pattern_document(instruction: Instruction) -> Document:
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     return {
         "name": pattern.name,
         "chunk": pattern.chunk,

@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..environment import in_default_environment
+from ..errors import present
 from ..files.version import __version__
 from .document import Report
 
@@ -41,8 +42,8 @@ def _environment() -> Environment:
 def _source(name: str) -> str:
     """The text of a file beside this module."""
     environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    loader = present(environment.loader, "loader")
+    return loader.get_source(environment, name)[0]
 
 
 @in_default_environment

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Run:
-    """What running a trace did: the matrix instructions that were executed, and the checks.
-
-    ``warp`` is the machine, which may be a warpgroup.
-    """
+    """What running a trace did: the machine afterwards, the matrix instructions executed, and the checks."""
 
     trace: Trace
-    warp: Machine
+    machine: Machine
     events: list[Event] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
@@ -41,7 +38,7 @@ class Run:
     @property
     def hazards(self) -> tuple[Hazard, ...]:
         """Broken ordering rules that were collected rather than raised, and warnings."""
-        return self.warp.hazards
+        return self.machine.hazards
 
 
 @in_default_environment
@@ -61,11 +58,11 @@ def run_trace(
     stands, and how long the text is. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
     does not fit its registers or shared memory.
     """
-    warp = _machine(trace, target, engine, undefined, hazards)
+    machine = _machine(trace, target, engine, undefined, hazards)
     if trace.version:
-        warp.version = trace.version
-    run = Run(trace=trace, warp=warp)
-    with closing(warp.steps(trace.statements)) as steps:
+        machine.version = trace.version
+    run = Run(trace=trace, machine=machine)
+    with closing(machine.steps(trace.statements)) as steps:
         for step in steps:
             if isinstance(step, Event):
                 run.events.append(step)
@@ -73,7 +70,7 @@ def run_trace(
                     progress(step.statement.start, len(step.statement.source.text))
             elif step.start in trace.loads:
                 _apply(run, trace.loads[step.start])
-    warp.finish(trace.end)
+    machine.finish(trace.end)
     return run
 
 
@@ -94,13 +91,13 @@ def _apply(run: Run, load: Load) -> None:
         if load.shared:
             _apply_shared(run, load)
         elif load.expected:
-            run.checks.append(compare(run.warp, load.registers, load.words, load.location))
+            run.checks.append(compare(run.machine, load.registers, load.words, load.location))
         else:
-            run.warp.load(load.registers, load.words, load.location)
+            run.machine.load(load.registers, load.words, load.location)
 
 
 def _apply_shared(run: Run, load: Load) -> None:
     if load.expected:
-        run.checks.append(compare_shared(run.warp, load.registers, load.words, load.location))
+        run.checks.append(compare_shared(run.machine, load.registers, load.words, load.location))
     else:
-        run.warp.write_shared(load.registers, load.words, load.location)
+        run.machine.write_shared(load.registers, load.words, load.location)

@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs, inputs_from
+from ..execution.inputs import inputs_by_name
+from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs
 from ..files.version import __version__
+from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
 from ..isa.registers import Words
@@ -202,7 +204,7 @@ def expected(
     """D ``(cases, lanes, registers)`` of a set as the model computes it; raises what executing raises."""
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
-        inputs = inputs_from(undefined=undefined, **part.arguments)
+        inputs = inputs_by_name({**part.arguments, "undefined": undefined})
         d[part.cases] = execute_inputs(vectors.instruction, inputs, engine, threads)
     return d
 
@@ -227,9 +229,8 @@ def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
     if instruction.sparse:
         legal["selector"] = instruction.selectors
     if instruction.scale:
-        bytes_ = range(0, 4, instruction.scale_chunks)
-        legal |= {"byte_id_a": bytes_, "thread_id_a": range(2)}
-        legal |= {"byte_id_b": bytes_, "thread_id_b": range(4)}
+        for side in "ab":
+            legal[f"byte_id_{side}"], legal[f"thread_id_{side}"] = legal_scale_ids(instruction, side)
     if "b" not in instruction.family.operands:
         signs = (-1, 1) if instruction.a.is_float else (1,)
         majors = (0, 1) if instruction.a.bits == 16 else (0,)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..environment import in_default_environment
-from ..errors import WarpsimError
+from ..errors import WarpsimError, present
 from ..execution.pipeline import Engine, Undefined
 from ..isa.instruction import Instruction
 from ..ptx.qualifiers import on_target
@@ -225,7 +225,7 @@ def verify_parts(
     for tally in scheduler(verify_chunk, chunks()):
         watch(tally)
         total += tally
-    assert instruction is not None  # a set has at least one case
+    instruction = present(instruction, "instruction")
     return Item(instruction=instruction, target=str(instruction.target), tally=total)
 
 
@@ -247,4 +247,4 @@ def run_items(run: Run) -> list[Item]:
             first=(mismatch,) if mismatch else (),
         )
         tallies[check.instruction] = tallies.get(check.instruction, Tally()) + tally
-    return [Item(instruction=one, target=run.warp.target, tally=tally) for one, tally in tallies.items()]
+    return [Item(instruction=one, target=run.machine.target, tally=tally) for one, tally in tallies.items()]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from ..errors import present
 from ..isa.instruction import Instruction, ScaleSelectors
 from .places import NO_SCALES, Place, check_operand, places
 
@@ -149,8 +150,7 @@ def _fragment_cell(run: Sequence[Place]) -> Cell:
 
 def _logical(instruction: Instruction, cell: Cell) -> Cell:
     """The cell of a sparse A over the whole chunks that its stored elements come from."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     first, last = cell.columns.start // pattern.stored, (cell.columns.stop - 1) // pattern.stored
     return replace(cell, columns=range(pattern.chunk * first, pattern.chunk * (last + 1)))
 
@@ -178,8 +178,7 @@ def _matrix_figure(title: str, cells: Sequence[Cell], columns: str) -> Figure:
 
 def _metadata_figures(instruction: Instruction, fields: Sequence[Place], selector: int) -> tuple[Figure, ...]:
     """Which bits describe each chunk of a row, and which chunks each word describes."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     title = f"Metadata of sparse {instruction.shape}, .{instruction.a}, selector {selector}"
     width = pattern.chunk
     cells = [

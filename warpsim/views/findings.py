@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..diagnosis import CLASSES, Comparison, Diagnosis, Explanation, Match, Wrong
+from ..diagnosis import CLASSES, Cause, Diagnosis, DumpComparison, Match, Wrong
 from ..isa.arrangements import Detection
 from ..linting.subject import Finding, Severity
 
@@ -104,7 +104,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
     }
 
 
-def _explanation_document(explanation: Explanation) -> Document:
+def _explanation_document(explanation: Cause) -> Document:
     mistakes = [
         {"name": one.name, "advice": one.advice, "also": list(one.also)} for one in explanation.mistakes
     ]
@@ -127,7 +127,7 @@ def _wrong_document(wrong: Wrong) -> Document:
 # --- two dumps -------------------------------------------------------------------------------------
 
 
-def comparison_lines(comparison: Comparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
+def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
     """How many elements are of each class, and the first words that differ."""
     total = comparison.elements.size
     yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
@@ -152,7 +152,7 @@ def _hex(word: Any) -> str:
     return f"{int(word):#0{2 + 2 * word.itemsize}x}"
 
 
-def comparison_document(comparison: Comparison) -> Document:
+def comparison_document(comparison: DumpComparison) -> Document:
     """Counts of each class, and of every word that differs its place and class."""
     words = comparison.words
     places = np.argwhere(words).tolist()

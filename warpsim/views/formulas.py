@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import present
 from ..isa.fragments import check_selector
 from ..isa.instruction import Instruction
 from .places import check_operand
@@ -179,8 +180,7 @@ def _quad(instruction: Instruction, operand: str) -> Results:
 
 def _logical_chunk(instruction: Instruction) -> str:
     """The chunk of a row of A that a stored column comes from, and its logical columns."""
-    pattern = instruction.pattern
-    assert pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     return f"col / {pattern.stored}" if pattern.stored > 1 else "col"
 
 
@@ -188,12 +188,12 @@ def _logical_chunk(instruction: Instruction) -> str:
 
 
 def _metadata(instruction: Instruction, selector: int) -> Formula:
-    assert instruction.pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     shape, words = instruction.shape, instruction.metadata_words
     first = f"{words * selector}" if selector else ""
     warp = "32 * (row / 16)" if instruction.family.lanes > 32 else ""
     lane = _sum(warp, "4 * (row % 8)", first)
-    chunks = shape.k // instruction.pattern.chunk
+    chunks = shape.k // pattern.chunk
     if instruction.storage("a").bits >= 16:
         lane = _sum(lane, "chunk / 4" if chunks > 4 else "")
         bit = "16 * (row / 8 % 2) + 4 * (chunk % 4)"
@@ -204,8 +204,7 @@ def _metadata(instruction: Instruction, selector: int) -> Formula:
         operand="metadata",
         section=section(instruction, "e"),
         domain=(
-            f"rows 0..{shape.m - 1}, chunks 0..{chunks - 1} of {instruction.pattern.chunk} columns, "
-            f"selector {selector}"
+            f"rows 0..{shape.m - 1}, chunks 0..{chunks - 1} of {pattern.chunk} columns, selector {selector}"
         ),
         names=(),
         results=(("lane", lane), ("lowest bit", bit)),

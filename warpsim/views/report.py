@@ -27,7 +27,7 @@ from .text import numbers
 def run_lines(run: Run, show: str) -> Iterator[str]:
     """Lines of text: the instructions whose D is shown (``last``, ``all``, ``none``), then every check."""
     count = len(run.events)
-    yield f"{run.trace.path}: {run.warp.target}, {count} matrix instruction{'s'[: count != 1]}"
+    yield f"{run.trace.path}: {run.machine.target}, {count} matrix instruction{'s'[: count != 1]}"
     for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
         yield from _event_lines(event)
     for hazard in run.hazards:
@@ -88,8 +88,8 @@ def run_document(run: Run) -> Document:
     """A run as JSON-ready data: settings, instructions with their evidence and D, checks."""
     return {
         "trace": PurePath(run.trace.path).as_posix(),
-        "target": run.warp.target,
-        "engine": run.warp.engine,
+        "target": run.machine.target,
+        "engine": run.machine.engine,
         "passed": run.passed,
         "instructions": [_event_document(event) for event in run.events],
         "checks": [_check_document(check) for check in run.checks],

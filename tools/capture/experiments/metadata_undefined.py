@@ -15,7 +15,7 @@ import numpy as np
 
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import Rule
-from warpsim.isa.fragments import read_fields, registers_of
+from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
 from warpsim.vectors.sets import VectorSet
@@ -192,8 +192,7 @@ def _observed(outputs: VectorSet) -> Iterator[str]:
     if spread:
         yield f"fields whose outputs differ between rows or columns: {', '.join(map(str, spread))}"
     for field in range(16):
-        legal = form.pattern.ascending if form.ordered else form.pattern.distinct
-        if not legal[field]:
+        if not legal_fields(form)[field]:
             yield f"field {field:#06b}: {_spelled(form, int(matrix[field, 0, 0]))}"
 
 

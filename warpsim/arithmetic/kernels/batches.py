@@ -8,8 +8,10 @@ A's planes lie [row][stored column] here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ._jit import Array, kernel, variant_kernel
 from .decode import Coding, decode_run, decode_words, encode_halves, index_offsets
@@ -39,14 +41,73 @@ def _permuted(source: Array, result: Array, order: Array) -> None:
             result[start + k] = source[start + order[k]]
 
 
-HEADER = 40  # integers in front of the tables of a recipe
+class Header(NamedTuple):
+    """The numbers of a recipe: what stands in front of its tables, one integer after the other.
+
+    ``words_*``: words of a case in each operand (0: all cases have the same; C's in pairs of accumulators).
+    ``legal``: a bit for each value of a metadata field.
+    """
+
+    rows: int
+    passes: int
+    columns: int
+    words_a: int
+    words_b: int
+    words_c: int
+    words_e: int
+    legal: int
+    fraction_bits: int
+    exponent_floor: int
+    precision: int
+    coding_a: Coding
+    coding_b: Coding
+    coding_c: Coding
+
+
+class Tables(NamedTuple):
+    """The tables of a recipe, which follow its header in this order; the last three are of sparse A alone.
+
+    The place of each word of A [row][word], of B [word of a column][column] and of C [row][pair]; the row
+    where each row of B goes; the order of a pass's products; the offset of the chunk of each stored column
+    of a row; place and lowest bit of every four metadata fields.
+    """
+
+    words_a: Array
+    words_b: Array
+    words_c: Array
+    row_of_b: Array
+    order: Array
+    bases: Array
+    field_words: Array
+    field_bits: Array
+
+
+_NUMBERS, _CODING = len(Header._fields) - 3, 7  # plain numbers of a header, and those of a coding
+HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
+_taken: Any = to_fixed_tuple  # which Numba types, and mypy does not
 
 
 @kernel
-def _coding(recipe: Array, first: int) -> Coding:
-    bits, shift, mask = int(recipe[first]), int(recipe[first + 1]), int(recipe[first + 2])
-    fraction, bias = int(recipe[first + 3]), int(recipe[first + 4])
-    return bits, shift, mask, fraction, bias, int(recipe[first + 5]), int(recipe[first + 6])
+def _header(recipe: Array) -> Header:
+    numbers = recipe[:HEADER].astype(np.int64)
+    a, b, c = numbers[_NUMBERS:], numbers[_NUMBERS + _CODING :], numbers[_NUMBERS + 2 * _CODING :]
+    codings: Any = (_taken(a, _CODING), _taken(b, _CODING), _taken(c, _CODING))
+    return Header(*_taken(numbers, _NUMBERS), *codings)
+
+
+@kernel
+def _tables(recipe: Array, sizes: tuple[int, int, int], depth: int, products: int, stored: int) -> Tables:
+    """The tables of a recipe; ``sizes``: words of A and of B and pairs of C whose places are told."""
+    at_b = HEADER + sizes[0]
+    at_c = at_b + sizes[1]
+    at_row = at_c + sizes[2]
+    at_order = at_row + depth
+    at_base = at_order + products
+    at_field = min(at_base + stored, len(recipe))  # of dense A there is nothing from here on
+    at_bit = at_field + (len(recipe) - at_field) // 2
+    places = recipe[HEADER:at_b], recipe[at_b:at_c], recipe[at_c:at_row]
+    orders = recipe[at_row:at_order], recipe[at_order:at_base]
+    return Tables(*places, *orders, recipe[at_base:at_field], recipe[at_field:at_bit], recipe[at_bit:])
 
 
 def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
@@ -67,29 +128,21 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         """Write all results; -1, or the first element with an illegal metadata field, where it stops.
 
         ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers; a and b may be words of
-        shared memory. ``recipe``: rows, passes, words of an element in a, b, c and metadata (0: all elements
-        have the same), legal fields as bits, fraction bits, floor and precision, the codings of A, B and C,
-        then columns; after HEADER integers, tables: the place of each word of A [row][word], of B [word of a
-        column][column] and of C [row][pair]; the row where each row of B goes; the order of a pass's
-        products; and for sparse A the offset of the chunk of each stored column of a row, and place and
-        lowest bit of every four metadata fields.
+        shared memory. ``recipe``: a Header, then Tables, in one array of integers.
         """
-        rows, passes = recipe[0], recipe[1]
-        n = COLUMNS if narrow else np.int64(recipe[31])
+        header = _header(recipe)
+        rows, passes = header.rows, header.passes
+        n = COLUMNS if narrow else header.columns
         pairs, results = c.view(pair), d.view(pair)  # two accumulators in each
         stored = passes * products
         size_a, size_b, size_c = rows * stored, passes * depth, rows * n
-        at_b = HEADER + size_a // per_word
-        at_c = at_b + size_b * n // per_word
-        at_row = at_c + size_c // 2
-        at_order = at_row + passes * depth
-        at_base = at_order + products
-        at_group = at_base + stored
-        places_a, places_b, places_c = recipe[HEADER:at_b], recipe[at_b:at_c], recipe[at_c:at_row]
-        row_of_b, order, bases = recipe[at_row:at_order], recipe[at_order:at_base], recipe[at_base:at_group]
-        legal = int(recipe[6])
-        numbers = (int(recipe[7]), int(recipe[8]), int(recipe[9]))
-        coding_a, coding_b, coding_c = _coding(recipe, 10), _coding(recipe, 17), _coding(recipe, 24)
+        sizes = (size_a // per_word, size_b * n // per_word, size_c // 2)
+        tables = _tables(recipe, sizes, size_b, products, stored)
+        places_a, places_b, places_c = tables.words_a, tables.words_b, tables.words_c
+        row_of_b, order, bases = tables.row_of_b, tables.order, tables.bases
+        legal = header.legal
+        numbers = (header.fraction_bits, header.exponent_floor, header.precision)
+        coding_a, coding_b, coding_c = header.coding_a, header.coding_b, header.coding_c
         word_a, word_b = np.empty(len(places_a), np.uint32), np.empty(len(places_b), np.uint32)
         code_a, word_c = word_a.view(unit), np.zeros(rows * stride // 2, pair)
         order_a = np.empty(size_a if emulated else 0, unit)
@@ -109,14 +162,14 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                 groups = size_a // width
                 wrong = False
                 for group in range(groups):
-                    word = np.int64(words[element * recipe[5] + recipe[at_group + group]])
-                    word >>= recipe[at_group + groups + group]
+                    word = np.int64(words[element * header.words_e + tables.field_words[group]])
+                    word >>= tables.field_bits[group]
                     place = group * width
                     if index_offsets(kept, word, legal, bases, place % stored, stride, offsets, place):
                         wrong = True
                 if wrong:
                     return element
-            _gathered(a, element * recipe[2], places_a, word_a)
+            _gathered(a, element * header.words_a, places_a, word_a)
             if emulated:
                 _permuted(code_a, order_a, order)
                 decode_run(order_a, 0, size_a, values_a, exponents_a, 0, coding_a)
@@ -124,8 +177,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                     _permuted(offsets, order_offsets, order)
             else:
                 decode_run(code_a, 0, size_a, values_a, exponents_a, 0, coding_a)
-            if element == 0 or recipe[3] != 0:
-                _gathered(b, element * recipe[3], places_b, word_b)
+            if element == 0 or header.words_b != 0:
+                _gathered(b, element * header.words_b, places_b, word_b)
                 for group in range(len(word_b) // n):
                     for j in range(0, n, COLUMNS):
                         spot = (group, j, stride)
@@ -134,7 +187,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                         )
             for i in range(rows):
                 row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
-                _gathered(pairs, element * recipe[4], row, word_c[place:])
+                _gathered(pairs, element * header.words_c, row, word_c[place:])
             if half:
                 decode_run(word_c.view(np.uint16), 0, rows * stride, sums, exponents_c, 0, coding_c)
             for number in range(passes):
@@ -146,7 +199,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                 encode_halves(sums, word_c.view(np.uint16), rows * stride)
             for i in range(rows):
                 row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
-                _scattered(word_c[place:], results, element * recipe[4], row)
+                _scattered(word_c[place:], results, element * header.words_c, row)
         return -1
 
     return registers

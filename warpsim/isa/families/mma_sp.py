@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import present
 from ..architectures import Feature, targets_with
 from ..formats import floats_of, integers_of
 from ..fragments import gather
@@ -110,9 +111,9 @@ def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp
     elements it serves eight chunks of one row, lane bit 0 chooses the row half and bit 1 steps along k.
     PTX ISA 9.1, sections 9.7.14.6.2.1 to 9.7.14.6.2.8, the metadata figures.
     """
-    assert instruction.pattern is not None
+    pattern = present(instruction.pattern, "pattern")
     rows = instruction.shape.m
-    row, chunk = np.indices((rows, instruction.shape.k // instruction.pattern.chunk)).reshape(2, -1)
+    row, chunk = np.indices((rows, instruction.shape.k // pattern.chunk)).reshape(2, -1)
     group, half = row % 8, row // 8 % 2
     if instruction.storage("a").bits >= 16:
         word, field = chunk // 4, 4 * half + chunk % 4

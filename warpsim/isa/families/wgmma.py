@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import IllegalInstruction, OperandError
+from ...errors import IllegalInstruction, OperandError, present
 from ..architectures import Feature, targets_with
 from ..descriptor import Descriptor, Major, load_tile
 from ..formats import Format, floats_of, integers_of
@@ -125,16 +125,16 @@ def _check_immediates(instruction: Instruction, inputs: Inputs) -> None:
 
 def _tile(instruction: Instruction, inputs: Inputs, side: int, rows: int, columns: int) -> Codes:
     """Codes ``(..., rows, columns)`` of A (side 0) or B (side 1, rows along n) in shared memory."""
-    assert inputs.shared is not None
+    shared = present(inputs.shared, "shared")
     element = instruction.format("ab"[side])
     descriptors = (inputs.a_descriptor, inputs.b_descriptor)[side]
-    assert descriptors is not None
+    descriptors = present(descriptors, "descriptors")
     major: Major = "MN" if inputs.transposed[side] else "K"
     read = partial(_read, element=element, rows=rows, columns=columns, major=major, literal=inputs.literal)
     if np.unique(descriptors).size == 1:
-        return read(inputs.shared, int(descriptors.flat[0]))
-    batch = np.broadcast_shapes(descriptors.shape, inputs.shared.shape[:-1])
-    memories = np.broadcast_to(inputs.shared, (*batch, inputs.shared.shape[-1]))
+        return read(shared, int(descriptors.flat[0]))
+    batch = np.broadcast_shapes(descriptors.shape, shared.shape[:-1])
+    memories = np.broadcast_to(shared, (*batch, shared.shape[-1]))
     values = np.broadcast_to(descriptors, batch)
     tiles = [read(memories[index], int(values[index])) for index in np.ndindex(batch)]
     return np.stack(tiles).reshape(*batch, rows, columns)

@@ -21,7 +21,7 @@ from ..sets import Spec, VectorSet
 from .manifest import Manifest
 from .text import Arrays, Lines, TextFormat, read_words, spelled
 
-Words = npt.NDArray[np.uint32]
+ImageWords = npt.NDArray[np.uint32]
 
 
 # --- the image of a case ---------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def _stored(dtype: np.dtype[Any]) -> int:
     return 4 if dtype == np.int8 else dtype.itemsize
 
 
-def image(array: npt.NDArray[Any]) -> Words:
+def image(array: npt.NDArray[Any]) -> ImageWords:
     """The words ``(cases, words)`` of an array."""
     if array.dtype == np.int8:
         return array.astype(np.int32).view(np.uint32).reshape(len(array), 1)
@@ -51,7 +51,7 @@ def image(array: npt.NDArray[Any]) -> Words:
     return padded.view("<u4").astype(np.uint32, copy=False)
 
 
-def from_image(words: Words, spec: Spec) -> npt.NDArray[Any]:
+def from_image(words: ImageWords, spec: Spec) -> npt.NDArray[Any]:
     """The array whose image these words are; the inverse of image for what image makes."""
     dtype, shape = spec
     if dtype == np.int8:
@@ -92,7 +92,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
     return {name: from_image(words[:, at : at + n], specs[name]) for name, (at, n) in places.items()}
 
 
-def _case(lines: Lines, case: int, size: int) -> Words:
+def _case(lines: Lines, case: int, size: int) -> ImageWords:
     """The words of the next case."""
     words: list[str] = []
     while len(words) < size:

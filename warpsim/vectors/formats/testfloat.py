@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TraceError, WarpsimError, located
-from ...execution.pipeline import inputs_from
+from ...execution.inputs import inputs_by_name
 from ...isa.formats import Format
 from ...isa.fragments import codes_from, registers_of
 from ...isa.instruction import Codes, Instruction, Operands
@@ -81,7 +81,7 @@ def case_of(vectors: VectorSet) -> Case:
     """The only case of a set; metadata is read literally, whatever it means."""
     (part,) = vectors.inputs()
     form = vectors.instruction
-    operands = form.family.gather(form, inputs_from(undefined="fallback", **part.arguments))
+    operands = form.family.gather(form, inputs_by_name({**part.arguments, "undefined": "fallback"}))
     operands = replace(operands, **{name: _first(getattr(operands, name)) for name in _ARRAYS})
     return Case(operands=operands, d=_first(codes_from(vectors.d, form, "d")))
 

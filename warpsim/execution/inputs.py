@@ -1,0 +1,108 @@
+"""What an instruction reads, from the arguments of warpsim.execute: its keywords, gathered into records.
+
+Checks values that no instruction has; what belongs to which instruction is pipeline's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..isa.arrays import as_array, as_integer
+from ..isa.instruction import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
+from .pipeline import Undefined, is_literal
+
+Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where nobody gave it
+OPERANDS = ("a", "b", "c", "e", "scale_a", "scale_b")  # that are registers
+
+
+class WgmmaSettings(NamedTuple):
+    """What wgmma takes besides registers: descriptors, the memory they point into, and its immediates."""
+
+    a_desc: npt.ArrayLike | None = None
+    b_desc: npt.ArrayLike | None = None
+    shared: npt.ArrayLike | None = None
+    scale_d: int = 1
+    imm_scale_a: int = 1
+    imm_scale_b: int = 1
+    imm_trans_a: int = 0
+    imm_trans_b: int = 0
+
+    @property
+    def absent(self) -> bool:
+        """Whether all is as it is when nobody gives anything."""
+        return self.a_desc is self.b_desc is self.shared is None and self[3:] == _NO_IMMEDIATES
+
+
+_NO_IMMEDIATES = WgmmaSettings()[3:]
+_NO_SETTINGS = WgmmaSettings()
+
+
+def inputs_from(
+    given: Given,
+    selector: int = 0,
+    scale_selectors: ScaleSelectors = NO_SCALE_SELECTORS,
+    settings: WgmmaSettings = _NO_SETTINGS,
+    undefined: Undefined = "error",
+) -> Inputs:
+    """What an instruction reads, its integers as Python's; raises OperandError for values that none has."""
+    registers = {name: as_array(value) for name, value in given.items() if value is not None}
+    if type(selector) is not int:  # each of these calls takes a tenth of a microsecond
+        selector = as_integer(selector, "selector")
+    literal = is_literal(undefined)
+    if scale_selectors == NO_SCALE_SELECTORS and settings.absent:
+        return Inputs.plain(registers, selector, literal)
+    a_desc, b_desc, shared, scale_d, *immediates = settings
+    imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b = immediates
+    return Inputs(
+        registers=registers,
+        selector=selector,
+        scale_selectors=_integers(scale_selectors),
+        literal=literal,
+        shared=None if shared is None else as_array(shared),
+        a_descriptor=None if a_desc is None else as_array(a_desc, np.uint64),
+        b_descriptor=None if b_desc is None else as_array(b_desc, np.uint64),
+        scale_d=bool(scale_d),
+        negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
+        transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
+    )
+
+
+_KEYWORDS = (
+    *OPERANDS,
+    "selector",
+    *ScaleSelectors._fields,
+    *WgmmaSettings._fields,
+    "undefined",
+)
+
+
+def inputs_by_name(operands: Mapping[str, Any]) -> Inputs:
+    """inputs_from, of warpsim.execute's keywords; raises OperandError for a name that it does not take."""
+    if unknown := sorted(set(operands) - set(_KEYWORDS)):
+        raise OperandError(f"no operand is called {unknown[0]}; there are {', '.join(_KEYWORDS)}")
+    given = {name: operands[name] for name in OPERANDS if name in operands}
+    ids = {name: operands[name] for name in ScaleSelectors._fields if name in operands}
+    settings = {name: operands[name] for name in WgmmaSettings._fields if name in operands}
+    others = operands.get("selector", 0), ScaleSelectors(**ids), WgmmaSettings(**settings)
+    return inputs_from(given, *others, operands.get("undefined", "error"))
+
+
+def _integers(ids: ScaleSelectors) -> ScaleSelectors:
+    return ScaleSelectors(*(as_integer(value, name) for name, value in ids._asdict().items()))
+
+
+def _negated(value: int, name: str) -> bool:
+    if value not in (1, -1):
+        raise OperandError(f"{name} is 1 or -1, not {value}")
+    return bool(value == -1)
+
+
+def _flag(value: int, name: str) -> bool:
+    if value not in (0, 1):
+        raise OperandError(f"{name} is 0 or 1, not {value}")
+    return bool(value)
