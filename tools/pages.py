@@ -1,6 +1,6 @@
 """Keep the pages honest: ``python tools/pages.py [--check] [PAGE...]``.
 
-Reruns the command behind every ``<!-- run: COMMAND -->`` of the README and of every room's page, and puts what
+Reruns the command behind every ``<!-- run: COMMAND -->`` of the README and of the rooms' pages, and puts what
 it prints into the block that follows. With --check, changes nothing, shows what would change and exits 1 if
 something would. Commands of a page run one after the other in a folder of their own, which has copies of
 traces/ and tools/; ``warpsim`` is this checkout, installed or not.
