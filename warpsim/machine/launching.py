@@ -17,6 +17,8 @@ from .device import Device
 from .grid import check_block, dimensions, launch
 from .observers.findings import Findings, Mode
 from .observers.memory_checks import checks_of
+from .observers.recorder import LaunchEvent, Recorder
+from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
 
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -31,7 +33,7 @@ class LaunchReport:
 
     hazards: tuple[Any, ...] = ()
     fidelity: Mapping[str, Any] = field(default_factory=dict)
-    events: tuple[Any, ...] = ()
+    events: tuple[LaunchEvent, ...] = ()
 
 
 class LaunchableKernel:
@@ -60,13 +62,17 @@ class LaunchableKernel:
         *,
         shared_bytes: int = 0,
         checks: Mode = "error",
+        record: bool | str | Selection = False,
+        observers: Sequence[Any] = (),
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``checks`` says what becomes of races and reads of bytes that nobody wrote: "error" raises the first
-        error, "warn" collects all in ``hazards`` of the report, "off" does not look.
+        error, "warn" collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
+        instructions in ``events``: True for all, or a selection such as "cta=0,0 warp=1 line=120 step=3".
+        ``observers`` watch every wave (see machine/observers).
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
@@ -76,6 +82,8 @@ class LaunchableKernel:
         entry = self._entry
         arguments = arguments_of(device, entry.parameters, entry.parameter_bytes, args)
         findings = Findings(mode=checks)
+        recorder = Recorder(selection_of(record)) if record else None
+        watching = (*observers, *([recorder] if recorder else []))
         launch(
             self._module,
             entry,
@@ -83,12 +91,13 @@ class LaunchableKernel:
             *sizes,
             arguments.content,
             shared_bytes=shared_bytes,
-            observers=lambda: checks_of(findings),
+            observers=lambda: (*checks_of(findings), *watching),
             progress=progress,
         )
         for back in arguments.write_back:
             back()
-        return LaunchReport(hazards=tuple(findings.found))
+        events = recorder.events() if recorder else ()
+        return LaunchReport(hazards=tuple(findings.found), events=events)
 
 
 class LoadedModule:

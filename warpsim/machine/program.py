@@ -51,6 +51,7 @@ class Record:
     statement: InstructionStatement
     guard: int = -1
     negated: bool = False
+    scope: Scope | None = None  # what the names in the statement mean, for who asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +322,7 @@ class _Body:
             guard = found.number
         step = bind(site)
         negated = statement.guard is not None and statement.guard[0]
-        self.module.code.append(Record(step=step, statement=statement, guard=guard, negated=negated))
+        self.module.code.append(Record(step=step, statement=statement, guard=guard, negated=negated, scope=scope))
 
 
 def _broken(wave: object, front: object, lanes: object) -> None:

@@ -21,6 +21,7 @@ from ..machine.machine import WARP, Event
 from ..traces.checks import Check, Difference
 from ..traces.running import Run
 from ..views.operands import Gathered, from_registers
+from ..views.report import names_of
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
@@ -98,7 +99,7 @@ class _Writer:
             "line": event.statement.location().line,
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
-            "names": _names(event),
+            "names": names_of(event),
             "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
             "columns": self._columns(gathered),
@@ -158,17 +159,6 @@ class _Writer:
                     "addresses": self.pool.add_narrow(_addresses(form, side, word, inputs)),
                 }
         return found
-
-
-def _names(event: Event) -> dict[str, list[str]]:
-    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
-    found: dict[str, list[str]] = {}
-    for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
-        names = getattr(event.bound, role, None)
-        if names is not None:
-            listed = (names,) if isinstance(names, str) else names
-            found[role] = ["_" if name is None else str(name) for name in listed]
-    return {"c": found["d"]} | found
 
 
 def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:

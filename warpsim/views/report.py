@@ -71,6 +71,17 @@ def result_matrices(event: Event) -> npt.NDArray[Any]:
     return matrix.reshape(-1, form.shape.m, form.shape.n)
 
 
+def names_of(event: Event) -> dict[str, list[str]]:
+    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
+    found: dict[str, list[str]] = {}
+    for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
+        names = getattr(event.bound, role, None)
+        if names is not None:
+            listed = (names,) if isinstance(names, str) else names
+            found[role] = ["_" if name is None else str(name) for name in listed]
+    return {"c": found["d"]} | found
+
+
 def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:
     """A matrix with its row and column numbers: six significant digits, integers whole."""
     if matrix.dtype.kind in "iub":
