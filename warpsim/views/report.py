@@ -29,7 +29,7 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
     count = len(run.events)
     yield f"{run.trace.path}: {run.machine.target}, {count} matrix instruction{'s'[: count != 1]}"
     for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
-        yield from _event_lines(event)
+        yield from event_lines(event)
     for hazard in run.hazards:
         yield from (f"  {line}" for line in hazard.render().splitlines())
     for check in run.checks:
@@ -40,7 +40,8 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
     yield f"  {verdict}: {len(run.checks)} check{plural}, {compared} words compared bit by bit"
 
 
-def _event_lines(event: Event) -> Iterator[str]:
+def event_lines(event: Event) -> Iterator[str]:
+    """Line, mnemonic, evidence and D of an executed instruction."""
     form = event.instruction
     yield f"  line {event.statement.location().line}: {form.mnemonic}"
     yield f"  {evidence(form)}"

@@ -5,7 +5,8 @@ Returns text; does not know how a kernel is stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import ml_dtypes
@@ -128,13 +129,22 @@ def _number(value: Any) -> str:
 def _register_lines(stop: Stop, lane: int | None) -> list[str]:
     """A column for each register before the statement, and for each that it has changed."""
     lanes = range(len(stop.lanes)) if lane is None else [lane]
-    columns = [["lane", *map(str, lanes)]]
-    for one in stop.registers:
-        columns += _columns(stop, one, lanes)
-    return words(list(zip(*columns, strict=True))) if stop.registers else ["no registers"]
+    if not stop.registers:
+        return ["no registers"]
+    columns = [column for one in stop.registers for column in _columns(stop, one, lanes)]
+    head, *rows = zip(*columns, strict=True)
+    return words([("lane", *head), *_merged(lanes, rows)])
 
 
-def _columns(stop: Stop, one: RegisterValue, lanes: Any) -> Iterator[list[str]]:
+def _merged(lanes: Sequence[int], rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Rows with their lanes in front; neighbours that hold the same share one."""
+    for row, same in groupby(zip(lanes, rows, strict=True), key=lambda one: one[1]):
+        numbers = [lane for lane, _ in same]
+        first, last = numbers[0], numbers[-1]
+        yield (str(first) if first == last else f"{first}..{last}", *row)
+
+
+def _columns(stop: Stop, one: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
     before = [_cell(one.type, one.before[lane], one.missing[lane], stop.lanes[lane]) for lane in lanes]
     yield [f"{one.name} .{one.type}", *before]
     if one.after is not None:
