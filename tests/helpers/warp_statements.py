@@ -10,7 +10,6 @@ from random import Random
 
 from tests.helpers import ptxas
 from tests.helpers.opcode_statements import DECLARATIONS
-
 from warpsim.errors import NotModelled
 from warpsim.machine.launching import load_text
 from warpsim.machine.opcodes.operation import Row

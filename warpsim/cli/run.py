@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("traces", nargs=-1, required=True, metavar="TRACE|RECORDING...", type=click.Path(path_type=Path))
+@click.argument(
+    "traces", nargs=-1, required=True, metavar="TRACE|RECORDING...", type=click.Path(path_type=Path)
+)
 @click.option(
     "--target",
     metavar="SM",

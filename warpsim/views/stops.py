@@ -111,7 +111,9 @@ def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
 
 def _element(form: Instruction, place: Place, word: int) -> str:
     code = np.array([word >> place.low_bit & (1 << place.bits) - 1])
-    name = {"e": "index", "scale_a": "scale A", "scale_b": "scale B"}.get(place.operand, place.operand.upper())
+    name = {"e": "index", "scale_a": "scale A", "scale_b": "scale B"}.get(
+        place.operand, place.operand.upper()
+    )
     if place.operand == "e":
         return f"row {place.row} chunk {place.column} = {int(code[0]):#0{2 + -(-place.bits // 4)}x}"
     element = form.scale if place.operand.startswith("scale_") else form.format(place.operand)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from tests.helpers import ptxas
 from tests.helpers.warp_statements import (
     NOT_MODELLED,
@@ -20,7 +21,6 @@ from tests.helpers.warp_statements import (
     names,
     statements,
 )
-
 from warpsim.machine.opcodes import atomics, barriers, exchange, fences
 from warpsim.machine.opcodes.effect import Effect
 

@@ -195,9 +195,7 @@ class Debugger:
         for warp, index in self._chosen(look, _line(look.record), mask, name):
             self._stop(name, look.stop(warp, index, watched=name, registers=(look.register(name, warp),)))
 
-    def _chosen(
-        self, look: _Look, line: int, mask: Mask, watched: str = ""
-    ) -> Iterator[tuple[int, int]]:
+    def _chosen(self, look: _Look, line: int, mask: Mask, watched: str = "") -> Iterator[tuple[int, int]]:
         """Number in the wave and execution of each warp that is to be shown."""
         if self.selection is None and (watched or line) in self._seen:
             return

@@ -75,7 +75,9 @@ def selection_of(given: Selection | str | bool) -> Selection:
     if isinstance(given, bool):
         return EVERYTHING
     if not isinstance(given, str):
-        raise OperandError(f"{given!r} is no selection: it is a text such as 'cta=0,0 warp=1 line=120 step=3'")
+        raise OperandError(
+            f"{given!r} is no selection: it is a text such as 'cta=0,0 warp=1 line=120 step=3'"
+        )
     values: dict[str, Any] = {}
     for word in _WORD.finditer(given):
         name, equals, value = word[0].partition("=")

@@ -10,7 +10,6 @@ the warp, and time. Readers believe nothing: statements are parsed and bound aga
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -146,7 +145,7 @@ def _read(path: Path) -> Recording:
     return found
 
 
-class _of_statement:  # noqa: N801 (a context manager, as a function would be)
+class _of_statement:
     """A block whose errors say which statement of the file they are about."""
 
     def __init__(self, number: int) -> None:
