@@ -56,7 +56,8 @@ OPERANDS: dict[str, tuple[str, ...]] = {
     "red": (
         *(one.split(", ", 1)[1] for one in _ATOMS if not one.startswith("{")),
         "[%d1], {%r3, %r4}", "[%d1], {%h3, %h4}", "[%d1], {%r3, %r4, %r5, %r6}",
-        "[%d1], {%h3, %h4, %h5, %h6}", "[%d1], {%h1, %h2, %h3, %h4, %h5, %h6, %h7, %h8}", "[%d1], {%r3, %r4}, %d3",
+        "[%d1], {%h3, %h4, %h5, %h6}",
+        "[%d1], {%h1, %h2, %h3, %h4, %h5, %h6, %h7, %h8}", "[%d1], {%r3, %r4}, %d3",
     ),
     "bar": _BARS,
     "barrier": _BARS,
