@@ -19,6 +19,7 @@ from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, ru
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
+from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
 from .schedules import Schedule
 
@@ -65,18 +66,20 @@ class LaunchableKernel:
         cluster: Size | None = None,
         schedule: str | int = "program",
         checks: Mode = "error",
-        record: bool = False,
+        record: bool | str | Selection = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
         threads: int | None = None,
+        observers: Sequence[Any] = (),
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
         "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
         of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
-        all in ``hazards`` of the report, "off" does not look. ``record`` keeps every matrix instruction with
-        its operands in ``events``. ``device`` has the memory, by default that of the buffers among the
+        all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
+        their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1 line=120 step=3", each part
+        of which may be left out. ``observers`` watch every wave (machine/observers). ``device`` has the memory, by default that of the buffers among the
         arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are accepted
         and not used: waves were measured to gain nothing from them (grid.py).
 
@@ -87,7 +90,9 @@ class LaunchableKernel:
         sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
         check_block(self._entry, sizes[1])
         _check_cluster(self._entry, cluster)
-        total, findings, recorder = shared_total(self._entry, shared_bytes), Findings(mode=checks), Recorder()
+        total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
+        recorder = Recorder(selection_of(record))
+        watching = (*observers, *([recorder] if record else []))
         order = Schedule(schedule)
         device = _device(device, args, self._module)
         symbols_of(device, self._module)
@@ -103,7 +108,7 @@ class LaunchableKernel:
                 parameters=arguments.content,
                 shared_bytes=total,
                 schedule=order,
-                observers=lambda: [*checks_of(findings), *([recorder] if record else [])],
+                observers=lambda: (*checks_of(findings), *watching),
             )
             counts = run(launch, progress)
             for back in arguments.write_back:
@@ -113,7 +118,7 @@ class LaunchableKernel:
         return LaunchReport(
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist()),
-            events=tuple(recorder.events),
+            events=recorder.events(),
         )
 
 

@@ -58,6 +58,7 @@ class Record:
     fidelity: str = "exact"
     note: str = ""
     flow: Flow = NOTHING
+    scope: Scope | None = None  # what the names in the statement mean, for who asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +291,7 @@ class Module:
         return offset
 
     def static_shared_bytes(self, function: Function) -> int:
-        """Bytes of shared memory that a kernel's declarations take, up to where dynamic shared memory begins."""
+        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
         end = max(function.shared_end, self._common_shared_end)
         return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 
@@ -412,6 +413,7 @@ class _Body:
             fidelity=bound.fidelity,
             note=bound.note,
             flow=site.flow(),
+            scope=scope,
         )
         self.module.code.append(record)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "mbarriers", "caches"),
+    *("tiles", "asynchronous", "mbarriers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing"),
 )
