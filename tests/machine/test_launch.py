@@ -463,7 +463,8 @@ def test_arrays_that_cannot_be_written_are_left_alone():
 def test_one_array_twice_is_one_buffer():
     array = np.arange(4, dtype=np.uint32)
     body = (
-        "ld.param.u64 %rd5, [p1]; sub.u64 %rd6, %rd5, %rd0; cvt.u32.u64 %r1, %rd6;\n    st.global.u32 [%rd1], %r1;"
+        "ld.param.u64 %rd5, [p1]; sub.u64 %rd6, %rd5, %rd0; cvt.u32.u64 %r1, %rd6;\n"
+        "st.global.u32 [%rd1], %r1;"
     )
     kernel = warpsim.load(text(body, ".param .u64 out, .param .u64 p1"))["k"]
     kernel(1, 4, [array, array[:]])
@@ -780,11 +781,12 @@ def test_matrix_instructions_are_recorded_and_have_their_evidence():
     assert kernel(2, 64, [out]).events == ()
     report = kernel(2, 64, [out], record=True)
     assert np.array_equal(out, np.full(128, 17, np.float32))
-    (event,) = report.events
-    assert event.places.tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0], [1, 0, 0, 1]]
-    assert event.d.shape == (4, 32, 4)
+    places = [(event.cta, event.warp) for event in report.events]
+    assert places == [((0, 0, 0), 0), ((0, 0, 0), 1), ((1, 0, 0), 0), ((1, 0, 0), 1)]
+    event = report.events[0]
+    assert event.d.shape == (32, 4)
     assert (event.d.view(np.float32) == 17).all()
-    assert event.location.line == text(MMA).splitlines().index(MMA.splitlines()[2]) + 1
+    assert event.line == text(MMA).splitlines().index(MMA.splitlines()[2]) + 1
     (known,) = [one for one in report.fidelity.classes if one.mnemonic.startswith("mma")]
     evidence = warpsim.evidence(event.instruction)
     assert known.note == str(evidence)
