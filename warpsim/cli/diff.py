@@ -116,7 +116,9 @@ def _diagnosed(
         found = recorded(source, selection)
         return list(_against(found, operands, most) if operands else _of_recording(found, most))
     if is_file(source):
-        return list(_of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most))
+        return list(
+            _of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most)
+        )
     from ..diagnosis import diagnose
 
     form, given = decoded(source, target, operands)
@@ -186,7 +188,9 @@ def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iter
         raise click.UsageError(f"D is of one instruction: select a line; there are {form} and {others[0]}")
     given = operands_from(form, operands)
     if not given.keys() <= {"d", "D"} or len(given) != 1:
-        raise click.UsageError("of a recording give the D that was expected: d=FILE (registers) or D=FILE (matrix)")
+        raise click.UsageError(
+            "of a recording give the D that was expected: d=FILE (registers) or D=FILE (matrix)"
+        )
     given |= _packed(form, given)
     for event, d in zip(recording.events, _one_each(given["d"], len(recording.events)), strict=True):
         if (d != event.d).any():

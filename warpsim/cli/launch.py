@@ -167,7 +167,9 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
     _write(saves, values)
     checks = [compared(index, path, values[index]) for index, path in expects]
-    return _Done(kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking)
+    return _Done(
+        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+    )
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:

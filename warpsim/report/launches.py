@@ -22,15 +22,17 @@ def check_size(recording: Recording) -> None:
     count = len(recording.events)
     if count > MOST_EVENTS:
         raise OperandError(
-            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, by "
-            f"cta=, warp=, line= or step="
+            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, "
+            f"by cta=, warp=, line= or step="
         )
 
 
 def launch_document(recording: Recording) -> Document:
     """Kernel, grid, block, the lines and warps that there are, and a mark for each event in its order."""
     times = {time: place for place, time in enumerate(sorted({one.time for one in recording.events}))}
-    warps = list(dict.fromkeys((one.cta, one.warp) for one in sorted(recording.events, key=_by_warp(recording))))
+    warps = list(
+        dict.fromkeys((one.cta, one.warp) for one in sorted(recording.events, key=_by_warp(recording)))
+    )
     rows = {warp: place for place, warp in enumerate(warps)}
     lines = sorted({one.line for one in recording.events})
     hues = {line: place * _TURN % 360 for place, line in enumerate(lines)}

@@ -1,4 +1,4 @@
-"""A warp where a kernel was stopped: operands of a matrix instruction as matrices, other registers lane by lane.
+"""A warp where a kernel was stopped: operands of a matrix instruction as matrices, other registers by lane.
 
 Returns text; does not know how a kernel is stopped.
 """
@@ -35,7 +35,7 @@ _VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
 
 
 def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
-    """What is to be seen at a stop, of one lane if one is given. Raises OperandError for a lane that is none."""
+    """What is to be seen at a stop, of one lane if one is given; raises OperandError for one that is none."""
     if lane is not None and not 0 <= lane < len(stop.lanes):
         raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
     place = stop.statement.location()
@@ -111,7 +111,9 @@ def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
 
 def _element(form: Instruction, place: Place, word: int) -> str:
     code = np.array([word >> place.low_bit & (1 << place.bits) - 1])
-    name = {"e": "index", "scale_a": "scale A", "scale_b": "scale B"}.get(place.operand, place.operand.upper())
+    name = {"e": "index", "scale_a": "scale A", "scale_b": "scale B"}.get(
+        place.operand, place.operand.upper()
+    )
     if place.operand == "e":
         return f"row {place.row} chunk {place.column} = {int(code[0]):#0{2 + -(-place.bits // 4)}x}"
     element = form.scale if place.operand.startswith("scale_") else form.format(place.operand)

@@ -93,7 +93,8 @@ class Debugger:
     @property
     def missed(self) -> list[int | str]:
         """Lines and registers at which nothing has stopped so far."""
-        return [one for one in (*self.breaks, *self.watches) if one not in self._seen]
+        wanted: list[int | str] = [*self.breaks, *self.watches]
+        return [one for one in wanted if one not in self._seen]
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """The code, with records that look; raises OperandError for a line or register that is not there."""
@@ -195,9 +196,7 @@ class Debugger:
         for warp, index in self._chosen(look, _line(look.record), mask, name):
             self._stop(name, look.stop(warp, index, watched=name, registers=(look.register(name, warp),)))
 
-    def _chosen(
-        self, look: _Look, line: int, mask: Mask, watched: str = ""
-    ) -> Iterator[tuple[int, int]]:
+    def _chosen(self, look: _Look, line: int, mask: Mask, watched: str = "") -> Iterator[tuple[int, int]]:
         """Number in the wave and execution of each warp that is to be shown."""
         if self.selection is None and (watched or line) in self._seen:
             return
