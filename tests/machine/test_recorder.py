@@ -99,8 +99,8 @@ WRONG = {
     "cta=1,2,3,4": "selection:1:5: error: cta is one to three numbers from 0, such as cta=0,1\n"
     "    cta=1,2,3,4\n        ^~~~~~~",
     "warp=-1": "selection:1:6: error: warp is a number from 0, such as warp=1\n    warp=-1\n         ^~",
-    "step=": "selection:1:1: error: step is a number from 0: which execution of a statement by a warp, such as "
-    "step=3\n    step=\n    ^~~~",
+    "step=": "selection:1:1: error: step is a number from 0: which execution of a statement by a warp, "
+    "such as step=3\n    step=\n    ^~~~",
 }
 
 
