@@ -95,8 +95,7 @@ class LaunchableKernel:
         recorder = Recorder(selection_of(record))
         watching = (*observers, *([recorder] if record else []))
         order = Schedule(schedule)
-        device = device or device_of(args) or Device(self._module.target)
-        _check_device(device, self._module)
+        device = _device(device, args, self._module)
         symbols_of(device, self._module)
         kept = len(device.memory.allocations)
         try:
@@ -139,11 +138,15 @@ def _check_cluster(entry: Entry, given: Size | None) -> None:
         raise NotModelled(f"clusters of {' x '.join(map(str, cluster))} CTAs are not modelled yet{said}")
 
 
-def _check_device(device: Device, module: Module) -> None:
-    if not isinstance(device, Device):
-        raise OperandError(f"device={device!r}: it is a warpsim.Device")
-    if device.target is not None and device.target != module.target:
-        raise OperandError(f"the device is {device.target}, but the module is loaded for {module.target}")
+def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
+    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
+    if given is None:
+        given = device_of(args) or Device(module.target)
+    if not isinstance(given, Device):
+        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+    if given.target not in (None, module.target):
+        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
+    return given
 
 
 class LoadedModule:
