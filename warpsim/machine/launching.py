@@ -78,11 +78,11 @@ class LaunchableKernel:
         "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
         of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
         all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
-        their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1 line=120 step=3", each
-        part of which may be left out. ``observers`` watch every wave (machine/observers). ``device`` has the
-        memory, by default that of the buffers among the arguments or a new one. ``progress`` is told of CTAs
-        done, and of how many. ``threads`` are accepted
-        and not used: waves were measured to gain nothing from them (grid.py).
+        their operands in ``events``: True for all, or a selection such as "cta=0,0 warp=1 line=120 step=3",
+        each part of which may be left out. ``observers`` watch every wave (machine/observers). ``device``
+        has the memory, by default that of the buffers among the arguments or a new one. ``progress`` is told
+        of CTAs done, and of how many. ``threads`` are accepted and not used: waves were measured to gain
+        nothing from them (grid.py).
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
         for clusters; nothing is then written back.
