@@ -293,6 +293,7 @@ def test_few_ctas_are_in_flight(monkeypatch):
 
     monkeypatch.setattr(grid_module, "Wave", Watched)
     monkeypatch.setattr(grid_module, "IN_FLIGHT", 16)
+    monkeypatch.setattr(grid_module, "LANES", 1024)
     monkeypatch.setattr(grid_module, "TURN", 64)
     body = """
     ld.volatile.global.u32 %r4, [%rd1]; mov.u32 %r2, 0;
