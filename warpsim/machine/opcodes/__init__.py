@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics"),
+    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences"),
     *("integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
     *("matrices", "tiles"),
