@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..isa.fragments import metadata_map, scale_lanes
 from .loaded import Mask, Operand, mode, row_length, word_text
-from .packing_checks import Anchored, PackingFinding, warps_text
+from .packing_checks import Anchored, PackingFinding, agreed_k, warps_text
 from .tags import Indices
 
 _LANES = 32
@@ -88,17 +88,19 @@ def _sign(first: Indices, valid: Mask, bit: int) -> int:
 # --- findings --------------------------------------------------------------------------------------
 
 
-def word_findings(operand: Operand, a: Anchored | None) -> Iterator[PackingFinding]:
-    """What is wrong with metadata or scales; ``a`` is the A that they go with."""
+def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> Iterator[PackingFinding]:
+    """What is wrong with metadata or scales; ``a`` and ``b`` are those that they go with."""
     words = words_of(operand)
     if words is None:
         return
     yield from _bytes_exchanged(words)
     yield from _lanes_exchanged(words)
     yield from _other_lanes(words)
-    if a is not None and operand.role in ("e", "scale_a"):
-        yield from _other_steps(words, a)
-        yield from _shared_words(words, a)
+    if a is not None:
+        k = agreed_k(a, b)
+        yield from _other_steps(words, a, k)
+        if operand.role != "scale_b":
+            yield from _shared_words(words, a, k)
 
 
 def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
@@ -187,11 +189,11 @@ def _lanes_text(lanes: npt.NDArray[np.intp]) -> str:
 # --- k steps ---------------------------------------------------------------------------------------
 
 
-def _other_steps(words: Words, a: Anchored) -> Iterator[PackingFinding]:
-    """Words of another k step than A: where one axis of the buffer goes with the steps."""
-    steps, count = _steps(a)
+def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
+    """Words of another k step than A and B: where one axis of the buffer goes with the steps."""
+    steps = k // words.operand.instruction.shape.k
     known = words.known & ~a.empty
-    axis = _stepping_axis(words, steps, known, count)
+    axis = _stepping_axis(words, steps, known, _step_count(a))
     if axis is None:
         return
     off = np.where(known, (axis.at - steps // axis.steps) % axis.count, 0)
@@ -199,22 +201,21 @@ def _other_steps(words: Words, a: Anchored) -> Iterator[PackingFinding]:
     for by in np.unique(off[off != 0]).tolist():
         events = np.flatnonzero(off == by)
         first = int(events[0])
+        far = f"{abs(by)} step{'s'[: abs(by) != 1]} {'ahead' if by > 0 else 'behind'}"
         message = (
-            f"{_NAMES[words.operand.role]} of k step {int(axis.at[first])} is used with A of k step "
-            f"{int(steps[first] // axis.steps)}: {abs(by)} step{'s'[: abs(by) == 1 and -1 or None]} "
-            f"{'ahead' if by > 0 else 'behind'}"
+            f"{_NAMES[words.operand.role]} of k step {int(axis.at[first])} is used in k step "
+            f"{int(steps[first] // axis.steps)}: {far}"
         )
-        yield _found(words, "metadata step", message.replace("  ", " "), events)
+        yield _found(words, "metadata step", message, events)
 
 
-def _steps(a: Anchored) -> tuple[Indices, int]:
-    """``(n,)``: the k step of A, and how many there are in its buffer."""
+def _step_count(a: Anchored) -> int:
+    """How many k steps of the instruction there are in the buffer of A."""
     operand = a.tiles.operand
     assert operand.buffer is not None
-    depth = a.tiles.inner.shape[2]
-    length = row_length(operand.buffer, operand.width)
+    depth, length = a.tiles.inner.shape[2], row_length(operand.buffer, operand.width)
     size = int(np.prod(operand.buffer.shape[:-1])) if a.tiles.inner_axis == "rows" else length
-    return a.inner // depth, -(-size // depth)
+    return -(-size // depth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,13 +257,13 @@ def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: in
     return _Axis(at=(at // unit) % groups, steps=steps, count=groups)
 
 
-def _shared_words(words: Words, a: Anchored) -> Iterator[PackingFinding]:
+def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
     """Words that two warps use for different rows of A in one k step."""
     known = np.flatnonzero(words.known & ~a.empty)
     seen: dict[tuple[int, int], int] = {}
     clashes = list[tuple[int, int]]()
     for event in known.tolist():
-        key = int(words.base[event]), int(a.inner[event])
+        key = int(words.base[event]), int(k[event])
         other = seen.setdefault(key, event)
         if a.outer[other] != a.outer[event]:
             clashes.append((other, event))

@@ -116,7 +116,7 @@ class Origins:
             found += tile_findings(a, b)
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
-                    found += word_findings(operands[role], a)
+                    found += word_findings(operands[role], a, b)
         return tuple(found)
 
 

@@ -192,33 +192,62 @@ def _along_k(one: Anchored) -> Indices:
 
 def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
     """Executions in which A and B are of different k."""
-    known = ~(a.empty | b.empty) & (a.clean | b.clean)
-    inner_a = np.where(a.clean, a.logical(), b.logical())
-    inner_b = np.where(b.clean, b.logical(), a.logical())
-    unlike = np.flatnonzero(known & (inner_a != inner_b))
-    if not unlike.size:
-        return
+    sides = _sides(a, b)
     blamed: dict[tuple[str, int], list[int]] = {}
-    for event in unlike.tolist():
-        role, by = _blame(a, b, inner_a, inner_b, known, event)
-        blamed.setdefault((role, by), []).append(event)
+    for event in sides.unlike.tolist():
+        blamed.setdefault(sides.blame(event), []).append(event)
     for (role, by), events in blamed.items():
         one, other = (a, b) if role != "b" else (b, a)
         yield _finding(one.tiles, "stage", _step_message(one, other, role, by, events), np.array(events))
 
 
-def _blame(
-    a: Anchored, b: Anchored, inner_a: Indices, inner_b: Indices, known: Mask, event: int
-) -> tuple[str, int]:
-    """Which operand is off, "" if nobody can tell, and by how many k."""
-    places = a.tiles.operand.places
-    alike = known & (places[:, :3] == places[event, :3]).all(axis=1) & (places[:, 4] == places[event, 4])
-    votes = np.concatenate([inner_a[alike], inner_b[alike]])
-    x, y = int(inner_a[event]), int(inner_b[event])
-    for_a, for_b = int((votes == x).sum()), int((votes == y).sum())
-    if for_a == for_b:
-        return "", x - y
-    return ("b", y - x) if for_a > for_b else ("a", x - y)
+def agreed_k(a: Anchored, b: Anchored | None) -> Indices:
+    """``(n,)``: the first k of A and B, where they differ that of the one that is right."""
+    if b is None:
+        return a.logical()
+    sides = _sides(a, b)
+    agreed = np.where(a.clean & ~a.empty, sides.a, sides.b)
+    for event in sides.unlike.tolist():
+        if sides.blame(event)[0] == "a":
+            agreed[event] = sides.b[event]
+    return agreed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sides:
+    """The first k of A and of B ``(n,)``, one for the other where one is not in order; and who may vote."""
+
+    a: Indices
+    b: Indices
+    known: Mask
+    places: Places
+
+    @property
+    def unlike(self) -> npt.NDArray[np.intp]:
+        """Executions in which they differ."""
+        return np.flatnonzero(self.known & (self.a != self.b))
+
+    def blame(self, event: int) -> tuple[str, int]:
+        """Which operand is off, "" if nobody can tell, and by how many k: other warps of the CTA vote."""
+        alike = self.known & (self.places[:, :3] == self.places[event, :3]).all(axis=1)
+        alike &= self.places[:, 4] == self.places[event, 4]
+        votes = np.concatenate([self.a[alike], self.b[alike]])
+        x, y = int(self.a[event]), int(self.b[event])
+        for_a, for_b = int((votes == x).sum()), int((votes == y).sum())
+        if for_a == for_b:
+            return "", x - y
+        return ("b", y - x) if for_a > for_b else ("a", x - y)
+
+
+def _sides(a: Anchored, b: Anchored) -> _Sides:
+    usable_a, usable_b = a.clean & ~a.empty, b.clean & ~b.empty
+    k_a, k_b = a.logical(), b.logical()
+    return _Sides(
+        a=np.where(usable_a | ~usable_b, k_a, k_b),
+        b=np.where(usable_b | ~usable_a, k_b, k_a),
+        known=usable_a & usable_b,
+        places=a.tiles.operand.places,
+    )
 
 
 def _step_message(one: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
