@@ -580,7 +580,8 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "chained_scan of 40 CTAs": partial(_chained_scan, ctas=40),
     "locked_sum": _locked_sum,
     "last_adds": _last_adds,
-    "neighbours": partial(_met, ctas=20),
+    "neighbours of 20 CTAs": partial(_met, ctas=20),
+    "neighbours of 100 CTAs": partial(_met, ctas=100),
     "called": _called,
     "interpret": _interpret,
 }

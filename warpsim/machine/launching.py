@@ -141,38 +141,41 @@ def _check_device(device: Device, module: Module) -> None:
 
 
 class LoadedModule:
-    """A PTX module; ``module["name"]`` is a kernel, ``entries`` are their names."""
+    """A PTX module; ``module["name"]`` is a kernel, ``entries`` are their names.
+
+    ``module`` is what the machine runs.
+    """
 
     def __init__(self, module: Module) -> None:
-        self._module = module
+        self.module = module
 
     @property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels."""
-        return self._module.entries
+        return self.module.entries
 
     @property
     def target(self) -> str:
         """The PTX target that it runs on."""
-        return self._module.target
+        return self.module.target
 
     @property
     def version(self) -> tuple[int, int]:
         """The PTX version that the text names."""
-        return self._module.version
+        return self.module.version
 
     @property
     def problems(self) -> tuple[WarpsimError, ...]:
         """What cannot be executed, with places, in the order of the text."""
-        return tuple(self._module.problems)
+        return tuple(self.module.problems)
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
         """The parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
-        return self._module.parameters_of(name)
+        return self.module.parameters_of(name)
 
     def __getitem__(self, name: str) -> LaunchableKernel:
         """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
-        return LaunchableKernel(self._module, self._module.entry(name))
+        return LaunchableKernel(self.module, self.module.entry(name))
 
     def __repr__(self) -> str:
         return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _PATIENCE = 512  # rounds of a loop before other lanes get their turn
+_VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
 
 Dimensions = tuple[int, int, int]
@@ -118,6 +119,7 @@ class Wave:
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
         self.statements = 0  # executed so far, one for each front
+        self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
         self.reserve_local(entry.local_bytes)
@@ -127,11 +129,13 @@ class Wave:
     def run(self, budget: int | None = None) -> bool:
         """Execute until every lane has exited, or so many statements; whether all have.
 
+        With a budget, a wave that only goes round in loops stops early: it may wait for another one.
         Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
         """
         end = None if budget is None else self.statements + budget
         while self.fronts:
-            if end is not None and self.statements >= end:
+            if end is not None and (self.statements >= end or self.rounds >= _VAIN):
+                self.rounds = 0
                 return False
             self._advance(self._next())
         if self.waiting:
@@ -221,6 +225,7 @@ class Wave:
         if lanes.count == front.lanes.count:
             if target <= front.pc:
                 front.turns += 1
+                self.rounds += 1
                 if len(self.fronts) == 1 and front.turns % _PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False

@@ -89,7 +89,8 @@ def _floats(name: str, type_name: str, flush: str) -> Update:
 
 def _sums(type_name: str) -> Scan:
     """Sums one after the other, as long as all values are normal or zero: no flushing, no NaN."""
-    form, dtype = FORMATS[type_name], np.dtype(type_name)
+    form = FORMATS[type_name]
+    dtype = np.dtype(f"f{form.bits // 8}")
 
     def scan(chain: Values) -> Values | None:
         with np.errstate(all="ignore"):
