@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.helpers import kernel_cases
-from tests.helpers.kernel_cases import FOLDER, Case
+from tests.helpers import kernel_cases, ptxas
+from tests.helpers.kernel_cases import FOLDER
+from tests.helpers.kernel_products import Array, Case
 from tools import generate_kernels
+from warpsim.errors import WarpsimError
 from warpsim.machine.launching import LoadedModule, load_text
 
+GUARDED = (
+    *("sum_all", "ragged_f16 33x17x19 normal", "chained_scan of 3 CTAs"),
+    *("dense_f16 normal", "sparse_s8 normal", "sparse_product normal"),
+)
 FILES = sorted(path.name for path in FOLDER.glob("*.ptx"))
 
 
@@ -21,14 +29,18 @@ def module(file: str) -> LoadedModule:
     return load_text((FOLDER / file).read_text(), file)
 
 
-def check(case: Case) -> None:
-    kernel = module(case.file)[case.entry]
+def launched(module: LoadedModule, case: Case) -> dict[int, Array]:
+    """What a launch leaves in the arrays among its arguments, by the index of the parameter."""
     given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
-    kernel(case.grid, case.block, given, shared_bytes=case.shared_bytes)
-    for index, before in enumerate(case.arguments):
-        if isinstance(before, np.ndarray):
-            expected = case.expected.get(index, before)
-            np.testing.assert_array_equal(given[index], expected.view(given[index].dtype), str(index))
+    module[case.entry](case.grid, case.block, given, shared_bytes=case.shared_bytes)
+    return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
+
+
+def check(case: Case) -> None:
+    left = launched(module(case.file), case)
+    for index, array in left.items():
+        expected = case.expected.get(index, case.arguments[index])
+        np.testing.assert_array_equal(array, expected.view(array.dtype), str(index))
 
 
 @pytest.mark.parametrize("name", kernel_cases.NAMES)
@@ -38,6 +50,26 @@ def test_a_kernel_leaves_every_bit_as_expected(name: str) -> None:
 
 def test_the_benchmark_kernel_at_its_full_size() -> None:
     check(kernel_cases.case(kernel_cases.BENCHMARK))
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_every_barrier_and_wait_is_missed_where_it_is_taken_out(name: str) -> None:
+    """Barriers by the check of races, waits for copies by the result."""
+    case = kernel_cases.case(name)
+    text = (FOLDER / case.file).read_text()
+    start = text.index(f".entry {case.entry}(")
+    places = list(re.compile(r"bar\.sync[^;]*;|cp\.async\.wait_group[^;]*;").finditer(text, start))
+    stop = text.find(".entry ", start + 1)
+    places = [place for place in places if stop < 0 or place.start() < stop]
+    assert places
+    for place in places:
+        without = load_text(text[: place.start()] + text[place.end() :], case.file)
+        if place[0].startswith("bar"):
+            with pytest.raises(WarpsimError, match=r"race: .* without a barrier in between"):
+                launched(without, case)
+            continue
+        left = launched(without, case)
+        assert any((left[index] != expected).any() for index, expected in case.expected.items())
 
 
 def test_no_expectation_is_trivial() -> None:
@@ -52,8 +84,8 @@ def test_no_expectation_is_trivial() -> None:
 
 
 def test_every_entry_is_launched() -> None:
-    launched = {(case.file, case.entry) for case in map(kernel_cases.case, kernel_cases.NAMES)}
-    assert launched == {(file, entry) for file in FILES for entry in module(file).entries}
+    found = {(case.file, case.entry) for case in map(kernel_cases.case, kernel_cases.NAMES)}
+    assert found == {(file, entry) for file in FILES for entry in module(file).entries}
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -73,5 +105,13 @@ def test_compiling_again_changes_nothing(file: str) -> None:
     assert generate_kernels.compiled((FOLDER / file).with_suffix(".cu")) == (FOLDER / file).read_text()
 
 
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+@pytest.mark.parametrize("file", FILES)
+def test_ptxas_takes_the_text(file: str, tmp_path: Path) -> None:
+    """nvcc does not look into inline assembly."""
+    command = ["ptxas", f"-arch={module(file).target}", str(FOLDER / file), "-o", str(tmp_path / "cubin")]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
 def test_every_source_has_its_text() -> None:
-    assert [path.stem for path in sorted(FOLDER.glob("*.cu"))] == [name.removesuffix(".ptx") for name in FILES]
+    assert sorted(path.stem for path in FOLDER.glob("*.cu")) == [Path(name).stem for name in FILES]

@@ -290,7 +290,7 @@ class Module:
         return offset
 
     def static_shared_bytes(self, function: Function) -> int:
-        """Bytes of shared memory that a kernel's declarations take, up to where dynamic shared memory begins."""
+        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
         end = max(function.shared_end, self._common_shared_end)
         return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.helpers.lane_kernels import run
 
+from tests.helpers.lane_kernels import run
 from warpsim.errors import Fault, UndefinedBehavior
 
 Words = npt.NDArray[Any]
@@ -167,10 +167,14 @@ def test_warps_do_not_wait_for_those_that_exit() -> None:
 
 def test_warps_that_never_meet() -> None:
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; bar.warp.sync 0x1ff; @!%p0 bar.warp.sync -1;"
-    with pytest.raises(UndefinedBehavior, match=r"bar\.warp\.sync: the lane is no member of its own mask 0x1ff"):
+    with pytest.raises(
+        UndefinedBehavior, match=r"bar\.warp\.sync: the lane is no member of its own mask 0x1ff"
+    ):
         run(body, {}, {}, threads=32)
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; @!%p0 bar.sync 0;"
-    with pytest.raises(Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"):
+    with pytest.raises(
+        Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
+    ):
         run(body, {}, {}, threads=32)
 
 
