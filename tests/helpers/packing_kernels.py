@@ -119,8 +119,8 @@ def text(packing: Packing) -> str:
     .param .u64 a, .param .u64 e, .param .u64 b, .param .u64 d, .param .u32 steps)
 {{
     .reg .pred %p, %few, %more;
-    .reg .b32 %thread, %lane, %warp, %i, %row, %chunk, %to, %stage, %here, %base, %parity, %step, %steps, %tile;
-    .reg .b32 %t<4>, %x<4>, %a<4>, %b<4>, %e, %n;
+    .reg .b32 %thread, %lane, %warp, %i, %row, %chunk, %to, %stage, %here, %base, %parity, %step, %steps;
+    .reg .b32 %tile, %t<4>, %x<4>, %a<4>, %b<4>, %e, %n;
     .reg .f32 %d<4>;
     .reg .b64 %from, %a, %ebase, %b, %d;
     .shared .align 128 .b8 stages[{2 * _STAGE}];
@@ -129,7 +129,8 @@ def text(packing: Packing) -> str:
     mov.u32 %thread, %tid.x; and.b32 %lane, %thread, 31; shr.u32 %warp, %thread, 5; mov.u32 %base, stages;
     mov.u32 %t0, %ctaid.y; mad.lo.u32 %tile, %t0, 4, %warp;
     mul.lo.u32 %t1, %steps, {64 * 64}; mul.wide.u32 %from, %t0, %t1; add.u64 %a, %a, %from;
-    mov.u32 %t0, %ctaid.x; mul.lo.u32 %t1, %steps, {8 * 128}; mul.wide.u32 %from, %t0, %t1; add.u64 %b, %b, %from;
+    mov.u32 %t0, %ctaid.x; mul.lo.u32 %t1, %steps, {8 * 128}; mul.wide.u32 %from, %t0, %t1;
+    add.u64 %b, %b, %from;
     mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
     mov.u32 %step, 0;
 again:

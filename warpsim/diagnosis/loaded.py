@@ -132,9 +132,7 @@ def _elements(seen: Indices, width: int, result: int) -> Indices:
 
 def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | None:
     """The buffer that most elements come from."""
-    counts = [
-        int(((bits >= 8 * one.start) & (bits < 8 * (one.start + one.size))).sum()) for one in buffers
-    ]
+    counts = [int(((bits >= 8 * one.start) & (bits < 8 * (one.start + one.size))).sum()) for one in buffers]
     return buffers[int(np.argmax(counts))] if any(counts) else None
 
 

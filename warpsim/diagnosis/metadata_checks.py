@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ class Words:
     @property
     def known(self) -> Mask:
         """``(n,)``: executions in which any word comes from the buffer."""
-        known: Mask = self.valid.any(axis=(1, 2))
+        known: Mask = np.asarray(self.valid.any(axis=(1, 2)))
         return known
 
     @property
@@ -73,8 +74,8 @@ def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
     form, given = operand.instruction, operand.given
     if operand.role == "e":
         return np.unique(metadata_map(form, given.selector)[:, 0])
-    ids = given.scale_selectors
-    return scale_lanes(form, operand.role[-1], ids.thread_id_a if operand.role == "scale_a" else ids.thread_id_b)
+    side = operand.role[-1]
+    return scale_lanes(form, side, getattr(given.scale_selectors, f"thread_id_{side}"))
 
 
 def _sign(first: Indices, valid: Mask, bit: int) -> int:
@@ -214,7 +215,7 @@ def _step_count(a: Anchored) -> int:
     operand = a.tiles.operand
     assert operand.buffer is not None
     depth, length = a.tiles.inner.shape[2], row_length(operand.buffer, operand.width)
-    size = int(np.prod(operand.buffer.shape[:-1])) if a.tiles.inner_axis == "rows" else length
+    size: int = prod(operand.buffer.shape[:-1]) if a.tiles.inner_axis == "rows" else length
     return -(-size // depth)
 
 
@@ -273,7 +274,7 @@ def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFind
     rows = a.tiles.outer.shape[1]
     texts = [f"{int(a.outer[x])}..{int(a.outer[x]) + rows - 1}" for x in (one, other)]
     message = (
-        f"the same {_NAMES[words.operand.role]} is used for {a.tiles.outer_axis} {texts[0]} and {texts[1]} of A"
-        f" ({warps_text(words.operand.places[[one, other]])})"
+        f"the same {_NAMES[words.operand.role]} is used for {a.tiles.outer_axis} {texts[0]} and {texts[1]} "
+        f"of A ({warps_text(words.operand.places[[one, other]])})"
     )
     yield _found(words, "metadata rows", message, np.array(sorted({x for pair in clashes for x in pair})))

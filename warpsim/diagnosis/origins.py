@@ -1,4 +1,4 @@
-"""Where does this element come from? The elements of matrix instructions, traced back to the arrays of a launch.
+"""Where does this element come from? Elements of matrix instructions, traced back to the arrays of a launch.
 
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
@@ -14,10 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..machine.program import Parameter
+from .arranged_checks import arranged_findings
 from .loaded import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
 from .packing_checks import Anchored, PackingFinding, anchored, tile_findings
@@ -55,7 +57,12 @@ class OperandOrigins:
         return self.operand.buffer
 
     @property
-    def index(self) -> np.typing.NDArray[np.int64]:
+    def counted(self) -> str:
+        """What is counted: words of metadata and scales are traced byte by byte."""
+        return "elements" if self.role in ("a", "b", "c") else "bytes"
+
+    @property
+    def index(self) -> npt.NDArray[np.int64]:
         """``(n, 32, values)``: the element of the buffer, counted row by row; -1 for none."""
         return self.operand.index
 
@@ -114,6 +121,9 @@ class Origins:
         for operands in statements.values():
             a, b = (_anchored(operands.get(role)) for role in "ab")
             found += tile_findings(a, b)
+            for role, tiles in (("a", a), ("b", b)):
+                if tiles is None and role in operands:
+                    found += arranged_findings(operands[role])
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
                     found += word_findings(operands[role], a, b)

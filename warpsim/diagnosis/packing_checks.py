@@ -31,8 +31,13 @@ class PackingFinding:
     location: Location
     places: Places
 
+    @property
+    def where(self) -> str:
+        """Its executions in words."""
+        return places_text(self.places)
+
     def __str__(self) -> str:
-        return f"{self.location}: {self.message} [{places_text(self.places)}]"
+        return f"{self.location}: {self.message} [{self.where}]"
 
 
 def places_text(places: Places) -> str:
@@ -63,7 +68,7 @@ class Anchored:
     @property
     def empty(self) -> Mask:
         """``(n,)``: tiles without an element of the buffer."""
-        empty: Mask = ~self.tiles.valid.any(axis=(1, 2))
+        empty: Mask = np.logical_not(self.tiles.valid.any(axis=(1, 2)))
         return empty
 
     def logical(self) -> Indices:
@@ -120,9 +125,7 @@ def _disorders(one: Anchored, other: Anchored | None) -> Iterator[PackingFinding
     if not dirty.size:
         return
     tiles = one.tiles
-    relative = np.stack(
-        [tiles.outer - one.outer[:, None, None], tiles.inner - inner[:, None, None]], axis=-1
-    )
+    relative = np.stack([tiles.outer - one.outer[:, None, None], tiles.inner - inner[:, None, None]], axis=-1)
     relative[~tiles.valid] = np.iinfo(np.int64).min
     flat = relative[dirty].reshape(dirty.size, -1)
     _, first, group = np.unique(flat, axis=0, return_index=True, return_inverse=True)

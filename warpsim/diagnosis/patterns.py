@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .loaded import Mask, Tiles, layout_of, row_length
+from .loaded import Mask, Tiles, layout_of
 from .tags import Indices
 
 _CHUNK_BITS = 128  # what one address of ldmatrix brings, and what swizzles move
@@ -180,20 +180,20 @@ def _register_held(
 
 def _strides(pattern: Pattern) -> str:
     """Rows are so far apart where they are read, but were written at another distance."""
-    rows, columns = np.indices(pattern.valid.shape)
-    known = pattern.valid
+    place: Any = np.indices(pattern.valid.shape)
+    (rows, columns), known = place, pattern.valid
     if known.sum() < 8:
         return ""
     # written * across + along = read * row + column + start
     sides = np.stack([pattern.across[known], -rows[known], -np.ones(int(known.sum()))], axis=1)
     target = (columns - pattern.along)[known]
-    solved, _, rank, _ = np.linalg.lstsq(sides.astype(np.float64), target.astype(np.float64), rcond=None)
-    written, read, start = (round(one) for one in solved.tolist())
+    solved: Any = np.linalg.lstsq(sides.astype(np.float64), target.astype(np.float64), rcond=None)
+    rank, (written, read, start) = int(solved[2]), (round(one) for one in solved[0].tolist())
     exact = written * pattern.across + pattern.along == read * rows + columns + start
     if rank < 3 or written == read or min(written, read) <= 0 or not exact[known].all():
         return ""
     return (
-        f"{pattern.name}'s row stride is {read} elements where it is read, the data was written with {written}"
+        f"{pattern.name}'s row stride is {read} elements as it is read, the data was written with {written}"
     )
 
 
@@ -201,14 +201,13 @@ def _swizzled(pattern: Pattern) -> str:
     """Chunks of 16 bytes are exchanged within a row, by an xor that depends on the row."""
     size, k = pattern.valid.shape
     rows, columns = np.indices(pattern.valid.shape)
-    buffer, unit = pattern.tiles.operand.buffer, pattern.chunk
-    assert buffer is not None
+    unit = pattern.chunk
     where, should = pattern.along + pattern.inner, columns + pattern.inner
     in_place = (pattern.across == rows) & (where % unit == should % unit)
     if not in_place[pattern.valid].all() or not pattern.valid.all():
         return ""
     masks = where // unit ^ should // unit
-    if (masks != masks[:, :1]).any() or masks.max() >= row_length(buffer, pattern.tiles.operand.width) // unit:
+    if (masks != masks[:, :1]).any():
         return ""
     by_row = masks[:, 0].tolist()
     period = next(one for one in (1, 2, 4, 8, 16, size) if by_row == (by_row[:one] * size)[:size])
@@ -231,7 +230,7 @@ def _slipped_rows(pattern: Pattern) -> str:
 def _units(pattern: Pattern) -> Iterator[tuple[int, int]]:
     """Row and chunk of every wrong row of 16 bytes."""
     rows, columns = np.nonzero(pattern.wrong)
-    yield from sorted({(int(row), int(column) // pattern.chunk) for row, column in zip(rows, columns, strict=True)})
+    yield from sorted(set(zip(rows.tolist(), (columns // pattern.chunk).tolist(), strict=True)))
 
 
 def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:

@@ -30,8 +30,8 @@ def formulas_of(operand: Operand, tiles: Tiles | None) -> Iterator[str]:
     terms = {tiles.outer_axis: (outer[0], "nr"[tiles.operand.role != "b"]), tiles.inner_axis: (inner[0], "k")}
     if tiles.operand.role == "c":
         terms = {"rows": (outer[0], "r"), "columns": (inner[0], "c")}
-    text = ", ".join(f"{axis[:-1]} = {_sum([*terms[axis][0], terms[axis][1]])}" for axis in ("rows", "columns"))
-    yield f"{operand.buffer.name}: {text} ({share:.1%} of the elements that are moved)"
+    row, column = (_sum([*terms[axis][0], terms[axis][1]]) for axis in ("rows", "columns"))
+    yield f"row = {row}, column = {column} ({share:.1%} of the elements that are moved)"
 
 
 def _fitted(values: Indices, places: npt.NDArray[np.int64]) -> tuple[list[str], Indices]:

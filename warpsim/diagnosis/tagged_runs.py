@@ -194,12 +194,13 @@ def _threads(wave: Wave, lanes: Lanes) -> Sums:
     """``(lanes,)``: a number for each thread of the grid."""
     x, y, z = (wave.ctas[wave.cta[lanes.index], axis] for axis in range(3))
     cta = x + wave.grid[0] * (y + wave.grid[1] * z)
-    return (cta * 1024 + wave.thread[lanes.index] + 1).astype(np.uint64)
+    numbers: Sums = (cta * 1024 + wave.thread[lanes.index] + 1).astype(np.uint64)
+    return numbers
 
 
 def _sum_of(numbers: Sums) -> np.uint64:
     """A sum that is another one for other numbers."""
-    mixed = numbers * _ODD
+    mixed: Sums = numbers * _ODD
     mixed ^= mixed >> np.uint64(29)
     mixed *= _SALT
     return np.uint64((mixed ^ mixed >> np.uint64(32)).sum(dtype=np.uint64))
@@ -320,8 +321,8 @@ def _dependences(job: Job, runs: Sequence[_Watch]) -> list[Dependence]:
     executed, accessed = (np.array([getattr(one, what) for one in runs]) for what in ("executed", "accessed"))
     lanes = np.flatnonzero((executed != executed[0]).any(axis=0))
     for pc in lanes[:1].tolist():
-        record = _decider(job.entry.code, pc)
-        message = f"which lanes go on at line {job.entry.code[pc].statement.location().line} depends on {names}"
+        record, line = _decider(job.entry.code, pc), job.entry.code[pc].statement.location().line
+        message = f"which lanes go on at line {line} depends on values in {names}"
         found.append(Dependence(location=record.statement.location(), message=message))
     for pc in np.flatnonzero((accessed != accessed[0]).any(axis=0) & (executed == executed[0]).all(axis=0)):
         location = job.entry.code[pc].statement.location()
