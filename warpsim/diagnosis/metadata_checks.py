@@ -215,8 +215,8 @@ def _step_count(a: Anchored) -> int:
     operand = a.tiles.operand
     assert operand.buffer is not None
     depth, length = a.tiles.inner.shape[2], row_length(operand.buffer, operand.width)
-    size: int = prod(operand.buffer.shape[:-1]) if a.tiles.inner_axis == "rows" else length
-    return -(-size // depth)
+    size = prod(operand.buffer.shape[:-1]) if a.tiles.inner_axis == "rows" else length
+    return int(-(-size // depth))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ Names = Sequence[str | int] | Mapping[str, str | int]
 
 @dataclass(frozen=True, kw_only=True)
 class ElementOrigin:
-    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed", "constant", ..."""
+    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like."""
 
     lane: int
     register: int
@@ -44,6 +44,7 @@ class OperandOrigins:
     """One operand of one matrix statement in all its executions."""
 
     operand: Operand
+    tiles: Anchored | None
     formulas: tuple[str, ...]
 
     @property
@@ -106,20 +107,18 @@ class Origins:
     @cached_property
     def operands(self) -> tuple[OperandOrigins, ...]:
         """Operands in the order of the text."""
-        return tuple(
-            OperandOrigins(operand=one, formulas=tuple(formulas_of(one, tiles_of(one))))
-            for one in operands_of(self.movement)
-        )
+        return tuple(_origins_of(one) for one in operands_of(self.movement))
 
     @cached_property
     def findings(self) -> tuple[PackingFinding, ...]:
         """What of the operands does not fit together, statement by statement."""
         found = list[PackingFinding]()
-        statements: dict[int, dict[str, Operand]] = {}
+        statements: dict[int, dict[str, OperandOrigins]] = {}
         for one in self.operands:
-            statements.setdefault(id(one.operand.given), {})[one.role] = one.operand
-        for operands in statements.values():
-            a, b = (_anchored(operands.get(role)) for role in "ab")
+            statements.setdefault(id(one.operand.given), {})[one.role] = one
+        for given in statements.values():
+            operands = {role: one.operand for role, one in given.items()}
+            a, b = (given[role].tiles if role in given else None for role in "ab")
             found += tile_findings(a, b)
             for role, tiles in (("a", a), ("b", b)):
                 if tiles is None and role in operands:
@@ -176,9 +175,10 @@ def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
     raise OperandError(f"origins: no parameter {key!r}; they are {known}")
 
 
-def _anchored(operand: Operand | None) -> Anchored | None:
-    tiles = None if operand is None else tiles_of(operand)
-    return None if tiles is None else anchored(tiles)
+def _origins_of(operand: Operand) -> OperandOrigins:
+    tiles = tiles_of(operand)
+    found = None if tiles is None else anchored(tiles)
+    return OperandOrigins(operand=operand, tiles=found, formulas=tuple(formulas_of(found)))
 
 
 def _bits(operand: Operand, element: int) -> tuple[int, int]:

@@ -173,7 +173,7 @@ def _converted(one: Anchored, other: Anchored) -> Indices:
 
 
 def _permuted_together(one: Anchored, other: Anchored) -> Mask:
-    """``(n,)``: dense tiles in which A and B have one and the same permutation of k, which changes nothing."""
+    """``(n,)``: dense tiles in which A and B have the same permutation of k, which changes nothing."""
     x, y = _along_k(one), _along_k(other)
     if one.tiles.operand.instruction.sparse:
         return np.zeros(len(x), np.bool_)
@@ -261,11 +261,20 @@ def _step_message(one: Anchored, other: Anchored, role: str, by: int, events: Se
         theirs = f"{_name(other)} of {other.tiles.inner_axis} {_range(other, event)}"
         return f"{name} is of {reads} where {theirs}: they are not of the same k"
     stage = _stage_text(one, by)
-    others = _others(one, event)
-    return (
-        f"{warps_text(places)} {'reads' if len(set(places[:, 3].tolist())) == 1 else 'read'} {name} of {stage}: "
-        f"{reads} where {others or f'{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}'}"
-    )
+    right = _others(one, event) or f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
+    verb = "reads" if len(set(places[:, 3].tolist())) == 1 else "read"
+    return f"{warps_text(places)} {verb} {name} of {stage}: {reads} where {right}{_unwritten(one, other, events)}"
+
+
+def _unwritten(one: Anchored, other: Anchored, events: Sequence[int]) -> str:
+    """What the same warps are given where the stage before has never been written."""
+    places = one.tiles.operand.places
+    same = np.isin(places[:, 3], places[list(events), 3])
+    missing = np.flatnonzero(one.empty & ~other.empty & same)
+    if not missing.size:
+        return ""
+    steps = ", ".join(map(str, np.unique(places[missing, 4]).tolist()))
+    return f"; in step {steps} nothing of any array"
 
 
 def _name(one: Anchored) -> str:

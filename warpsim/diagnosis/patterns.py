@@ -199,7 +199,7 @@ def _strides(pattern: Pattern) -> str:
 
 def _swizzled(pattern: Pattern) -> str:
     """Chunks of 16 bytes are exchanged within a row, by an xor that depends on the row."""
-    size, k = pattern.valid.shape
+    size = len(pattern.valid)
     rows, columns = np.indices(pattern.valid.shape)
     unit = pattern.chunk
     where, should = pattern.along + pattern.inner, columns + pattern.inner

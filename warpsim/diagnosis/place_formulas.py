@@ -11,19 +11,19 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from .loaded import Operand, Tiles, mode
-from .packing_checks import Anchored, anchored
+from .loaded import mode
+from .packing_checks import Anchored
 from .tags import Indices
 
 _VARIABLES = ("ctaid.x", "ctaid.y", "ctaid.z", "warp", "step")
 _WARP = 3
 
 
-def formulas_of(operand: Operand, tiles: Tiles | None) -> Iterator[str]:
+def formulas_of(found: Anchored | None) -> Iterator[str]:
     """Sentences such as "row 64 * ctaid.y + 16 * warp + r, column 32 * step + c: 99.8 % of elements"."""
-    if tiles is None or operand.buffer is None:
+    if found is None:
         return
-    found = anchored(tiles)
+    tiles, operand = found.tiles, found.tiles.operand
     known = np.flatnonzero(~found.empty)
     outer, inner = (_fitted(one[known], operand.places[known]) for one in (found.outer, found.inner))
     share = _share(found, known, outer[1], inner[1])

@@ -154,6 +154,8 @@ class _Watch:
     executed: Sums
     accessed: Sums
     events: list[_Event] = field(default_factory=list)
+    last: Lanes | None = None  # many statements are executed by the same lanes, one after the other
+    last_sum: np.uint64 = _ODD
 
     def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
         """A D of tags: nothing is computed."""
@@ -167,7 +169,9 @@ class _Watch:
 
         def noted(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
             wave.kept.setdefault("engine", self.engine)
-            self.executed[pc : pc + 1] += _sum_of(_threads(wave, lanes))
+            if lanes is not self.last:
+                self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
+            self.executed[pc : pc + 1] += self.last_sum
             return before(wave, front, lanes)
 
         return noted
@@ -192,10 +196,12 @@ class _Watch:
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:
     """``(lanes,)``: a number for each thread of the grid."""
-    x, y, z = (wave.ctas[wave.cta[lanes.index], axis] for axis in range(3))
-    cta = x + wave.grid[0] * (y + wave.grid[1] * z)
-    numbers: Sums = (cta * 1024 + wave.thread[lanes.index] + 1).astype(np.uint64)
-    return numbers
+    if "thread numbers" not in wave.kept:
+        x, y, z = wave.ctas[wave.cta].T
+        cta = x + wave.grid[0] * (y + wave.grid[1] * z)
+        wave.kept["thread numbers"] = (cta * 1024 + wave.thread + 1).astype(np.uint64)
+    numbers: Sums = wave.kept["thread numbers"]
+    return numbers[lanes.index]
 
 
 def _sum_of(numbers: Sums) -> np.uint64:
@@ -339,16 +345,16 @@ def _decider(code: Sequence[Record], pc: int) -> Record:
 
 
 def _given(tagging: Tagging, runs: Sequence[_Watch]) -> list[Given]:
-    """What each matrix statement was given; statements that are not executed alike in all runs are left out."""
+    """What each matrix statement was given; those that are not executed alike in all runs are left out."""
     tables = [_by_statement(one.events) for one in runs]
     found = list[Given]()
     for pc, events in sorted(tables[0].items()):
-        places, order = _ordered(events)
+        places = _ordered(events)[0]
         others = [table.get(pc, []) for table in tables[1:]]
         if any(not one or not np.array_equal(_ordered(one)[0], places) for one in others):
             continue
         first = events[0]
-        roles = [name for name in first.inputs.registers]
+        roles = list(first.inputs.registers)
         read = {name: _decoded(tagging, [events, *others], name) for name in roles}
         found.append(
             Given(
