@@ -31,6 +31,8 @@ class Packing:
     rotated: bool = False  # rows of A are two too far, round the tile
     halves: bool = False  # the k halves of A are exchanged
     registers: bool = False  # a1 and a3 are exchanged
+    stale: bool = False  # every warp reads A of the stage before
+    twice: bool = False  # the first product of a stage is added twice
     metadata_rows: bool = False  # the halves of the words of metadata are exchanged
 
 
@@ -80,10 +82,11 @@ def _left(packing: Packing, half: int) -> str:
     rotate = "add.u32 %row, %row, 2; and.b32 %row, %row, 15;" if packing.rotated else ""
     slip = "setp.eq.u32 %p, %lane, 5; @%p add.u32 %row, %row, 1;" if packing.row_slip else ""
     turn = "xor.b32 %chunk, %chunk, 1;" if packing.halves else ""
+    who = "%warp" if packing.stale else "2"
     stale = (
-        f"setp.eq.u32 %p, %warp, 2; xor.b32 %t1, %parity, 1; mul.lo.u32 %t1, %t1, {_STAGE};"
+        f"setp.eq.u32 %p, %warp, {who}; xor.b32 %t1, %parity, 1; mul.lo.u32 %t1, %t1, {_STAGE};"
         " @%p add.u32 %here, %base, %t1;"
-        if packing.stale_warp
+        if packing.stale_warp or packing.stale
         else ""
     )
     return f"""
@@ -137,7 +140,7 @@ again:
     and.b32 %parity, %step, 1; mul.lo.u32 %stage, %parity, {_STAGE}; add.u32 %stage, %stage, %base;
     {_fetched(0)}{_fetched(128)}{_FETCH_B}
     bar.sync 0;
-    {_product(packing, 0)}{_product(packing, 1)}
+    {_product(packing, 0)}{_product(packing, 0) if packing.twice else ""}{_product(packing, 1)}
     bar.sync 0;
     add.u32 %step, %step, 1; setp.lt.u32 %more, %step, %steps; @%more bra again;
     mov.u32 %n, %nctaid.x; shl.b32 %n, %n, 3;

@@ -185,7 +185,7 @@ def tiles_of(operand: Operand) -> Tiles | None:
 
 
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
-    """Whether k runs along the columns of a buffer and the other side along its rows, in mistaken steps perhaps.
+    """Whether k runs along the columns of a buffer, the other side along its rows, in wrong steps perhaps.
 
     Rows that lie a whole number of rows apart are no mistake, but fragments in an order of their own.
     """

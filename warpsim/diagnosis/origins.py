@@ -22,7 +22,7 @@ from ..machine.program import Parameter
 from .arranged_checks import arranged_findings
 from .loaded import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
-from .packing_checks import Anchored, PackingFinding, anchored, tile_findings
+from .packing_checks import Anchored, PackingFinding, anchored, repeated_products, tile_findings
 from .place_formulas import formulas_of
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 
@@ -114,19 +114,32 @@ class Origins:
         """What of the operands does not fit together, statement by statement."""
         found = list[PackingFinding]()
         statements: dict[int, dict[str, OperandOrigins]] = {}
+        pairs = list[tuple[Anchored, Anchored]]()
         for one in self.operands:
             statements.setdefault(id(one.operand.given), {})[one.role] = one
         for given in statements.values():
             operands = {role: one.operand for role, one in given.items()}
             a, b = (given[role].tiles if role in given else None for role in "ab")
             found += tile_findings(a, b)
+            if a is not None and b is not None:
+                pairs.append((a, b))
             for role, tiles in (("a", a), ("b", b)):
                 if tiles is None and role in operands:
                     found += arranged_findings(operands[role])
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
                     found += word_findings(operands[role], a, b)
-        return tuple(found)
+        return (*found, *repeated_products(pairs))
+
+    def used(self, buffer: TaggedBuffer) -> float:
+        """How much of an array arrives, unchanged, in matrix instructions."""
+        bits = np.zeros(8 * buffer.size, np.bool_)
+        for one in self.operands:
+            width = one.operand.width
+            inside = one.operand.bits - 8 * buffer.start
+            first = np.unique(inside[(inside >= 0) & (inside < 8 * buffer.size)])
+            bits[(first[:, None] + np.arange(width)).reshape(-1)] = True
+        return float(bits.mean()) if bits.size else 0.0
 
 
 @in_default_environment

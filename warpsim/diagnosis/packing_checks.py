@@ -223,6 +223,8 @@ class _Sides:
     a: Indices
     b: Indices
     known: Mask
+    empty_a: Mask
+    empty_b: Mask
     places: Places
 
     @property
@@ -238,8 +240,15 @@ class _Sides:
         x, y = int(self.a[event]), int(self.b[event])
         for_a, for_b = int((votes == x).sum()), int((votes == y).sum())
         if for_a == for_b:
+            for_a, for_b = self.written(self.places[event])
+        if for_a == for_b:
             return "", x - y
         return ("b", y - x) if for_a > for_b else ("a", x - y)
+
+    def written(self, place: Places) -> tuple[int, int]:
+        """How often A and B of a warp come from an array: what is a stage late does not at first."""
+        mine = (self.places[:, :4] == place[:4]).all(axis=1)
+        return int((mine & ~self.empty_a).sum()), int((mine & ~self.empty_b).sum())
 
 
 def _sides(a: Anchored, b: Anchored) -> _Sides:
@@ -249,6 +258,8 @@ def _sides(a: Anchored, b: Anchored) -> _Sides:
         a=np.where(usable_a | ~usable_b, k_a, k_b),
         b=np.where(usable_b | ~usable_a, k_b, k_a),
         known=usable_a & usable_b,
+        empty_a=a.empty,
+        empty_b=b.empty,
         places=a.tiles.operand.places,
     )
 
@@ -263,7 +274,8 @@ def _step_message(one: Anchored, other: Anchored, role: str, by: int, events: Se
     stage = _stage_text(one, by)
     right = _others(one, event) or f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
     verb = "reads" if len(set(places[:, 3].tolist())) == 1 else "read"
-    return f"{warps_text(places)} {verb} {name} of {stage}: {reads} where {right}{_unwritten(one, other, events)}"
+    right += _unwritten(one, other, events)
+    return f"{warps_text(places)} {verb} {name} of {stage}: {reads} where {right}"
 
 
 def _unwritten(one: Anchored, other: Anchored, events: Sequence[int]) -> str:
@@ -307,3 +319,28 @@ def _stage_text(one: Anchored, by: int) -> str:
         where = "before" if stages < 0 else "ahead"
         return f"the stage {where}" if abs(stages) == 1 else f"{abs(stages)} stages {where}"
     return f"another k step ({by:+d})"
+
+
+# --- products that are added twice -----------------------------------------------------------------
+
+
+def repeated_products(pairs: Sequence[tuple[Anchored, Anchored]]) -> Iterator[PackingFinding]:
+    """The same tiles of A and B multiplied twice by one warp, by the same statement or another one."""
+    seen: dict[tuple[object, ...], None] = {}
+    for a, b in pairs:
+        keys = np.column_stack([a.tiles.operand.places[:, :4], a.outer, a.inner, b.outer, b.inner])
+        usable = a.clean & b.clean & ~a.empty & ~b.empty
+        again = list[int]()
+        for event in np.flatnonzero(usable).tolist():
+            key = (_name(a), _name(b), *keys[event].tolist())
+            if key in seen:
+                again.append(event)
+            seen[key] = None
+        if again:
+            first = again[0]
+            message = (
+                f"{_name(a)} of {a.tiles.inner_axis} {_range(a, first)} and {_name(b)} of "
+                f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
+                f"step {int(a.tiles.operand.places[first, 4])}"
+            )
+            yield _finding(a.tiles, "repeated", message, np.array(again))

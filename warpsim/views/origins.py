@@ -20,7 +20,8 @@ def origin_lines(origins: Origins) -> Iterator[str]:
     for one in origins.dependences:
         yield f"depends on the data: {one}"
     for buffer in origins.buffers:
-        yield f"{buffer.name}: parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
+        what = f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
+        yield f"{buffer.name}: {what}, {origins.used(buffer):.1%} of it in matrix instructions"
     statements = _statements(origins.operands)
     for operands in statements[:_STATEMENTS]:
         yield from _statement_lines(operands)
@@ -108,6 +109,7 @@ def origins_document(origins: Origins) -> Document:
                 "parameter": one.parameter,
                 "shape": list(one.shape),
                 "dtype": str(one.dtype),
+                "used": origins.used(one),
             }
             for one in origins.buffers
         ],
