@@ -166,11 +166,11 @@ SAID = {
     "stride": ("stride", "B's row stride is 64 elements as it is read, the data was written with 72"),
     "metadata_step": ("metadata step", "metadata of k step 1 is used in k step 0: 1 step ahead"),
     "rotated": (
-        "row order",
+        "order",
         "rows of A are permuted within the tile: rotated by 2, place r holds r + 2 (mod 16)",
     ),
     "halves": (
-        "k order",
+        "order",
         "k halves of A are exchanged: k 0..7 of the tile holds 8..15, and the other way round",
     ),
     "registers": ("registers", "registers a1 and a3 hold each other's elements of A"),
@@ -195,6 +195,22 @@ def test_a_mistake_is_found_and_named(name: str) -> None:
     assert len(findings) == (1 if name == "twice" else 2)
     warps = {2} if name == "stale_warp" else {0, 1, 2, 3}
     assert set(findings[0].places[:, 3].tolist()) == warps
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("row_slip", "metadata_lane"),
+        ("swizzle", "stride"),
+        ("halves", "stale_warp"),
+        ("rotated", "metadata_step"),
+        ("registers", "metadata_rows"),
+    ],
+)
+def test_two_mistakes_at_once_are_both_named(first: str, second: str) -> None:
+    messages = {one.message for one in found(first, second).findings}
+    assert {SAID[first][1], SAID[second][1]} <= messages
+    assert len({one.kind for one in found(first, second).findings}) == 2
 
 
 @pytest.mark.parametrize("name", SWITCHES)
@@ -415,7 +431,7 @@ def test_command_line_json(tmp_path: Path) -> None:
     code, text = command(tmp_path, "--origins=a,b", "--fragment=63:a", "--json", switches=("halves",))
     document = json.loads(text)
     assert code == 1
-    assert {one["kind"] for one in document["findings"]} == {"k order"}
+    assert {one["kind"] for one in document["findings"]} == {"order"}
     assert [one["operand"] for one in document["operands"]] == [*"abce", *"abce"]
     assert document["fragment"]["elements"][0] == {
         "lane": 0,

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.fragments import metadata_map, scale_lanes
+from .anchors import Anchored, agreed_k
 from .loaded import Mask, Operand, mode, row_length, word_text
-from .packing_checks import Anchored, PackingFinding, agreed_k, warps_text
+from .packing_checks import PackingFinding, warps_text
 from .tags import Indices
 
 _LANES = 32
@@ -193,7 +194,7 @@ def _lanes_text(lanes: npt.NDArray[np.intp]) -> str:
 def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
     """Words of another k step than A and B: where one axis of the buffer goes with the steps."""
     steps = k // words.operand.instruction.shape.k
-    known = words.known & ~a.empty
+    known = words.known & ~a.empty & (k >= 0)
     axis = _stepping_axis(words, steps, known, _step_count(a))
     if axis is None:
         return
@@ -260,7 +261,7 @@ def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: in
 
 def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
     """Words that two warps use for different rows of A in one k step."""
-    known = np.flatnonzero(words.known & ~a.empty)
+    known = np.flatnonzero(words.known & ~a.empty & (k >= 0))
     seen: dict[tuple[int, int], int] = {}
     clashes = list[tuple[int, int]]()
     for event in known.tolist():

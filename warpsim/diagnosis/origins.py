@@ -19,10 +19,11 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..machine.program import Parameter
+from .anchors import Anchored, anchored
 from .arranged_checks import arranged_findings
 from .loaded import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
-from .packing_checks import Anchored, PackingFinding, anchored, repeated_products, tile_findings
+from .packing_checks import PackingFinding, repeated_products, tile_findings
 from .place_formulas import formulas_of
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 

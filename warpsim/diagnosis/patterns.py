@@ -84,36 +84,40 @@ class Pattern:
 
 def named(pattern: Pattern) -> tuple[str, str]:
     """Kind and sentence of the first pattern that fits."""
-    for kind, tell in PATTERNS:
+    for kind, tell in (*ORDERS, *PATTERNS):
         message = tell(pattern)
         if message:
             return kind, message
     raise AssertionError("the last pattern always fits")
 
 
+def ordered(pattern: Pattern) -> tuple[str, str] | None:
+    """Kind and sentence where the elements are those of the tile that it begins with, in another order."""
+    return next(((kind, message) for kind, tell in ORDERS if (message := tell(pattern))), None)
+
+
 # --- permutations ----------------------------------------------------------------------------------
 
 
-def _permuted_rows(pattern: Pattern) -> str:
-    """One permutation of the rows, the same for every k."""
+def _permuted(pattern: Pattern) -> str:
+    """One permutation of the rows, the same for every k, and one of k, the same for every row."""
     size, k = pattern.valid.shape
-    order = _common(pattern.across, pattern.valid, 1)
-    if order is None or not pattern.gives(order[:, None], np.arange(k)):
+    rows, columns = _common(pattern.across, pattern.valid, 1), _common(pattern.along, pattern.valid, 0)
+    if rows is None or columns is None or not pattern.gives(rows[:, None], columns):
         return ""
-    if sorted(order) != list(range(size)):
+    if sorted(rows) != list(range(size)) or sorted(columns) != list(range(k)):
         return ""
-    what = _permutation_text(order)
-    return f"{pattern.outer_name} of {pattern.name} are permuted within the tile: {what}"
+    texts = list[str]()
+    if (rows != np.arange(size)).any():
+        what = _permutation_text(rows)
+        texts.append(f"{pattern.outer_name} of {pattern.name} are permuted within the tile: {what}")
+    if (columns != np.arange(k)).any():
+        texts.append(_along_text(pattern, columns))
+    return "; ".join(texts)
 
 
-def _permuted_k(pattern: Pattern) -> str:
-    """One permutation of k, the same for every row."""
-    size, k = pattern.valid.shape
-    order = _common(pattern.along, pattern.valid, 0)
-    if order is None or not pattern.gives(np.arange(size)[:, None], order):
-        return ""
-    if sorted(order) != list(range(k)):
-        return ""
+def _along_text(pattern: Pattern, order: npt.NDArray[Any]) -> str:
+    k = len(order)
     if (order == (np.arange(k) + k // 2) % k).all():
         half = f"k 0..{k // 2 - 1} of the tile holds {k // 2}..{k - 1}, and the other way round"
         return f"k halves of {pattern.name} are exchanged: {half}"
@@ -267,21 +271,24 @@ def _scattered(pattern: Pattern) -> str:
     row, column = (int(one) for one in np.argwhere(wrong)[0])
     role = pattern.tiles.operand.role
     registers = ", ".join(f"{role}{one}" for one in np.unique(number[wrong]).tolist())
+    lanes = np.unique(lane[wrong]).tolist()
+    who = "all lanes" if len(lanes) == 32 else f"lanes {', '.join(map(str, lanes))}"
     return (
         f"{int(wrong.sum())} of {wrong.size} elements of {pattern.name} are not of the tile "
-        f"(registers {registers}; lanes {', '.join(map(str, np.unique(lane[wrong]).tolist()))}); the first: "
+        f"(registers {registers}; {who}); the first: "
         f"{pattern.outer_name[:-1]} {row}, k {column} holds "
         f"{int(pattern.across[row, column])}, {int(pattern.along[row, column])}"
     )
 
 
 Tell = Callable[[Pattern], str]
-PATTERNS: tuple[tuple[str, Tell], ...] = (
-    ("k order", _permuted_k),
-    ("row order", _permuted_rows),
+ORDERS: tuple[tuple[str, Tell], ...] = (  # where the tile begins is known from its own elements
+    ("order", _permuted),
     ("registers", _permuted_registers),
+    ("ldmatrix row", _slipped_rows),
+)
+PATTERNS: tuple[tuple[str, Tell], ...] = (
     ("stride", _strides),
     ("swizzle", _swizzled),
-    ("ldmatrix row", _slipped_rows),
     ("scattered", _scattered),
 )

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from .anchors import Anchored
 from .loaded import mode
-from .packing_checks import Anchored
 from .tags import Indices
 
 _VARIABLES = ("ctaid.x", "ctaid.y", "ctaid.z", "warp", "step")

@@ -7,14 +7,14 @@ which statement, and at which addresses. Knows launches and bytes; does not know
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, OperandError, WarpsimError
-from ..isa.instruction import Inputs, Instruction, ScaleSelectors
+from ..isa.instruction import Instruction, ScaleSelectors
 from ..machine.arguments import Arguments, arguments_of, device_of
 from ..machine.device import Buffer, Device
 from ..machine.grid import (
@@ -27,16 +27,11 @@ from ..machine.grid import (
     shared_total,
     symbols_of,
 )
-from ..machine.lanes import Front, Lanes
 from ..machine.program import Entry, Module, Parameter, Record
 from ..machine.schedules import Schedule
-from ..machine.wave import WARP, Dimensions, Step, Wave
+from ..machine.wave import Dimensions
 from .tags import Indices, Tagging
-
-Words = npt.NDArray[Any]
-Sums = npt.NDArray[np.uint64]
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_SALT = np.uint64(0xD1B54A32D192ED03)
+from .watching import Event, Watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,100 +124,17 @@ def job_of(
     )
 
 
-# --- watching --------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Event:
-    """One statement executed by some warps."""
-
-    pc: int
-    record: Record
-    instruction: Instruction
-    inputs: Inputs
-    places: npt.NDArray[np.int64]
-
-
-@dataclass
-class _Watch:
-    """An observer of one run: matrix instructions, and sums of who executed what where.
-
-    ``executed`` (statements) and ``accessed`` add up hashes, so that the order of CTAs does not count.
-    """
-
-    result: int
-    executed: Sums
-    accessed: Sums
-    events: list[_Event] = field(default_factory=list)
-    last: Lanes | None = None  # many statements are executed by the same lanes, one after the other
-    last_sum: np.uint64 = _ODD
-
-    def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
-        """A D of tags: nothing is computed."""
-        lead = inputs.registers["a"].shape[:-1]
-        word = np.dtype(f"u{instruction.register_bits // 8}")
-        byte = int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
-        return np.full((*lead, instruction.registers["d"]), byte, word)
-
-    def step(self, pc: int, before: Step) -> Step:
-        """A step that is noted, and then done as before."""
-
-        def noted(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-            wave.kept.setdefault("engine", self.engine)
-            if lanes is not self.last:
-                self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
-            self.executed[pc : pc + 1] += self.last_sum
-            return before(wave, front, lanes)
-
-        return noted
-
-    def load(self, wave: Wave, front: Front, lanes: Lanes, memory: Any, offsets: Any, size: int) -> None:
-        """Lanes read or write: where counts."""
-        inner = wave.shared_base[lanes.index] if memory is wave.shared else 0
-        if np.size(offsets) == lanes.count:
-            where = np.asarray(offsets - inner, np.uint64) * _SALT
-            self.accessed[front.pc : front.pc + 1] += _sum_of(_threads(wave, lanes) + where)
-
-    store = atomic = load
-
-    def matrix(
-        self, wave: Wave, front: Front, record: Record, instruction: Any, inputs: Inputs, d: Any, warps: Any
-    ) -> None:
-        """A matrix instruction is done."""
-        lanes = np.asarray(warps) * WARP
-        places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
-        self.events.append(_Event(front.pc, record, instruction, inputs, places))
-
-
-def _threads(wave: Wave, lanes: Lanes) -> Sums:
-    """``(lanes,)``: a number for each thread of the grid."""
-    if "thread numbers" not in wave.kept:
-        x, y, z = wave.ctas[wave.cta].T
-        cta = x + wave.grid[0] * (y + wave.grid[1] * z)
-        wave.kept["thread numbers"] = (cta * 1024 + wave.thread + 1).astype(np.uint64)
-    numbers: Sums = wave.kept["thread numbers"]
-    return numbers[lanes.index]
-
-
-def _sum_of(numbers: Sums) -> np.uint64:
-    """A sum that is another one for other numbers."""
-    mixed: Sums = numbers * _ODD
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= _SALT
-    return np.uint64((mixed ^ mixed >> np.uint64(32)).sum(dtype=np.uint64))
-
-
 # --- one run ---------------------------------------------------------------------------------------
 
 
-def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[_Watch, list[TaggedBuffer]]:
+def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[TaggedBuffer]]:
     """One run with tags, or with the data where ``number`` is None; all memory is then as it was."""
     device = device_of(job.arguments) or Device(job.module.target)
     symbols_of(device, job.module)
     kept, before = len(device.memory.allocations), device.memory.data.copy()
     size = len(job.entry.code)
     tag = 0 if number is None else int(tagging.tags(np.array(tagging.result), number))
-    watch = _Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
+    watch = Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
     try:
         arguments = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)
         buffers = tagged_buffers(job, arguments)
@@ -235,7 +147,7 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[_Watch, list[T
     return watch, buffers
 
 
-def _launch(job: Job, device: Device, arguments: Arguments, watch: _Watch) -> Launch:
+def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Launch:
     code = [replace(one, step=watch.step(pc, one.step)) for pc, one in enumerate(job.entry.code)]
     return Launch(
         module=job.module,
@@ -287,7 +199,7 @@ def movement_of(job: Job) -> Movement:
     """What the runs of a kernel on tags show. Raises OperandError, and what the kernel raises on its data."""
     buffers = _sized(job)
     tagging = Tagging(total=sum(one.size for one in buffers))
-    runs = list[_Watch]()
+    runs = list[Watch]()
     for number in range(tagging.runs):
         try:
             runs.append(_run(job, tagging, number)[0])
@@ -320,7 +232,7 @@ def _broken(buffers: Sequence[TaggedBuffer], tagging: Tagging, error: WarpsimErr
     return Movement(buffers=tuple(buffers), tagging=tagging, given=(), dependences=(found,))
 
 
-def _dependences(job: Job, runs: Sequence[_Watch]) -> list[Dependence]:
+def _dependences(job: Job, runs: Sequence[Watch]) -> list[Dependence]:
     """The first statement whose lanes differ between runs, and every one whose addresses do."""
     names = ", ".join(job.named)
     found = list[Dependence]()
@@ -344,7 +256,7 @@ def _decider(code: Sequence[Record], pc: int) -> Record:
     return branches[-1] if branches else code[pc]
 
 
-def _given(tagging: Tagging, runs: Sequence[_Watch]) -> list[Given]:
+def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
     """What each matrix statement was given; those that are not executed alike in all runs are left out."""
     tables = [_by_statement(one.events) for one in runs]
     found = list[Given]()
@@ -369,14 +281,14 @@ def _given(tagging: Tagging, runs: Sequence[_Watch]) -> list[Given]:
     return found
 
 
-def _by_statement(events: Sequence[_Event]) -> dict[int, list[_Event]]:
-    table: dict[int, list[_Event]] = {}
+def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
+    table: dict[int, list[Event]] = {}
     for one in events:
         table.setdefault(one.pc, []).append(one)
     return table
 
 
-def _ordered(events: Sequence[_Event]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
     """Places by CTA and warp, with how many times each warp was there, and their order among the events."""
     places = np.concatenate([one.places for one in events])
     order = np.lexsort(places.T[::-1])
@@ -387,7 +299,7 @@ def _ordered(events: Sequence[_Event]) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
 
 
-def _decoded(tagging: Tagging, runs: Sequence[Sequence[_Event]], role: str) -> Indices:
+def _decoded(tagging: Tagging, runs: Sequence[Sequence[Event]], role: str) -> Indices:
     """``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
     seen = list[npt.NDArray[np.uint8]]()
     for events in runs:
