@@ -6,6 +6,7 @@ import re
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,18 @@ GUARDED = (
     *("sum_all", "ragged_f16 33x17x19 normal", "chained_scan of 3 CTAs"),
     *("dense_f16 normal", "sparse_s8 normal", "sparse_product normal"),
 )
+UNORDERED = (
+    *("sum_all", "largest", "chained_scan of 3 CTAs", "locked_sum", "last_adds", "neighbours of 20 CTAs"),
+    *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
+    *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
+)
+LABELLED = {
+    "bias_gelu normal": {"tanh.approx.f32"},
+    "softmax": {"ex2.approx.f32"},
+    "bias_relu normal": set(),
+    "sparse_product normal": set(),
+    "called": set(),
+}
 FILES = sorted(path.name for path in FOLDER.glob("*.ptx"))
 
 
@@ -29,15 +42,15 @@ def module(file: str) -> LoadedModule:
     return load_text((FOLDER / file).read_text(), file)
 
 
-def launched(module: LoadedModule, case: Case) -> dict[int, Array]:
+def launched(module: LoadedModule, case: Case, **options: Any) -> dict[int, Array]:
     """What a launch leaves in the arrays among its arguments, by the index of the parameter."""
     given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
-    module[case.entry](case.grid, case.block, given, shared_bytes=case.shared_bytes)
+    module[case.entry](case.grid, case.block, given, shared_bytes=case.shared_bytes, **options)
     return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
 
 
-def check(case: Case) -> None:
-    left = launched(module(case.file), case)
+def check(case: Case, **options: Any) -> None:
+    left = launched(module(case.file), case, **options)
     for index, array in left.items():
         expected = case.expected.get(index, case.arguments[index])
         np.testing.assert_array_equal(array, expected.view(array.dtype), str(index))
@@ -46,6 +59,22 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("name", kernel_cases.NAMES)
 def test_a_kernel_leaves_every_bit_as_expected(name: str) -> None:
     check(kernel_cases.case(name))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", UNORDERED)
+def test_no_result_depends_on_the_schedule(name: str, seed: int) -> None:
+    check(kernel_cases.case(name), schedule=seed)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_only_approximate_functions_are_approximate(name: str) -> None:
+    case = kernel_cases.case(name)
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    kernel = module(case.file)[case.entry]
+    report = kernel(case.grid, case.block, given, shared_bytes=case.shared_bytes)
+    found = {one.mnemonic for one in report.fidelity["approximate"]}
+    assert found == LABELLED[name]
 
 
 def test_the_benchmark_kernel_at_its_full_size() -> None:

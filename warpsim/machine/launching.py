@@ -19,6 +19,7 @@ from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, ru
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
+from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
 from .schedules import Schedule
 
@@ -65,19 +66,22 @@ class LaunchableKernel:
         cluster: Size | None = None,
         schedule: str | int = "program",
         checks: Mode = "error",
-        record: bool = False,
+        record: bool | str | Selection = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
         threads: int | None = None,
+        observers: Sequence[Any] = (),
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
         "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
         of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
-        all in ``hazards`` of the report, "off" does not look. ``record`` keeps every matrix instruction with
-        its operands in ``events``. ``device`` has the memory, by default that of the buffers among the
-        arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are accepted
+        all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
+        their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1 line=120 step=3", each
+        part of which may be left out. ``observers`` watch every wave (machine/observers). ``device`` has the
+        memory, by default that of the buffers among the arguments or a new one. ``progress`` is told of CTAs
+        done, and of how many. ``threads`` are accepted
         and not used: waves were measured to gain nothing from them (grid.py).
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
@@ -87,10 +91,11 @@ class LaunchableKernel:
         sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
         check_block(self._entry, sizes[1])
         _check_cluster(self._entry, cluster)
-        total, findings, recorder = shared_total(self._entry, shared_bytes), Findings(mode=checks), Recorder()
+        total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
+        recorder = Recorder(selection_of(record))
+        watching = (*observers, *([recorder] if record else []))
         order = Schedule(schedule)
-        device = device or device_of(args) or Device(self._module.target)
-        _check_device(device, self._module)
+        device = _device(device, args, self._module)
         symbols_of(device, self._module)
         kept = len(device.memory.allocations)
         try:
@@ -104,7 +109,7 @@ class LaunchableKernel:
                 parameters=arguments.content,
                 shared_bytes=total,
                 schedule=order,
-                observers=lambda: [*checks_of(findings), *([recorder] if record else [])],
+                observers=lambda: (*checks_of(findings), *watching),
             )
             counts = run(launch, progress)
             for back in arguments.write_back:
@@ -114,7 +119,7 @@ class LaunchableKernel:
         return LaunchReport(
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist()),
-            events=tuple(recorder.events),
+            events=recorder.events(),
         )
 
 
@@ -133,11 +138,15 @@ def _check_cluster(entry: Entry, given: Size | None) -> None:
         raise NotModelled(f"clusters of {' x '.join(map(str, cluster))} CTAs are not modelled yet{said}")
 
 
-def _check_device(device: Device, module: Module) -> None:
-    if not isinstance(device, Device):
-        raise OperandError(f"device={device!r}: it is a warpsim.Device")
-    if device.target is not None and device.target != module.target:
-        raise OperandError(f"the device is {device.target}, but the module is loaded for {module.target}")
+def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
+    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
+    if given is None:
+        given = device_of(args) or Device(module.target)
+    if not isinstance(given, Device):
+        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+    if given.target not in (None, module.target):
+        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
+    return given
 
 
 class LoadedModule:

@@ -58,6 +58,7 @@ class Record:
     fidelity: str = "exact"
     note: str = ""
     flow: Flow = NOTHING
+    scope: Scope | None = None  # what the names in the statement mean, for who asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,6 +413,7 @@ class _Body:
             fidelity=bound.fidelity,
             note=bound.note,
             flow=site.flow(),
+            scope=scope,
         )
         self.module.code.append(record)
 

@@ -106,6 +106,9 @@ class Wave:
         self.local_stride = 0
         self.local: Bytes = spaces.padded(0)
         self.observers = tuple(observers)
+        for observer in self.observers:
+            if hasattr(observer, "instrument"):
+                self.code = observer.instrument(self.code)
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies

@@ -1,4 +1,4 @@
-"""Barriers of CTAs and warps: who waits for whom, in what order memory is seen, reductions, deadlocks; fences."""
+"""Barriers of CTAs and warps: who waits for whom, what is seen afterwards, reductions, deadlocks; fences."""
 
 from __future__ import annotations
 
@@ -138,6 +138,11 @@ def test_what_no_barrier_takes(body: str, message: str) -> None:
         run(f"setp.eq.u32 %p0, %n, 0; {body}", {}, {}, threads=64)
 
 
+def test_no_threads_stand_for_all() -> None:
+    body = "mov.u32 %t2, 0; setp.lt.u32 %p0, %n, 3; bar.sync 0, 0; bar.red.popc.u32 %d, 1, %t2, %p0;"
+    assert run(body, {}, {"d": 32}, threads=96)["d"].tolist() == [3] * 96
+
+
 # --- warps -----------------------------------------------------------------------------------------------
 
 
@@ -173,7 +178,7 @@ def test_warps_that_never_meet() -> None:
         run(body, {}, {}, threads=32)
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; @!%p0 bar.sync 0;"
     with pytest.raises(
-        Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
+        Fault, match=r"deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
     ):
         run(body, {}, {}, threads=32)
 
