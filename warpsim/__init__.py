@@ -12,6 +12,7 @@ from .files.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from .diagnosis import diagnose
+    from .diagnosis.origins import Origins, find_origins
     from .errors import (
         ClusterError,
         Fault,
@@ -74,6 +75,7 @@ __all__ = [
     "Instruction",
     "NotModelled",
     "OperandError",
+    "Origins",
     "Outcome",
     "PtxError",
     "RegisterTrace",
@@ -100,6 +102,7 @@ __all__ = [
     "explain",
     "find_element",
     "find_lane",
+    "find_origins",
     "find_sources",
     "fragment",
     "gemm",
@@ -127,6 +130,7 @@ __all__ = [
 
 _NAMES = {  # of each module, in the order of the imports above
     "diagnosis": "diagnose",
+    "diagnosis.origins": "Origins find_origins",
     "errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"
