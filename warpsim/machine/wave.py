@@ -255,7 +255,16 @@ class Wave:
         self.tell("exit", front, lanes)
         for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wait)
+        self._look_again(lanes)
         return True
+
+    def _look_again(self, exited: Lanes) -> None:
+        """Lanes that wait for others of their warps, some of which have exited, count them again."""
+        reasons = {one.waits for one in self.waiting if isinstance(one.waits, LaneWait)}
+        if reasons:
+            warps = exited.mask.reshape(-1, WARP).any(axis=1)
+            for reason in reasons:
+                self.wake(reason, np.repeat(warps, WARP))
 
     def count_of(self, lanes: Lanes) -> npt.NDArray[np.int64]:
         """How many of the lanes are in each CTA."""
@@ -312,16 +321,17 @@ class Wave:
     def deadlock(self) -> Fault:
         """Who waits where, for what."""
         lines = list[str]()
-        for front in self.waiting:
-            record = self.code[front.pc - 1] if isinstance(front.waits, BarrierWait) else self.code[front.pc]
-            place = record.statement.location()
+        places = [self._stands_at(front).statement.location() for front in self.waiting]
+        for front, place in zip(self.waiting, places, strict=True):
             lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
-        front = self.waiting[0]
-        place = self.code[max(front.pc - 1, 0)].statement.location()
         arrived = [int(self.arrived[number].max()) for number in range(_BARRIERS)]
         counts = ", ".join(f"barrier {n} has {count}" for n, count in enumerate(arrived) if count)
         detail = f" ({counts} of {int(self.alive_of_cta.max())} threads)" if counts else ""
-        return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), place)
+        return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
+
+    def _stands_at(self, front: Front) -> Record:
+        """The statement that lanes wait at: they may go on behind it, or repeat it."""
+        return self.code[front.pc if isinstance(front.waits, LaneWait) else front.pc - 1]
 
     # --- memories ---
 

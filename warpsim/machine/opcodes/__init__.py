@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
+    *("matrices", "tiles"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}

@@ -1,0 +1,146 @@
+"""Statements that lanes of a warp execute together: who must stand there, who waits for whom.
+
+A lane names members of its warp by a mask. It executes when every member that has not exited stands at the
+same statement of the same frame and names the same members; until then it waits. Lanes that wait for lanes
+that never come end in a deadlock, which says so. Knows masks and fronts; not what a statement does.
+
+PTX ISA 9.1, section 9.7.9: a thread waits "until all non-exited threads corresponding to membermask have
+executed" it "with the same qualifiers and same membermask value". PTX does not ask that members stand at one
+and the same statement; two that are spelled alike are not joined here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UndefinedBehavior
+from .lanes import Front, Lanes, Mask, Values
+from .wave import WARP, LaneWait
+
+if TYPE_CHECKING:
+    from .wave import Wave
+
+Act = Callable[["Wave", Front, Lanes], object]
+EVERYONE = np.array(0xFFFF_FFFF, np.uint32)  # the members that statements of the whole warp name
+
+
+def together(
+    wave: Wave, front: Front, lanes: Lanes, members: Values, act: Act, *, exited: bool = True
+) -> bool:
+    """Do ``act(wave, front, ready)`` for the lanes whose members are all here; true where fronts changed.
+
+    ``members`` is uint32, a mask of its warp for each lane, or one for all, shape (). Lanes that waited here
+    are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
+    lane that is no member of its own mask and, without ``exited``, for members that have exited.
+    """
+    if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
+        _check_exited(wave, front, lanes, members, exited)
+        act(wave, front, lanes)
+        return False
+    waited = _waiting_here(wave, front)
+    here = lanes.mask | waited
+    members = np.broadcast_to(members, here.shape)
+    _check_members(wave, front, here, members)
+    ready = _ready(wave, here, members)
+    _regroup(wave, front, waited & ready, here & ~ready, members)
+    if ready.any():
+        now = Lanes(ready)
+        _check_exited(wave, front, now, members, exited)
+        act(wave, front, now)
+    return not front.lanes.count
+
+
+def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:
+    """(warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
+    words: npt.NDArray[np.uint32] = np.packbits(mask.reshape(-1, WARP), axis=1, bitorder="little").view("<u4")
+    return words[:, 0]
+
+
+def lane_words(mask: Mask) -> npt.NDArray[np.uint32]:
+    """(lanes,): for each lane, which lanes of its warp are in a mask."""
+    return np.repeat(warp_words(mask), WARP)
+
+
+def _waiting_here(wave: Wave, front: Front) -> Mask:
+    """Lanes that wait at this statement of this frame."""
+    mask = np.zeros(wave.lanes, np.bool_)
+    for one in wave.waiting:
+        if isinstance(one.waits, LaneWait) and one.pc == front.pc and one.frame is front.frame:
+            mask |= one.lanes.mask
+    return mask
+
+
+def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
+    """Those of the lanes here whose members are here with the same members, or have exited."""
+    ready = np.zeros_like(here)
+    alive = lane_words(wave.alive_mask)
+    for value in np.unique(members[here]):
+        group = here & (members == value)
+        ready |= group & (value & alive & ~lane_words(group) == 0)
+    return ready
+
+
+def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Values) -> None:
+    """Lanes that waited join the front; those that are not ready leave it, and wait as one."""
+    if joining.any() or left.any():
+        wave.waiting = [
+            one
+            for one in wave.waiting
+            if not (isinstance(one.waits, LaneWait) and one.pc == front.pc and one.frame is front.frame)
+        ]
+        front.lanes = Lanes((front.lanes.mask | joining) & ~left)
+    if left.any():
+        halted = Front(front.pc, front.frame, Lanes(left))
+        halted.waits = LaneWait(names=_missing(wave, left, members))
+        wave.waiting.append(halted)
+    if not front.lanes.count:
+        wave.fronts.remove(front)
+
+
+def _missing(wave: Wave, left: Mask, members: Values) -> str:
+    """Whom the first of some lanes waits for."""
+    first = int(left.argmax())
+    group = left & (members == members[first])
+    absent = int(members[first] & lane_words(wave.alive_mask & ~group)[first])
+    return f"lanes {in_words(absent)} of its warp, members of its mask {int(members[first]):#x}"
+
+
+def in_words(mask: int) -> str:
+    """The bits of a mask as numbers: "0, 3, 8-15"."""
+    runs = list[str]()
+    bits = [bit for bit in range(WARP) if mask >> bit & 1]
+    for start in (bit for bit in bits if bit - 1 not in bits):
+        end = next(bit for bit in range(start, WARP) if bit + 1 not in bits)
+        runs.append(str(start) if start == end else f"{start}-{end}")
+    return ", ".join(runs)
+
+
+def _check_members(wave: Wave, front: Front, here: Mask, members: Values) -> None:
+    """A lane is a member of its own mask; raises UndefinedBehavior."""
+    own = np.uint32(1) << (np.arange(wave.lanes, dtype=np.uint32) & np.uint32(WARP - 1))
+    outside = here & (members & own == 0)
+    if outside.any():
+        lane = int(outside.argmax())
+        message = f"the lane is no member of its own mask {int(members[lane]):#x}"
+        raise _undefined(wave, front, lane, message)
+
+
+def _check_exited(wave: Wave, front: Front, lanes: Lanes, members: Values, exited: bool) -> None:
+    """Where a statement demands it, no member has exited; raises UndefinedBehavior."""
+    if exited or wave.alive == wave.lanes:
+        return
+    gone = np.where(lanes.mask, members & ~lane_words(wave.alive_mask), np.uint32(0))
+    if gone.any():
+        lane = int(gone.argmax())
+        message = f"lanes {in_words(int(gone[lane]))} of the warp have exited, or were never started"
+        raise _undefined(wave, front, lane, message)
+
+
+def _undefined(wave: Wave, front: Front, lane: int, message: str) -> UndefinedBehavior:
+    statement = wave.code[front.pc].statement
+    text = f"{statement.mnemonic}: {message} [{wave.place(lane)}]"
+    return UndefinedBehavior(text, statement.location())
