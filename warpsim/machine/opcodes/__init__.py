@@ -10,14 +10,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
-from .operation import Row
+from .operation import Operation, Row
 
 if TYPE_CHECKING:
     from ..site import Site
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "integer", "carries", "bits", "permutations", "compare"),
+    *("control", "copies", "transfers", "barriers", "exchange", "atomics"),
+    *("integer", "carries", "bits", "permutations", "compare"),
     *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
     *("matrices", "tiles"),
 )
@@ -50,6 +51,17 @@ def bind(site: Site) -> Step:
             check_available(site, row)
             return row_step(site, row, choice)
     raise _no_form(site, known)
+
+
+def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
+    """The scalar operation of a form that has so many sources, for opcodes that compute as others do."""
+    from .effect import Effect
+
+    for row in rows()[opcode]:
+        choice = None if isinstance(row, Effect) else row.match(modifiers)
+        if choice is not None and len((found := row.build(*choice)).sources) == sources:
+            return found
+    raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
 
 
 def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
