@@ -18,7 +18,7 @@ from ...errors import NotModelled, UndefinedBehavior
 from ...execution.pipeline import execute_inputs
 from ...isa.families import forms
 from ...isa.instruction import Inputs, Instruction, ScaleSelectors
-from ...ptx.binding import Bound
+from ...ptx.binding import Bound, bind
 from ...ptx.constants import Immediate
 from ...ptx.decode import bind_statement
 from ...ptx.operands import Register, Vector
@@ -68,8 +68,7 @@ def _types(site: Site) -> dict[str, str]:
 
 def _bound(site: Site) -> Bound:
     """The instruction on the module's target, with checked operands; no register is written twice."""
-    bound = bind_statement(site.statement, site.module.target, site.module.version, _types(site))
-    assert isinstance(bound, Bound)
+    bound = bind_statement(site.statement, site.module.target, site.module.version, _types(site), bind)
     for place, name in enumerate(bound.d):
         if name is not None and name in bound.d[:place]:
             message = f"{name} is written twice: PTX does not define which value stays"
