@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .diagnosis import diagnose
     from .errors import (
         ClusterError,
+        Fault,
         IllegalInstruction,
         NotModelled,
         OperandError,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from .generation.separation import separate
     from .isa.instruction import Instruction
     from .linting.lint import lint
+    from .machine.device import Device
+    from .machine.loading import load
     from .machine.machine import Warp
     from .machine.warpgroup import Warpgroup
     from .products.gemm import gemm, gemm_sparse
@@ -65,6 +68,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ClusterError",
+    "Device",
+    "Fault",
     "IllegalInstruction",
     "Instruction",
     "NotModelled",
@@ -102,6 +107,7 @@ __all__ = [
     "generate_vectors",
     "instructions",
     "lint",
+    "load",
     "make_vectors",
     "matmul",
     "metadata_map",
@@ -122,7 +128,7 @@ __all__ = [
 _NAMES = {  # of each module, in the order of the imports above
     "diagnosis": "diagnose",
     "errors": (
-        "ClusterError IllegalInstruction NotModelled OperandError PtxError TraceError "
+        "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"
     ),
     "execution.interface": (
@@ -137,6 +143,8 @@ _NAMES = {  # of each module, in the order of the imports above
     "generation.separation": "separate",
     "isa.instruction": "Instruction",
     "linting.lint": "lint",
+    "machine.device": "Device",
+    "machine.loading": "load",
     "machine.machine": "Warp",
     "machine.warpgroup": "Warpgroup",
     "products.gemm": "gemm gemm_sparse",

@@ -1,16 +1,18 @@
 """Devices and their buffers: memory that several launches share.
 
-Knows arrays and allocations; does not know kernels.
+Knows arrays and allocations; does not know kernels. Buffers stay as long as the device does.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from ..isa.arrays import as_array, as_integer
 from ..ptx.qualifiers import check_target
 from .spaces import Allocation, DeviceMemory
 
@@ -26,12 +28,12 @@ class Device:
             check_target(target)
         self.target = target
         self.memory = DeviceMemory()
-        self.symbols: dict[int, dict[str, int]] = {}  # addresses of variables, by module
+        self.symbols: dict[Any, dict[str, int]] = {}  # addresses of variables, by module
 
     def array(self, value: Any, name: str = "") -> Buffer:
         """A buffer with the bytes of an array. Raises OperandError for what is no array of numbers."""
-        array = np.asarray(value)
-        if array.dtype.hasobject:
+        array = as_array(value)
+        if array.dtype.hasobject or array.dtype.kind in "US":
             raise OperandError(f"{name or 'the array'} has dtype {array.dtype}, which has no bytes to copy")
         buffer = self.empty(array.shape, array.dtype, name)
         buffer.set(array)
@@ -66,9 +68,17 @@ class Buffer:
         content = self.device.memory.bytes_of(self.allocation)
         return content.copy().view(self.dtype).reshape(self.shape)
 
-    def set(self, value: npt.ArrayLike) -> None:
+    def at(self, offset: int) -> BufferPlace:
+        """The address so many bytes behind its first byte, as an argument. Raises OperandError."""
+        size = self.allocation.size
+        offset = as_integer(offset, "an offset in a buffer")
+        if not 0 <= offset <= size:
+            raise OperandError(f"offset {offset}: the buffer has {size} bytes")
+        return BufferPlace(buffer=self, offset=offset)
+
+    def set(self, value: Any) -> None:
         """Copy an array of its shape and dtype there. Raises OperandError."""
-        array = np.ascontiguousarray(value)
+        array = np.asarray(as_array(value), order="C")
         if array.shape != self.shape or array.dtype != self.dtype:
             given = f"{array.dtype} {array.shape}"
             raise OperandError(f"the buffer is {self.dtype} {self.shape}, but the array is {given}")
@@ -76,3 +86,16 @@ class Buffer:
 
     def __repr__(self) -> str:
         return f"<Buffer {self.dtype} {self.shape} at {self.address:#x}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferPlace:
+    """A byte of a buffer: what ``buffer.at(offset)`` gives."""
+
+    buffer: Buffer
+    offset: int
+
+    @property
+    def address(self) -> int:
+        """Its address."""
+        return self.buffer.address + self.offset

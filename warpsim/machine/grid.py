@@ -1,11 +1,17 @@
 """Launching a kernel: CTAs in waves, one after the other or taking turns, on the memory of a device.
 
+A wave runs to its end before the next one begins, unless the kernel has atomics or ordered accesses, by which
+CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
+so memory does not grow with the grid; CTAs that wait for one that has not begun wait for ever, there as here.
+Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
+two threads were measured to be no faster than one.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,25 +20,32 @@ import numpy.typing as npt
 from ..errors import OperandError
 from .device import Device
 from .program import Entry, Module
+from .schedules import Schedule, parted
 from .spaces import DEVICE_BASE, Bytes
 from .wave import WARP, Dimensions, Wave
 
 LANES = 1024  # of a wave: about what fits the caches
-QUANTUM = 2_000_000  # statements of a wave before others get a turn: it may wait for them
+IN_FLIGHT = 8192  # CTAs that have begun and not ended
+QUANTUM = 2_000_000  # statements of a wave before others get a turn, where they hardly wait for each other
+TURN = 20_000  # the same where they may well
 _MOST_THREADS = 1024
 _MOST_SHARED = 227 * 1024
-_LIMITS = (2**31 - 1, 65535, 65535)
+GRID_LIMITS = (2**31 - 1, 65535, 65535)
+BLOCK_LIMITS = (1024, 1024, 64)
+_ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_ATOMIC = frozenset({"atom", "red", "membar", "fence"})
 
 
 def dimensions(given: int | Sequence[int], what: str, limits: Dimensions) -> Dimensions:
     """Up to three positive integers as three; raises OperandError."""
-    values = (given,) if isinstance(given, int | np.integer) else tuple(given)
+    known = isinstance(given, int | np.integer | Sequence | np.ndarray) and not isinstance(given, str)
+    values = (given,) if isinstance(given, int | np.integer) else tuple(given) if known else ()
     if not 1 <= len(values) <= 3 or not all(isinstance(one, int | np.integer) for one in values):
         raise OperandError(f"{what} {given!r}: expected one to three integers")
     x, y, z = (*(int(one) for one in values), 1, 1)[:3]
-    for one, limit in zip((x, y, z), limits, strict=True):
+    for axis, one, limit in zip("xyz", (x, y, z), limits, strict=True):
         if not 1 <= one <= limit:
-            raise OperandError(f"{what} {(x, y, z)}: each is 1 to {limit}")
+            raise OperandError(f"{what} {(x, y, z)}: {axis} is 1 to {limit}")
     return x, y, z
 
 
@@ -49,9 +62,19 @@ def check_block(entry: Entry, block: Dimensions) -> None:
         )
 
 
+def shared_total(entry: Entry, shared_bytes: int) -> int:
+    """Bytes of shared memory of a CTA; raises OperandError for more than there is."""
+    if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
+        raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
+    total = entry.static_shared_bytes + int(shared_bytes)
+    if total > _MOST_SHARED:
+        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {_MOST_SHARED}")
+    return total
+
+
 def symbols_of(device: Device, module: Module) -> dict[str, int]:
     """The addresses of the module's variables on a device, where they are put when first asked for."""
-    known = device.symbols.get(id(module))
+    known = device.symbols.get(module)
     if known is None:
         known = {}
         for variable in module.variables:
@@ -59,67 +82,103 @@ def symbols_of(device: Device, module: Module) -> dict[str, int]:
             known[variable.name] = allocation.address
             content = np.frombuffer(variable.initial, np.uint8)
             device.memory.bytes_of(allocation)[: content.size] = content
-        device.symbols[id(module)] = known
+        device.symbols[module] = known
     return known
 
 
-def launch(
-    module: Module,
-    entry: Entry,
-    device: Device,
-    grid: Dimensions,
-    block: Dimensions,
-    parameters: Bytes,
-    *,
-    shared_bytes: int = 0,
-    observers: Callable[[], Sequence[Any]] = tuple,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Execute every CTA of a grid. Raises what statements raise, and Fault."""
-    total = entry.static_shared_bytes + shared_bytes
-    if not shared_bytes >= 0 or total > _MOST_SHARED:
-        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {_MOST_SHARED}")
-    symbols = symbols_of(device, module)
-    count = grid[0] * grid[1] * grid[2]
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """All that the waves of one launch have in common."""
 
-    def make(ctas: npt.NDArray[np.int64]) -> Wave:
+    module: Module
+    entry: Entry
+    device: Device
+    grid: Dimensions
+    block: Dimensions
+    parameters: Bytes
+    shared_bytes: int = 0
+    schedule: Schedule
+    observers: Callable[[], Sequence[Any]] = tuple
+
+    def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
+        """The so many-th wave, of the CTAs with these coordinates."""
         wave = Wave(
-            entry,
+            self.entry,
             ctas=ctas,
-            grid=grid,
-            block=block,
-            memory=device.memory,
-            parameters=parameters,
-            shared_bytes=total,
-            observers=observers(),
+            grid=self.grid,
+            block=self.block,
+            memory=self.device.memory,
+            parameters=self.parameters,
+            shared_bytes=self.shared_bytes,
+            observers=self.observers(),
         )
-        wave.kept["symbols"] = symbols
+        wave.kept["symbols"] = symbols_of(self.device, self.module)
+        wave.choose = self.schedule.chooser(number)
+        if wave.choose is not None:
+            wave.fronts = [part for front in wave.fronts for part in parted(front)]
         return wave
 
-    done = 0
-    pending: list[Wave] = []  # waves that have used up their turn
-    for ctas in _shares(grid, count, block):
-        wave = make(ctas)
-        if wave.run(QUANTUM):
-            done += len(ctas)
+    def waves(self) -> Iterator[Wave]:
+        """Every wave, made when it is asked for."""
+        x, y, z = self.grid
+        lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP
+        together = max(LANES // lanes, 1)
+        order = self.schedule.order(x * y * z)
+        for number, first in enumerate(range(0, len(order), together)):
+            cta = np.array(order[first : first + together], np.int64)
+            yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
+
+
+def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.int64]:
+    """Execute every CTA; how often each statement was executed, by the lanes of a wave at once.
+
+    ``progress`` is told of CTAs done, and of how many. Raises what statements raise, and Fault.
+    """
+    counts = np.zeros(len(launch.module.code), np.int64)
+    total, done = launch.grid[0] * launch.grid[1] * launch.grid[2], 0
+    turn = TURN if communicates(launch.entry) else QUANTUM
+    left, pending = launch.waves(), list[Wave]()
+    while done < total:
+        going = list[Wave]()
+        for wave in _in_flight(pending, left, IN_FLIGHT):
+            if not wave.run(turn):
+                going.append(wave)
+                continue
+            counts += wave.counts
+            done += len(wave.ctas)
             if progress:
-                progress(done, count)
-        else:
-            pending.append(wave)
-    while pending:
-        pending = [wave for wave in pending if not wave.run(QUANTUM)]
-        if progress:
-            progress(count - sum(len(wave.ctas) for wave in pending), count)
+                progress(done, total)
+        pending, turn = going, min(2 * turn, QUANTUM)
+    return counts
 
 
-def _shares(grid: Dimensions, count: int, block: Dimensions) -> Iterator[npt.NDArray[np.int64]]:
-    """Coordinates of the CTAs of each wave, in the order x, y, z."""
-    lanes = -(-block[0] * block[1] * block[2] // WARP) * WARP
-    together = max(LANES // lanes, 1)
-    for first in range(0, count, together):
-        number = np.arange(first, min(first + together, count))
-        x, y = number % grid[0], number // grid[0] % grid[1]
-        yield np.stack([x, y, number // (grid[0] * grid[1])], axis=1)
+def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator[Wave]:
+    """Those that have begun, then as many new ones as there is room for."""
+    flying = sum(len(wave.ctas) for wave in pending)
+    yield from pending
+    for wave in left:
+        yield wave
+        if wave.fronts or wave.waiting:
+            flying += len(wave.ctas)
+            if flying >= most:
+                return
 
 
-__all__ = ["DEVICE_BASE", "LANES", "check_block", "dimensions", "launch", "symbols_of"]
+def communicates(entry: Entry) -> bool:
+    """Whether a module has accesses by which CTAs can wait for each other."""
+    statements = (record.statement for record in entry.code)
+    return any(one.opcode in _ATOMIC or not _ORDERED.isdisjoint(one.modifiers) for one in statements)
+
+
+__all__ = [
+    "BLOCK_LIMITS",
+    "DEVICE_BASE",
+    "GRID_LIMITS",
+    "LANES",
+    "Launch",
+    "check_block",
+    "dimensions",
+    "run",
+    "shared_total",
+    "symbols_of",
+]

@@ -1,26 +1,26 @@
 """Modules and kernels as users hold them: ``module = load(...)``, ``module["name"](grid, block, args)``.
 
-The shape is that of CuPy's RawModule and RawKernel. Knows paths, arguments and reports; what happens in a
-launch is grid.py's and wave.py's business.
+The shape is that of CuPy's RawModule and RawKernel. Knows arguments and reports; what happens in a
+launch is grid.py's and wave.py's business, where modules come from is loading.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..environment import in_default_environment
-from ..errors import OperandError
-from .arguments import arguments_of
+from ..errors import NotModelled, OperandError, WarpsimError
+from .arguments import arguments_of, device_of
 from .device import Device
-from .grid import check_block, dimensions, launch
-from .observers.findings import Findings, Mode
+from .fidelity import Fidelity, fidelity_of
+from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, run, shared_total, symbols_of
+from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.memory_checks import checks_of
+from .observers.recorder import LaunchEvent, Recorder
 from .program import Entry, Module, Parameter, load_module
-
-_GRID_LIMITS = (2**31 - 1, 65535, 65535)
-_BLOCK_LIMITS = (1024, 1024, 64)
+from .schedules import Schedule
 
 Size = int | Sequence[int]
 
@@ -29,9 +29,9 @@ Size = int | Sequence[int]
 class LaunchReport:
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded."""
 
-    hazards: tuple[Any, ...] = ()
-    fidelity: Mapping[str, Any] = field(default_factory=dict)
-    events: tuple[Any, ...] = ()
+    hazards: tuple[LaunchFinding, ...] = ()
+    fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
+    events: tuple[LaunchEvent, ...] = ()
 
 
 class LaunchableKernel:
@@ -51,44 +51,93 @@ class LaunchableKernel:
         """Index, name, kind, bytes and alignment of each parameter."""
         return self._entry.parameters
 
+    def __repr__(self) -> str:
+        names = ", ".join(f".{one.kind} {one.name}" for one in self.parameters)
+        return f"<kernel {self.name}({names}) for {self._module.target}>"
+
     @in_default_environment
     def __call__(
         self,
         grid: Size,
         block: Size,
         args: Sequence[Any] = (),
-        *,
         shared_bytes: int = 0,
+        cluster: Size | None = None,
+        schedule: str | int = "program",
         checks: Mode = "error",
+        record: bool = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
+        threads: int | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
-        ``checks`` says what becomes of races and reads of bytes that nobody wrote: "error" raises the first
-        error, "warn" collects all in ``hazards`` of the report, "off" does not look.
-        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
-        then written back.
+        ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
+        "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
+        of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
+        all in ``hazards`` of the report, "off" does not look. ``record`` keeps every matrix instruction with
+        its operands in ``events``. ``device`` has the memory, by default that of the buffers among the
+        arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are accepted
+        and not used: waves were measured to gain nothing from them (grid.py).
+
+        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
+        for clusters; nothing is then written back.
         """
-        sizes = dimensions(grid, "grid", _GRID_LIMITS), dimensions(block, "block", _BLOCK_LIMITS)
+        _check_threads(threads)
+        sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
         check_block(self._entry, sizes[1])
-        device = device or Device(self._module.target)
-        entry = self._entry
-        arguments = arguments_of(device, entry.parameters, entry.parameter_bytes, args)
-        findings = Findings(mode=checks)
-        launch(
-            self._module,
-            entry,
-            device,
-            *sizes,
-            arguments.content,
-            shared_bytes=shared_bytes,
-            observers=lambda: checks_of(findings),
-            progress=progress,
+        _check_cluster(self._entry, cluster)
+        total, findings, recorder = shared_total(self._entry, shared_bytes), Findings(mode=checks), Recorder()
+        order = Schedule(schedule)
+        device = device or device_of(args) or Device(self._module.target)
+        _check_device(device, self._module)
+        symbols_of(device, self._module)
+        kept = len(device.memory.allocations)
+        try:
+            arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
+            launch = Launch(
+                module=self._module,
+                entry=self._entry,
+                device=device,
+                grid=sizes[0],
+                block=sizes[1],
+                parameters=arguments.content,
+                shared_bytes=total,
+                schedule=order,
+                observers=lambda: [*checks_of(findings), *([recorder] if record else [])],
+            )
+            counts = run(launch, progress)
+            for back in arguments.write_back:
+                back()
+        finally:
+            device.memory.release(kept)
+        return LaunchReport(
+            hazards=tuple(findings.found),
+            fidelity=fidelity_of(self._module, counts.tolist()),
+            events=tuple(recorder.events),
         )
-        for back in arguments.write_back:
-            back()
-        return LaunchReport(hazards=tuple(findings.found))
+
+
+def _check_threads(threads: int | None) -> None:
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise OperandError(f"threads={threads!r}: it is None or at least 1")
+
+
+def _check_cluster(entry: Entry, given: Size | None) -> None:
+    """Clusters of one CTA are none; raises NotModelled for others."""
+    cluster = entry.cluster or (1, 1, 1)
+    if given is not None:
+        cluster = dimensions(given, "cluster", GRID_LIMITS)
+    if cluster != (1, 1, 1):
+        said = "" if given is not None else ": the kernel says .reqnctapercluster"
+        raise NotModelled(f"clusters of {' x '.join(map(str, cluster))} CTAs are not modelled yet{said}")
+
+
+def _check_device(device: Device, module: Module) -> None:
+    if not isinstance(device, Device):
+        raise OperandError(f"device={device!r}: it is a warpsim.Device")
+    if device.target is not None and device.target != module.target:
+        raise OperandError(f"the device is {device.target}, but the module is loaded for {module.target}")
 
 
 class LoadedModule:
@@ -108,12 +157,25 @@ class LoadedModule:
         return self._module.target
 
     @property
-    def problems(self) -> tuple[Exception, ...]:
+    def version(self) -> tuple[int, int]:
+        """The PTX version that the text names."""
+        return self._module.version
+
+    @property
+    def problems(self) -> tuple[WarpsimError, ...]:
         """What cannot be executed, with places, in the order of the text."""
         return tuple(self._module.problems)
 
+    def parameters(self, name: str) -> tuple[Parameter, ...]:
+        """The parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
+        return self._module.parameters_of(name)
+
     def __getitem__(self, name: str) -> LaunchableKernel:
+        """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
         return LaunchableKernel(self._module, self._module.entry(name))
+
+    def __repr__(self) -> str:
+        return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"
 
 
 def load_text(text: str, file: str = "<string>", target: str | None = None) -> LoadedModule:

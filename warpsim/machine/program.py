@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..errors import IllegalInstruction, NotModelled, PtxError, WarpsimError
+from ..errors import NotModelled, PtxError, WarpsimError, located
 from ..ptx.decode import parse_version
 from ..ptx.operands import Register
 from ..ptx.parser import parse
@@ -38,19 +38,26 @@ from ..ptx.statements import (
 from . import initial
 from .opcodes import bind
 from .opcodes.operation import dtype_of
+from .problems import NoSuchKernel, joined
 from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
-from .site import Site
+from .site import NOTHING, Flow, Site
 from .wave import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none."""
+    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
+
+    ``fidelity`` and ``note`` say how exact its results are, ``flow`` which registers they come from.
+    """
 
     step: Step
     statement: InstructionStatement
     guard: int = -1
     negated: bool = False
+    fidelity: str = "exact"
+    note: str = ""
+    flow: Flow = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,8 @@ class Function:
     local_bytes: int = 0
     parameters: list[Variable] = field(default_factory=list)
     results: list[Variable] = field(default_factory=list)
+    problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
+    named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
 
     @cached_property
     def dtypes(self) -> list[np.dtype[Any]]:
@@ -112,8 +121,10 @@ class Module:
         self.program = program
         self.target = target or _directive(program, "target").split(",")[0].strip()
         self.version = parse_version(_directive(program, "version"))
-        check_target(self.target)
         self.problems: list[WarpsimError] = []
+        self._general: list[WarpsimError] = []  # problems of every kernel
+        self._of_variables: dict[str, WarpsimError] = {}
+        self._check_directives(target)
         self.code: list[Record] = []
         self.scope = Scope()
         self.variables: list[Variable] = []  # of global and const space
@@ -124,19 +135,42 @@ class Module:
         self._load_all()
 
     def entry(self, name: str) -> Entry:
-        """A kernel by name; raises IllegalInstruction for none, and the first problem of the module."""
-        function = self.functions.get(name)
-        if function is None or function.kernel.kind != "entry":
-            known = ", ".join(self.entries) or "none"
-            raise IllegalInstruction(f"no kernel {name!r}; the kernels are {known}")
-        if self.problems:
-            raise self.problems[0]
+        """A kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
+        function = self._kernel(name)
+        if found := self.problems_of(name):
+            raise joined(found)
         return _entry(self, function)
+
+    def parameters_of(self, name: str) -> tuple[Parameter, ...]:
+        """The parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
+        return tuple(_described(self._kernel(name)))
+
+    def _kernel(self, name: str) -> Function:
+        if name not in self.entries:
+            known = ", ".join(self.entries) or "none"
+            raise NoSuchKernel(f"no kernel {name!r}; the kernels are {known}")
+        return self.functions[name]
+
+    def problems_of(self, name: str) -> list[WarpsimError]:
+        """The problems of a kernel and of what it calls, in the order of the text."""
+        reached, left = set[str](), [name]
+        while left:
+            one = left.pop()
+            if one not in reached:
+                reached.add(one)
+                left += self.functions[one].named if one in self.functions else ()
+        found = list(self._general)
+        for one in reached:
+            found += self.functions[one].problems if one in self.functions else ()
+            found += [self._of_variables[one]] if one in self._of_variables else ()
+        known = {id(one) for one in found}
+        return [one for one in self.problems if id(one) in known]
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels, in the order of the text."""
-        return tuple(name for name, one in self.functions.items() if one.kernel.kind == "entry")
+        kernels = ((name, one.kernel) for name, one in self.functions.items())
+        return tuple(name for name, one in kernels if one.kind == "entry" and one.body is not None)
 
     def function_number(self, name: str) -> int:
         """The number that stands for the address of a function."""
@@ -149,12 +183,34 @@ class Module:
         known = 1 <= number <= len(self._names)
         return self.functions.get(self._names[number - 1]) if known else None
 
+    def function_around(self, pc: int) -> Function:
+        """The function whose code a program counter lies in."""
+        started = [one for one in self.functions.values() if 0 <= one.start <= pc]
+        return max(started, key=lambda one: one.start)
+
     # --- declarations ---
+
+    def _check_directives(self, target: str | None) -> None:
+        """The target is known, and the version of the text has its own; raises IllegalInstruction."""
+        if target is not None:
+            check_target(target)
+            return
+        with located(lambda: _directive_of(self.program, "target").location()):
+            check_target(self.target)
+        try:
+            with located(lambda: _directive_of(self.program, "version").location()):
+                check_target(self.target, self.version)
+        except WarpsimError as error:
+            self.problems.append(error)
+            self._general.append(error)
 
     def _declare_all(self) -> None:
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration):
+                count = len(self.problems)
                 self._noted(lambda one=statement: self.declare_variable(self.scope, one, None))
+                if len(self.problems) > count:
+                    self._of_variables[statement.name] = self.problems[-1]
             elif isinstance(statement, Kernel):
                 self._declare_function(statement)
 
@@ -187,9 +243,10 @@ class Module:
             alignment=alignment,
             offset=offset,
             dynamic=dynamic,
-            initial=initial.initial_bytes(statement),
         )
         scope.declare(statement.name, variable, statement)
+        variable = replace(variable, initial=initial.initial_bytes(statement))
+        scope.names[statement.name] = variable
         if statement.space in ("global", "const"):
             self.variables.append(variable)
 
@@ -221,8 +278,9 @@ class Module:
     def _load_all(self) -> None:
         for function in list(self.functions.values()):
             if function.kernel.body is not None:
-                function.start = len(self.code)
+                function.start, known = len(self.code), len(self.problems)
                 _Body(self, function).load()
+                function.problems = self.problems[known:]
 
     def _noted(self, action: Any) -> None:
         try:
@@ -237,9 +295,13 @@ def load_module(text: str, file: str = "<string>", target: str | None = None) ->
 
 
 def _directive(program: Program, name: str) -> str:
+    return _directive_of(program, name).text.strip()
+
+
+def _directive_of(program: Program, name: str) -> Directive:
     for statement in program.statements:
         if isinstance(statement, Directive) and statement.name == name:
-            return statement.text.strip()
+            return statement
     raise PtxError(
         f"a module begins with .version and .target: .{name} is missing", program.source.location(0)
     )
@@ -313,15 +375,24 @@ class _Body:
     def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
         """Second pass: one statement."""
         site = Site(statement, scope, self.module, pc)
+        self.function.named.update(one for one in statement.names if one in self.module.scope.names)
         guard = -1
         if statement.guard is not None:
             found = scope.find(statement.guard[1])
             if not isinstance(found, RegisterName) or found.type != "pred":
                 raise site.illegal(f"guard {statement.guard[1]} is not a predicate")
             guard = found.number
-        step = bind(site)
-        negated = statement.guard is not None and statement.guard[0]
-        self.module.code.append(Record(step=step, statement=statement, guard=guard, negated=negated))
+        bound = bind(site)
+        record = Record(
+            step=bound.step,
+            statement=statement,
+            guard=guard,
+            negated=statement.guard is not None and statement.guard[0],
+            fidelity=bound.fidelity,
+            note=bound.note,
+            flow=site.flow(),
+        )
+        self.module.code.append(record)
 
 
 def _broken(wave: object, front: object, lanes: object) -> None:

@@ -31,18 +31,51 @@ Reader = Callable[["Wave", Front], Values]
 Writer = Callable[["Wave", Front, Lanes, Values], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Registers by number: those read as values, as parts of addresses, and those written.
+
+    ``framed`` says that it touches the .param variables of calls, ``made_up`` names the special registers
+    that a chip may see otherwise.
+    """
+
+    values: frozenset[int] = frozenset()
+    addresses: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+    framed: bool = False
+    made_up: tuple[str, ...] = ()
+
+
+NOTHING = Flow()
+
+
 @dataclass(eq=False)
 class Site:
-    """One statement, and what the names in it mean."""
+    """One statement, and what the names in it mean; it remembers which registers were asked for."""
 
     statement: InstructionStatement
     scope: Scope
     module: Module
     pc: int
     operands: Sequence[Operand] = field(init=False)
+    _values: set[int] = field(init=False, default_factory=set)
+    _addresses: set[int] = field(init=False, default_factory=set)
+    _written: set[int] = field(init=False, default_factory=set)
+    _made_up: dict[str, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.operands = self.statement.operands or ()
+
+    def flow(self) -> Flow:
+        """The registers that readers, writers and addresses were made of."""
+        found = (self.scope.find(name) for name in self.statement.names)
+        return Flow(
+            values=frozenset(self._values),
+            addresses=frozenset(self._addresses),
+            written=frozenset(self._written),
+            framed=any(isinstance(one, Variable) and one.framed for one in found),
+            made_up=tuple(self._made_up),
+        )
 
     # --- errors ---
 
@@ -120,6 +153,7 @@ class Site:
             return self._variable_address(operand, 0, type_name, index, element)
         found = self.register(operand, index, element)
         self.check_type(operand.name, found.type, type_name, index, element, wide)
+        self._values.add(found.number)
         number, dtype = found.number, dtype_of(type_name)
         if bits_of(found.type) == bits_of(type_name):
             return lambda wave, front: _value(wave, front, number)
@@ -132,6 +166,8 @@ class Site:
         bits = bits_of(type_name)
         if bits_of(known) != bits and not (bits == 64 and bits_of(known) == 32):
             raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
+        if special.REGISTERS[name].made_up:
+            self._made_up[name] = None
         value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
 
         def read(wave: Wave, front: Front) -> Values:
@@ -198,6 +234,7 @@ class Site:
             return _nowhere
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
+        self._written.add(found.number)
         number, dtype = found.number, dtype_of(found.type)
         if bits_of(found.type) == bits_of(type_name):
             return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
@@ -257,6 +294,7 @@ class Site:
         if isinstance(found, RegisterName):
             if found.type not in _ADDRESSES:
                 raise self.illegal(f"{operand.base} is .{found.type}: an address has 32 or 64 bits", index)
+            self._addresses.add(found.number)
             number, narrow = found.number, bits_of(found.type) == 32
             return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
         if not isinstance(found, Variable):

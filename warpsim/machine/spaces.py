@@ -127,6 +127,14 @@ class DeviceMemory:
         self._bases.append(found.address)
         return found
 
+    def release(self, count: int) -> None:
+        """Forget all but the first ``count`` allocations; their bytes are zero when handed out again."""
+        for one in self.allocations[count:]:
+            self.bytes_of(one)[:] = 0
+        del self.allocations[count:], self._bases[count:]
+        last = self.allocations[-1] if self.allocations else None
+        self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
+
     def bytes_of(self, allocation: Allocation) -> Bytes:
         """The bytes of an allocation; writing to them writes here."""
         start = allocation.address - DEVICE_BASE

@@ -107,6 +107,7 @@ class Wave:
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.statements = 0  # executed so far, one for each front
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
+        self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
         self.reserve_local(entry.local_bytes)
 
     # --- running ---
@@ -133,13 +134,17 @@ class Wave:
             return fronts[0]
         self._merge()
         fronts = self.fronts
+        if self.choose is not None:
+            return self.choose(fronts)
         return min(fronts, key=lambda front: (front.turns // _PATIENCE, -front.frame.depth, front.pc))
 
     def _merge(self) -> None:
         """Fronts at one place of one frame become one."""
-        places: dict[tuple[int, int], Front] = {}
+        places: dict[tuple[int, int, int], Front] = {}
         for front in self.fronts:
-            known = places.setdefault((id(front.frame), front.pc), front)
+            # where there is a choice, warps go by themselves
+            warp = 0 if self.choose is None else int(front.lanes.index[0]) // WARP
+            known = places.setdefault((id(front.frame), front.pc, warp), front)
             if known is not front:
                 known.lanes = Lanes(known.lanes.mask | front.lanes.mask)
                 known.turns = min(known.turns, front.turns)

@@ -6,6 +6,7 @@ or the program counter (see effect.py). ``bind`` finds the row that a statement 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -38,8 +39,17 @@ def rows() -> dict[str, tuple[Row, ...]]:
     return table
 
 
-def bind(site: Site) -> Step:
-    """The step of a statement; raises IllegalInstruction, and NotModelled for an opcode without a row."""
+@dataclass(frozen=True, kw_only=True)
+class BoundRow:
+    """What a statement does, and how exact its results are."""
+
+    step: Step
+    fidelity: str
+    note: str
+
+
+def bind(site: Site) -> BoundRow:
+    """What a statement does; raises IllegalInstruction, and NotModelled for an opcode without a row."""
     statement = site.statement
     known = rows().get(statement.opcode)
     if known is None:
@@ -49,7 +59,7 @@ def bind(site: Site) -> Step:
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
             check_available(site, row)
-            return row_step(site, row, choice)
+            return BoundRow(step=row_step(site, row, choice), **_exactness(row, choice))
     raise _no_form(site, known)
 
 
@@ -72,6 +82,14 @@ def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
     if isinstance(row, Effect):
         return row.bind(site, *choice)
     return scalar_step(site, row.build(*choice))
+
+
+def _exactness(row: Row, choice: tuple[str, ...]) -> dict[str, str]:
+    """``fidelity`` and ``note`` of the form of a row."""
+    from .effect import Effect
+
+    source = row if isinstance(row, Effect) else row.build(*choice)
+    return {"fidelity": source.fidelity, "note": source.note}
 
 
 def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import Fault
 from ...ptx.operands import Arguments, Register
 from ..lanes import Frame, Front, Lanes
-from ..scope import FunctionName, LabelTable, Variable
+from ..scope import FunctionName, LabelName, LabelTable, Variable
 from .effect import Effect
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ def _indexed(site: Site, uniform: str) -> Step:
         raise site.illegal(f"expected a table of .branchtargets, not '{name}'", 1)
     index = site.reader(site.operands[0], "u32", 0)
     labels = [site.scope.find(one) for one in table.names]
+    for one, label in zip(table.names, labels, strict=True):
+        if not isinstance(label, LabelName):
+            raise site.illegal(f"the table {name} names {one}, which is no label here", 1)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
         chosen = index(wave, front)

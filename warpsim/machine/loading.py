@@ -1,0 +1,66 @@
+"""Modules from where users have them: PTX text, ``.ptx`` files, and ``.cu`` files, which nvcc compiles.
+
+Knows names of files and nvcc; does not know what a module means.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ..environment import in_default_environment
+from ..errors import OperandError, PtxError
+from ..files.archives import read_text
+from ..ptx.qualifiers import check_target
+from .launching import LoadedModule, load_text
+
+_DEFAULT_TARGET = "sm_80"  # what a .cu file is compiled for where nobody says
+_SOURCES = (".cu", ".cuh", ".cpp", ".c")
+
+
+@in_default_environment
+def load(source: str | PathLike[str], target: str | None = None, nvcc: Sequence[str] = ()) -> LoadedModule:
+    """The module of a file or of PTX text, which is what has a line feed or ``.version`` in it.
+
+    ``target`` is the chip that it runs on, by default that of the text. A ``.cu`` file is compiled for the
+    target (sm_80 where there is none) by the nvcc on the path, with the options ``nvcc`` besides.
+    Raises PtxError, IllegalInstruction for an unknown target, OperandError for a file that cannot be read,
+    or compiled. What is wrong with statements is said when a kernel that contains them is taken.
+    """
+    if isinstance(source, str) and ("\n" in source or ".version" in source):
+        return load_text(source, target=target)
+    path = Path(source)
+    if path.suffix in _SOURCES:
+        return load_text(compiled(path, target, nvcc), f"{path} compiled by nvcc", target)
+    try:
+        return load_text(read_text(path), str(path), target)
+    except OSError as error:
+        raise OperandError(f"{path}: {error.strerror or error}") from None
+
+
+def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) -> str:
+    """The PTX text that nvcc makes of a CUDA source file. Raises OperandError, PtxError."""
+    if target is not None:
+        check_target(target)
+    if not path.is_file():
+        raise OperandError(f"{path}: no such file")
+    program = shutil.which("nvcc")
+    if program is None:
+        raise OperandError(f"{path}: a CUDA source needs nvcc, which is not on the path; compile it to .ptx")
+    with TemporaryDirectory() as folder:
+        result = Path(folder) / "module.ptx"
+        command = [program, "-ptx", f"-arch={target or _DEFAULT_TARGET}", *nvcc, "-o", str(result), str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+        if done.returncode or not result.is_file():
+            raise PtxError(f"{path}: nvcc gives up:\n{_said(done.stderr or done.stdout)}")
+        return read_text(result)
+
+
+def _said(text: str) -> str:
+    """What nvcc printed, without blank lines."""
+    return re.sub(r"\n\s*\n", "\n", text).strip() or "it says nothing"
