@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 
-def _no_operation(*modifiers: str) -> Operation:
+def no_operation(*modifiers: str) -> Operation:
+    """The ``build`` of a row that has a ``bind`` instead."""
     raise AssertionError("an effect has no operation of its own")
 
 
@@ -30,7 +31,7 @@ class Effect(Row):
     """
 
     bind: Callable[..., Step]
-    build: Callable[..., Operation] = _no_operation
+    build: Callable[..., Operation] = no_operation
     fidelity: str = "exact"
     note: str = ""
     together: int = 1

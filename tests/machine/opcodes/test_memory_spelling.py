@@ -1,0 +1,102 @@
+"""Tiles, asynchronous copies, barriers in memory: the tables have what ptxas 13.0 takes, no more, no less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.helpers import ptxas
+from tests.helpers.effect_statements import accepted, mutants, refused, statements
+from warpsim.machine.opcodes import asynchronous, mbarriers, tiles
+from warpsim.machine.opcodes.effect import Effect
+
+pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+
+ROWS: tuple[Effect, ...] = (*tiles.ROWS, *asynchronous.ROWS, *mbarriers.ROWS)
+Words = tuple[str, ...]
+
+
+def _tile(opcode: str, words: Words) -> Sequence[str]:
+    if opcode == "movmatrix":
+        return ("%r1, %r2",)
+    count = int(next(one for one in words if one in ("x1", "x2", "x4"))[1:]) * (2 if "m16n16" in words else 1)
+    registers = "{" + ", ".join(f"%r{place}" for place in range(1, count + 1)) + "}"
+    address = "[%r9]" if any(one.startswith("shared") for one in words) else "[%d9]"
+    return (f"{registers}, {address}" if opcode == "ldmatrix" else f"{address}, {registers}",)
+
+
+def _copy(words: Words) -> Sequence[str]:
+    if "global" not in words:
+        return {"wait_group": ("2",)}.get(words[1], ("",))
+    hint = ", %d4" if "L2::cache_hint" in words else ""
+    sizes = ("16",) if "cg" in words else ("4", "8", "16")
+    return [
+        f"[%r1], [%d1], {size}{more}{hint}" for size in sizes for more in ("", ", %r2", ", %p1", ", !%p1")
+    ]
+
+
+def _barrier(opcode: str, words: Words) -> Sequence[str]:
+    where = "[%r1]" if any(one.startswith("shared") for one in words) else "[%d1]"
+    first = next(one for one in words if one not in ("async", "mbarrier"))
+    if opcode == "cp" or first == "inval":
+        return (where,)
+    if first == "pending_count":
+        return ("%r2, %d2",)
+    if first in ("init", "expect_tx", "complete_tx"):
+        return (f"{where}, %r2", f"{where}, 5")
+    if first.startswith("arrive"):
+        states = ("_",) if "shared::cluster" in words else ("%d2", "_")
+        counts = (", %r2",) if {"noComplete", "expect_tx"} & set(words) else ("", ", %r2")
+        return [f"{state}, {where}{count}" for state in states for count in counts]
+    phase = "%r2" if "parity" in words else "%d2"
+    return [f"%p1, {where}, {phase}{limit}" for limit in ("", ", %r3")[: 1 + (first == "try_wait")]]
+
+
+def spell(opcode: str, words: Words) -> Sequence[str]:
+    """Operands of a form."""
+    if opcode.endswith("matrix"):
+        return _tile(opcode, words)
+    if opcode == "cp" and "mbarrier" not in words:
+        return _copy(words)
+    return _barrier(opcode, words)
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])
+def test_every_form_assembles(target: str) -> None:
+    assert refused(statements(ROWS, spell), target) == []
+
+
+@pytest.mark.parametrize("opcode", sorted({row.opcode for row in ROWS}))
+def test_no_mutant_assembles(opcode: str) -> None:
+    assert accepted(mutants(ROWS, opcode, spell, 12, 5), "sm_100a") == []
+
+
+# The first target that a version of PTX has, and the last version before another.
+_LAST = {7: 8, 6: 5}
+
+
+def _before(version: tuple[int, int]) -> str:
+    major, minor = version
+    return f"{major}.{minor - 1}" if minor else f"{major - 1}.{_LAST[major - 1]}"
+
+
+def _needs_more(row: Effect, text: str) -> bool:
+    """Forms whose operands came later than the row: a count to arrive with, '_' for a state, a predicate."""
+    return (
+        ("arrive" in text and ", %r2" in text and "noComplete" not in text)
+        or " _," in text
+        or "%p1;" in text
+        or "%p1, %d4" in text
+    )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: ".".join((row.opcode, *map("|".join, row.slots))))
+def test_first_version_and_target(row: Effect) -> None:
+    texts = [text for text in statements([row], spell) if not _needs_more(row, text)][:8]
+    target = f"sm_{row.chip}" + ("a" if row.suffix else "")
+    since = ".".join(map(str, max(row.since, (7, 8) if row.chip == 90 else row.since)))
+    assert refused(texts, target, since) == []
+    assert accepted(texts, "sm_75" if row.chip == 80 else "sm_72" if row.chip == 75 else "sm_89") == []
+    if row.since > (7, 0) and not (row.chip == 90 and row.since == (7, 8)) and not row.suffix:
+        assert accepted(texts, target, _before(row.since)) == []
