@@ -1,6 +1,7 @@
 """Special registers: what each lane of a wave sees of itself (PTX ISA 9.1, section 10).
 
-Knows grid, block and lanes; clocks and machine numbers are made up and deterministic, and say so.
+Knows grid, clusters, block and lanes; clocks and machine numbers are made up and deterministic, and say so.
+Not modelled are those that only a driver or a real chip could tell: %pm, %envreg, %reserved_smem_offset.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .wave import Wave
 
 _WARP = 32
+_RESERVED = 1024  # bytes of shared memory that the system takes from each CTA
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +37,34 @@ def _lane(wave: Wave) -> Values:
 
 
 def _axes(name: str, value: Callable[[Wave, int], Any]) -> dict[str, SpecialRegister]:
-    """``name.x``, ``name.y`` and ``name.z``."""
+    """``name.x``, ``name.y`` and ``name.z``; ``name.w`` is always 0."""
 
     def reader(axis: int) -> Callable[[Wave], Values]:
-        return lambda wave: np.asarray(value(wave, axis))
+        return lambda wave: np.asarray(value(wave, axis) if axis < 3 else 0)
 
-    return {f"%{name}.{'xyz'[axis]}": SpecialRegister(type="u32", value=reader(axis)) for axis in range(3)}
+    return {f"%{name}.{'xyzw'[axis]}": SpecialRegister(type="u32", value=reader(axis)) for axis in range(4)}
 
 
 def _thread(wave: Wave, axis: int) -> Values:
     x, y, _ = wave.block
     strides = (1, x, x * y)
     return wave.thread // strides[axis] % wave.block[axis]
+
+
+def _cluster(wave: Wave) -> tuple[int, int, int]:
+    """CTAs of a cluster: as the kernel demands, else one."""
+    return wave.entry.cluster or (1, 1, 1)
+
+
+def _cta_of_cluster(wave: Wave, axis: int) -> Values:
+    return np.asarray(wave.ctas[wave.cta, axis] % _cluster(wave)[axis])
+
+
+def _rank(wave: Wave) -> Values:
+    """Of a CTA in its cluster: x is fastest."""
+    x, y, _ = _cluster(wave)
+    places = [_cta_of_cluster(wave, axis) for axis in range(3)]
+    return np.asarray(places[0] + x * (places[1] + y * places[2]))
 
 
 def _mask(compare: Callable[[Values, Values], Values]) -> SpecialRegister:
@@ -71,6 +89,15 @@ REGISTERS: dict[str, SpecialRegister] = {
     **_axes("ntid", lambda wave, axis: wave.block[axis]),
     **_axes("ctaid", lambda wave, axis: wave.ctas[wave.cta, axis]),
     **_axes("nctaid", lambda wave, axis: wave.grid[axis]),
+    **_axes("clusterid", lambda wave, axis: wave.ctas[wave.cta, axis] // _cluster(wave)[axis]),
+    **_axes("nclusterid", lambda wave, axis: wave.grid[axis] // _cluster(wave)[axis]),
+    **_axes("cluster_ctaid", _cta_of_cluster),
+    **_axes("cluster_nctaid", lambda wave, axis: _cluster(wave)[axis]),
+    "%cluster_ctarank": SpecialRegister(type="u32", value=_rank),
+    "%cluster_nctarank": SpecialRegister(type="u32", value=lambda wave: np.array(np.prod(_cluster(wave)))),
+    "%is_explicit_cluster": SpecialRegister(
+        type="pred", value=lambda wave: np.array(wave.entry.cluster is not None)
+    ),
     "%laneid": SpecialRegister(type="u32", value=_lane),
     "%warpid": SpecialRegister(type="u32", value=lambda wave: wave.thread // _WARP),
     "%nwarpid": SpecialRegister(type="u32", value=lambda wave: np.array(wave.warps)),
@@ -92,10 +119,14 @@ REGISTERS: dict[str, SpecialRegister] = {
         type="u32", value=lambda wave: np.array(wave.shared_bytes - wave.entry.static_shared_bytes)
     ),
     "%total_smem_size": SpecialRegister(type="u32", value=lambda wave: np.array(wave.shared_bytes)),
+    "%aggr_smem_size": SpecialRegister(
+        type="u32", value=lambda wave: np.array(wave.shared_bytes + _RESERVED), made_up=True
+    ),
+    "%current_graph_exec": SpecialRegister(type="u64", value=lambda wave: np.array(0)),
 }
 _NAME = re.compile(
     r"%(?:n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_[a-z]{2}|clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?"
-    r"|pm\d+|envreg\d+|n?clusterid|cluster_n?cta(?:id|rank)|is_explicit_cluster|reserved_smem_\w+"
+    r"|pm[0-7](?:_64)?|envreg\d+|n?clusterid|cluster_n?cta(?:id|rank)|is_explicit_cluster|reserved_smem_\w+"
     r"|dynamic_smem_size|total_smem_size|aggr_smem_size|current_graph_exec)(?:\.[xyzw])?"
 )
 

@@ -54,6 +54,29 @@ def together(
     return not front.lanes.count
 
 
+def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
+    """Lanes go on when all their members stand at any statement that meets, with the same members.
+
+    ``members`` as in ``together``; true where fronts changed. Raises UndefinedBehavior for a lane that is no
+    member of its own mask.
+    """
+    if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
+        return False
+    known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
+    known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
+    _check_members(wave, front, lanes.mask, known)
+    halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
+    ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
+    for one in halted:
+        wave.release(one, ready)
+    left = Lanes(lanes.mask & ~ready)
+    if not left.count:
+        return False
+    return wave.wait(
+        front, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
+    )
+
+
 def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:
     """(warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
     words: npt.NDArray[np.uint32] = np.packbits(mask.reshape(-1, WARP), axis=1, bitorder="little").view("<u4")
@@ -69,9 +92,14 @@ def _waiting_here(wave: Wave, front: Front) -> Mask:
     """Lanes that wait at this statement of this frame."""
     mask = np.zeros(wave.lanes, np.bool_)
     for one in wave.waiting:
-        if isinstance(one.waits, LaneWait) and one.pc == front.pc and one.frame is front.frame:
+        if _waits_at(one, front):
             mask |= one.lanes.mask
     return mask
+
+
+def _waits_at(one: Front, front: Front) -> bool:
+    here = one.pc == front.pc and one.frame is front.frame
+    return here and isinstance(one.waits, LaneWait) and not one.waits.anywhere
 
 
 def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
@@ -87,11 +115,7 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
 def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Values) -> None:
     """Lanes that waited join the front; those that are not ready leave it, and wait as one."""
     if joining.any() or left.any():
-        wave.waiting = [
-            one
-            for one in wave.waiting
-            if not (isinstance(one.waits, LaneWait) and one.pc == front.pc and one.frame is front.frame)
-        ]
+        wave.waiting = [one for one in wave.waiting if not _waits_at(one, front)]
         front.lanes = Lanes((front.lanes.mask | joining) & ~left)
     if left.any():
         halted = Front(front.pc, front.frame, Lanes(left))

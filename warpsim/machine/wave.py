@@ -32,16 +32,23 @@ Dimensions = tuple[int, int, int]
 Step = Callable[["Wave", Front, Lanes], "bool | None"]  # true where fronts have changed
 
 
+Deliver = Callable[["Wave", Front, Lanes, int], None]  # the last is the number of a barrier
+
+
 class Observer(Protocol):
     """Who is told what happens; a method that is missing is not called."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BarrierWait:
-    """What lanes at a barrier wait for: its number, and threads, None for all of the CTA."""
+    """What lanes at a barrier wait for: its number, and threads, None for all of the CTA.
+
+    ``deliver`` is called with lanes whose barrier is complete, before they go on.
+    """
 
     number: int
     threads: int | None
+    deliver: Deliver | None = None
 
     def __str__(self) -> str:
         return f"barrier {self.number}" + (f" of {self.threads} threads" if self.threads else "")
@@ -49,9 +56,13 @@ class BarrierWait:
 
 @dataclass(frozen=True, kw_only=True)
 class LaneWait:
-    """What lanes at a statement of the whole warp wait for: the lanes that it names."""
+    """What lanes at a statement of the whole warp wait for: the lanes that it names.
+
+    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it.
+    """
 
     names: str
+    anywhere: bool = False
 
     def __str__(self) -> str:
         return self.names
@@ -105,6 +116,7 @@ class Wave:
         self.fronts = [Front(entry.start, self.frame, everyone)]
         self.waiting: list[Front] = []
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
+        self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
         self.statements = 0  # executed so far, one for each front
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
@@ -299,29 +311,71 @@ class Wave:
                 left.append(front)
         self.waiting = left
 
+    def release(self, halted: Front, mask: Mask) -> None:
+        """Those of some lanes that wait and are in a mask go on behind their statement."""
+        freed = Lanes(halted.lanes.mask & mask)
+        if not freed.count:
+            return
+        self.fronts.append(Front(halted.pc + 1, halted.frame, freed))
+        halted.lanes = Lanes(halted.lanes.mask & ~mask)
+        if not halted.lanes.count:
+            self.waiting.remove(halted)
+
     def barrier(
-        self, front: Front, lanes: Lanes, number: int, threads: int | None, *, waits: bool = True
+        self,
+        front: Front,
+        lanes: Lanes,
+        number: int,
+        threads: int | None,
+        *,
+        waits: bool = True,
+        deliver: Deliver | None = None,
     ) -> bool:
-        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have."""
+        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have.
+
+        True where fronts changed; ``deliver`` is then called with the lanes that go on, and must be called by
+        the caller if not.
+        """
         if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
             self.tell("barrier", number, np.arange(len(self.ctas)), front)
             return False
         self.arrived[number] += self.count_of(lanes)
-        reason = BarrierWait(number=number, threads=threads)
+        self.at_barrier[number] |= lanes.mask
+        reason = BarrierWait(number=number, threads=threads, deliver=deliver)
         changed = self.wait(front, lanes, reason) if waits else False
         self._complete(reason)
         return changed
 
     def _complete(self, wait: BarrierWait) -> None:
         """Wake the lanes of every CTA that has reached the number of threads."""
-        needed = self.alive_of_cta if wait.threads is None else wait.threads
         arrived = self.arrived[wait.number]
-        done = (arrived >= needed) & (arrived > 0)
+        if wait.threads is None:
+            done = (arrived >= self.alive_of_cta) & (arrived > 0)
+        else:
+            done = (arrived + self._absent(wait.number) >= wait.threads) & (arrived > 0)
         if done.any():
             arrived[done] = 0
+            self.at_barrier[wait.number] &= ~done[self.cta]
             self.tell("barrier", wait.number, np.flatnonzero(done), None)
+            self._deliver(wait, done[self.cta])
             for reason in {one.waits for one in self.waiting if _same_barrier(one.waits, wait)}:
                 self.wake(reason, done[self.cta])
+
+    def _absent(self, number: int) -> npt.NDArray[np.int64]:
+        """How many lanes of each CTA count although they have exited, or are no threads: those of warps that
+        are there. Barriers count whole warps, which is why thread counts are multiples of 32.
+        """
+        there = self.at_barrier[number]
+        warps = np.repeat(there.reshape(-1, WARP).any(axis=1), WARP)
+        return self.count_of(Lanes(warps & ~there & ~self.alive_mask))
+
+    def _deliver(self, wait: BarrierWait, done: Mask) -> None:
+        """Lanes that go on get what they waited for."""
+        for one in self.waiting:
+            if isinstance(one.waits, BarrierWait) and one.waits.number == wait.number and one.waits.deliver:
+                part = Lanes(one.lanes.mask & done)
+                if part.count:
+                    one.waits.deliver(self, one, part, wait.number)
 
     def deadlock(self) -> Fault:
         """Who waits where, for what."""

@@ -1,0 +1,67 @@
+"""Special registers of grids, clusters and warps, each against its definition; what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warpsim.errors import NotModelled
+from warpsim.machine.launching import load_text
+
+
+
+def read(name: str, cluster: str = "", grid: tuple[int, int, int] = (4, 6, 3)) -> list[int]:
+    """The register in thread 0 of each CTA, in the order x, y, z."""
+    kind = "pred" if name == "%is_explicit_cluster" else "u32"
+    move = f"mov.{kind} %p1, {name}; selp.u32 %r1, 1, 0, %p1;" if kind == "pred" else f"mov.u32 %r1, {name};"
+    text = f""".version 9.0
+.target sm_90
+.address_size 64
+.entry k(.param .u64 out) {cluster} {{ .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;
+{move}
+mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %ctaid.z;
+mad.lo.u32 %r3, %r4, {grid[1]}, %r3; mad.lo.u32 %r2, %r3, {grid[0]}, %r2;
+ld.param.u64 %d1, [out]; mad.wide.u32 %d1, %r2, 4, %d1; st.global.u32 [%d1], %r1; ret; }}"""
+    out = np.full(grid[0] * grid[1] * grid[2], 77, np.uint32)
+    load_text(text)["k"](grid, 32, [out])
+    found: list[int] = out.tolist()
+    return found
+
+
+CLUSTER = (2, 3, 1)
+GRID = (4, 6, 3)
+
+
+@pytest.mark.parametrize("cluster", [None, CLUSTER])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_clusters(cluster: tuple[int, int, int] | None, axis: int) -> None:
+    directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
+    size = (cluster or (1, 1, 1))[axis]
+    places = [(x, y, z) for z in range(GRID[2]) for y in range(GRID[1]) for x in range(GRID[0])]
+    dot = "xyz"[axis]
+    assert read(f"%clusterid.{dot}", directive) == [place[axis] // size for place in places]
+    assert read(f"%cluster_ctaid.{dot}", directive) == [place[axis] % size for place in places]
+    assert set(read(f"%nclusterid.{dot}", directive)) == {GRID[axis] // size}
+    assert set(read(f"%cluster_nctaid.{dot}", directive)) == {size}
+
+
+@pytest.mark.parametrize("cluster", [None, CLUSTER])
+def test_ranks(cluster: tuple[int, int, int] | None) -> None:
+    directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
+    places = [(x % 2, y % 3) for z in range(GRID[2]) for y in range(GRID[1]) for x in range(GRID[0])]
+    assert read("%cluster_ctarank", directive) == [x + 2 * y if cluster else 0 for x, y in places]
+    assert set(read("%cluster_nctarank", directive)) == {6 if cluster else 1}
+    assert set(read("%is_explicit_cluster", directive)) == {int(cluster is not None)}
+
+
+@pytest.mark.parametrize("name", ["tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"])
+def test_the_fourth_axis_is_zero(name: str) -> None:
+    assert set(read(f"%{name}.w")) == {0}
+
+
+@pytest.mark.parametrize("name", ["%pm0", "%envreg3", "%reserved_smem_offset_begin", "%pm7_64"])
+def test_what_is_not_modelled(name: str) -> None:
+    bits, register = (64, "%d1") if name.endswith("_64") else (32, "%r1")
+    text = f".version 9.0\n.target sm_90\n.entry k() {{ .reg .b64 %d<2>; .reg .b32 %r<2>; mov.u{bits} {register}, {name}; }}"
+    with pytest.raises(NotModelled, match=f"the special register {name} is not modelled"):
+        load_text(text)["k"](1, 1)
