@@ -61,7 +61,7 @@ class UninitialisedReads:
             for place in range(0, size, unit):
                 view[(offsets + place) // unit] = (1 << 8 * unit) // 255
 
-    copied = store
+    landed = store  # cp.async, when somebody has waited for it
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -155,7 +155,7 @@ class Races:
             self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
         self.wrote_at[cells] = front.pc
 
-    copied = store
+    landed = store  # cp.async, when somebody has waited for it
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
