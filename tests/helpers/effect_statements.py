@@ -10,15 +10,13 @@ from random import Random
 
 from tests.helpers import ptxas
 from tests.helpers.opcode_statements import Words, spelling
-
 from warpsim.machine.opcodes.operation import Row
 
-Spell = Callable[
-    [str, Words], Sequence[str]
-]  # opcode and modifiers that are written -> operands, one or more texts
+Spell = Callable[[str, Words], Sequence[str]]  # opcode and modifiers -> the texts of its operands
 
 DECLARATIONS = (
-    ".reg .pred %p<9>; .reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b64 %d<40>; .reg .f32 %f<9>;"
+    ".param .align 32 .b8 pf[64]; .reg .pred %p<9>; .reg .b8 %c<9>; .reg .b16 %h<9>; .reg .b32 %r<40>; "
+    ".reg .b64 %d<40>; .reg .f32 %f<9>;"
 )
 
 

@@ -20,10 +20,16 @@ mov.u32 %lane, %laneid;"""
 
 def _moved(name: str, place: int, bits: int, store: bool) -> str:
     address = f"ld.param.u64 %x, [p{place}]; mad.wide.u32 %x, %n, {bits // 8}, %x;"
-    return f"{address} st.global.b{bits} [%x], %{name};" if store else f"{address} ld.global.b{bits} %{name}, [%x];"
+    return (
+        f"{address} st.global.b{bits} [%x], %{name};"
+        if store
+        else f"{address} ld.global.b{bits} %{name}, [%x];"
+    )
 
 
-def text_of(body: str, inputs: Mapping[str, int], outputs: Mapping[str, int], buffers: int, target: str) -> str:
+def text_of(
+    body: str, inputs: Mapping[str, int], outputs: Mapping[str, int], buffers: int, target: str
+) -> str:
     """A module with the kernel k; inputs, outputs (name -> bits) and then buffers are its parameters."""
     names = [*inputs, *outputs]
     count = len(names) + buffers
@@ -32,7 +38,9 @@ def text_of(body: str, inputs: Mapping[str, int], outputs: Mapping[str, int], bu
     lines = [_moved(name, place, bits, False) for place, (name, bits) in enumerate(inputs.items())]
     lines += [f"mov.b{bits} %{name}, 0;" for name, bits in outputs.items()]
     lines += [f"ld.param.u64 %buffer{place}, [p{len(names) + place}];" for place in range(buffers)]
-    ends = [_moved(name, len(inputs) + place, bits, True) for place, (name, bits) in enumerate(outputs.items())]
+    ends = [
+        _moved(name, len(inputs) + place, bits, True) for place, (name, bits) in enumerate(outputs.items())
+    ]
     return f""".version {"6.3" if target == "sm_70" else "9.0"}
 .target {target}
 .address_size 64

@@ -9,7 +9,6 @@ from warpsim.errors import NotModelled
 from warpsim.machine.launching import load_text
 
 
-
 def read(name: str, cluster: str = "", grid: tuple[int, int, int] = (4, 6, 3)) -> list[int]:
     """The register in thread 0 of each CTA, in the order x, y, z."""
     kind = "pred" if name == "%is_explicit_cluster" else "u32"

@@ -177,7 +177,7 @@ def test_a_dot_product_is_a_line_of_codes(tmp_path):
     a = np.arange(128, dtype=np.float16).reshape(1, 16, 8)
     b, c = np.eye(8, dtype=np.float16)[None] * 2, np.ones((1, 16, 8), np.float32)
     words = {name: warpsim.pack(form, name, matrix) for name, matrix in (("a", a), ("b", b), ("c", c))}
-    write_vectors(tmp_path / "a.tv", warpsim.vectors.make_vectors(form, **words))
+    write_vectors(tmp_path / "a.tv", warpsim.make_vectors(form, **words))
     lines = [line for line in (tmp_path / "a.tv").read_text().splitlines() if not line.startswith("#")]
     row, column = 3, 1
     fields = lines[8 * row + column].split()

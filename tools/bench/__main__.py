@@ -2,7 +2,7 @@
 
 Times are the best of several, thread CPU time of one thread but for threads and commands; ``x matmul`` is the
 time of NumPy's float32 matmul of the same size, measured next to it, divided by that time. Goals in brackets.
-``--markdown`` prints the table of the README.
+``--markdown`` prints the table of README.md in this folder.
 """
 
 from __future__ import annotations

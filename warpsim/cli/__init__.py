@@ -12,6 +12,8 @@ from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
 
 _MODULES = {  # of each verb, in the order of --help; imported when the verb is used
     "run": "run",
+    "launch": "launch",
+    "check": "check",
     "gemm": "gemm",
     "vectors": "vectors",
     "verify": "verify",

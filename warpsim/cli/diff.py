@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .operands import OPERANDS, read_dump
+from .operands import OPERANDS, operands_from, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
-from .sources import decoded, executed, is_file, is_vectors, read_set
+from .sources import (
+    SELECT,
+    check_unselected,
+    decoded,
+    executed,
+    is_file,
+    is_recording,
+    is_vectors,
+    read_set,
+    recorded,
+)
+
+if TYPE_CHECKING:
+    from ..machine.observers.selection import Selection
+    from ..vectors.recordings import Recording
+    from ..vectors.sets import VectorSet
 
 Diagnosed = list[tuple[str, Any]]
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|DUMP|MNEMONIC")
+@click.argument("source", metavar="TRACE|VECTORS|RECORDING|DUMP|MNEMONIC")
 @OPERANDS
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
@@ -26,9 +41,16 @@ Diagnosed = list[tuple[str, Any]]
 @click.option(
     "--format", "element", default="f32", show_default=True, help="Of two dumps: what their elements are."
 )
+@SELECT
 @json_option
 def diff(
-    source: str, operands: tuple[str, ...], target: str | None, singles: bool, element: str, as_json: bool
+    source: str,
+    operands: tuple[str, ...],
+    target: str | None,
+    singles: bool,
+    element: str,
+    selection: Selection | None,
+    as_json: bool,
 ) -> int:
     """Find the mistake that explains a wrong D bit for bit, or compare two dumps.
 
@@ -36,13 +58,18 @@ def diff(
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
     TRACE                                      a D that it expects and does not get
     VECTORS                                    the cases whose D the model does not give
-    DUMP DUMP                                  two register dumps, or the D of two vector sets
+    RECORDING                                  the same, of a launch
+    RECORDING D=d.npy                          the D of its events against expected matrices, or registers d=
+    DUMP DUMP                                  two register dumps, the D of two vector sets, or two recordings
 
     Operands are the arguments of warpsim.execute by name, or matrices A, B, C and D. Exit code 1: D differs.
     """
     if is_file(source) and len(operands) == 1 and "=" not in operands[0]:
+        if is_recording(source) and is_recording(operands[0]):
+            return _compare_recordings(source, operands[0], selection, as_json)
         return _compare(source, operands[0], element, as_json)
-    if is_file(source) and (operands or target):
+    check_unselected(source, selection)
+    if is_file(source) and (target or (operands and not is_recording(source))):
         raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
     found = attempt(
         _diagnosed,
@@ -51,6 +78,7 @@ def diff(
         operands,
         target,
         1 if singles else 2,
+        selection,
     )
     if isinstance(found, Failure):
         return fail(found, as_json)
@@ -75,10 +103,22 @@ def _report(found: Diagnosed, as_json: bool) -> None:
 # --- the search ------------------------------------------------------------------------------------
 
 
-def _diagnosed(_: Path, source: str, operands: tuple[str, ...], target: str | None, most: int) -> Diagnosed:
-    """What was looked at, and its diagnosis; of a trace or vector set only what differs."""
+def _diagnosed(
+    _: Path,
+    source: str,
+    operands: tuple[str, ...],
+    target: str | None,
+    most: int,
+    selection: Selection | None,
+) -> Diagnosed:
+    """What was looked at, and its diagnosis; of a trace, vector set or recording only what differs."""
+    if is_recording(source):
+        found = recorded(source, selection)
+        return list(_against(found, operands, most) if operands else _of_recording(found, most))
     if is_file(source):
-        return list((_of_vectors if is_vectors(source) else _of_trace)(source, most))
+        return list(
+            _of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most)
+        )
     from ..diagnosis import diagnose
 
     form, given = decoded(source, target, operands)
@@ -133,12 +173,47 @@ def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
                 yield title, diagnose_inputs(event.instruction, inputs, part, most=most)
 
 
-def _of_vectors(source: str, most: int) -> Iterator[tuple[str, Any]]:
+def _of_recording(recording: Recording, most: int) -> Iterator[tuple[str, Any]]:
+    """The executions of each statement that differ from the model, together."""
+    for one in recording.sets():
+        yield from _of_set(one.vectors, one.title, most)
+
+
+def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iterator[tuple[str, Any]]:
+    """The events whose D is not as it is expected: their operands against that."""
+    from ..diagnosis import diagnose_inputs
+
+    (form, *others) = dict.fromkeys(event.instruction for event in recording.events)
+    if others:
+        raise click.UsageError(f"D is of one instruction: select a line; there are {form} and {others[0]}")
+    given = operands_from(form, operands)
+    if not given.keys() <= {"d", "D"} or len(given) != 1:
+        raise click.UsageError(
+            "of a recording give the D that was expected: d=FILE (registers) or D=FILE (matrix)"
+        )
+    given |= _packed(form, given)
+    for event, d in zip(recording.events, _one_each(given["d"], len(recording.events)), strict=True):
+        if (d != event.d).any():
+            place = event.statement.location()
+            title = f"{place.file}:{place.line}: {event.place}: the expected D against what was read"
+            yield title, diagnose_inputs(form, event.inputs, d, most=most)
+
+
+def _one_each(d: Any, events: int) -> Any:
+    """``(events, lanes, registers)``."""
+    from ..errors import OperandError
+
+    found = d if d.ndim == 3 else d[None]
+    if len(found) != events:
+        raise OperandError(f"D has {len(found)} tiles, but {events} events are selected: expected one each")
+    return found
+
+
+def _of_set(vectors: VectorSet, source: str, most: int) -> Iterator[tuple[str, Any]]:
     """The cases of equal immediates that differ from the model, together."""
     from ..diagnosis import diagnose
     from ..vectors.sets import expected
 
-    vectors = read_set(source)
     differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
     for part in vectors.inputs():
         d, wrong = vectors.d[part.cases], differ[part.cases]
@@ -172,6 +247,25 @@ def _compared(_: Path, first: str, second: str, element: str) -> tuple[Any, Any,
     formats = [one for _, one in sides if one]
     (x, _), (y, _) = sides
     return compare(x, y, formats[0] if formats else element), x, y
+
+
+def _compare_recordings(first: str, second: str, selection: Selection | None, as_json: bool) -> int:
+    from ..views.recordings import comparison_document, comparison_lines
+
+    found = attempt(_recordings_compared, Path(first), second, selection)
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    if as_json:
+        print_json(comparison_document(found))
+    else:
+        say("\n".join(comparison_lines(found)))
+    return EXPECTED if found.equal else MISMATCH
+
+
+def _recordings_compared(first: Path, second: str, selection: Selection | None) -> Any:
+    from ..diagnosis.recordings import compare_recordings
+
+    return compare_recordings(*(recorded(source, selection) for source in (str(first), second)))
 
 
 def _dumped(source: str) -> tuple[Any, Any]:

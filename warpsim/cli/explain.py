@@ -11,7 +11,7 @@ from .layout import place_of
 from .operands import OPERANDS
 from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
-from .sources import WHICH, decoded, is_file, subject_of
+from .sources import SELECT, WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
     from ..explanation.explain import TargetComparison
@@ -27,7 +27,7 @@ def _targets(context: click.Context, parameter: click.Parameter, text: str | Non
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|MNEMONIC")
+@click.argument("source", metavar="TRACE|VECTORS|RECORDING|MNEMONIC")
 @OPERANDS
 @click.option("--element", required=True, metavar="ROW,COLUMN", help="Which element of D.")
 @click.option(
@@ -36,6 +36,7 @@ def _targets(context: click.Context, parameter: click.Parameter, text: str | Non
 @WHICH[0]
 @WHICH[1]
 @WHICH[2]
+@SELECT
 @click.option("--product", type=int, default=0, help="Of m8n8k4 f16: which of the four products.")
 @click.option("--allow-undefined", is_flag=True, help="Read metadata that PTX leaves undefined literally.")
 @json_option
@@ -100,7 +101,7 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
     targets, product = choices["targets"], choices["product"]
     if not is_file(source):
         return [], _of_operands(source, choices, row, column)
-    which = {name: choices[name] for name in ("event", "warp", "case")}
+    which = {name: choices[name] for name in ("event", "warp", "case", "selection")}
     subject = subject_of(source, **which, literal=choices["allow_undefined"])
     form, inputs = subject.instruction, subject.inputs
     if len(targets) > 1:

@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .operands import OPERANDS
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
-from .sources import decoded, executed, is_file, is_vectors, read_set
+from .sources import (
+    SELECT,
+    check_unselected,
+    decoded,
+    executed,
+    is_file,
+    is_recording,
+    is_vectors,
+    read_set,
+    recorded,
+)
+
+if TYPE_CHECKING:
+    from ..machine.observers.selection import Selection
+    from ..vectors.sets import VectorSet
 
 _TAKEN = {"a", "b", "e", "A", "selector"}
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|MNEMONIC")
+@click.argument("source", metavar="TRACE|VECTORS|RECORDING|MNEMONIC")
 @OPERANDS
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
 )
+@SELECT
 @json_option
-def lint(source: str, operands: tuple[str, ...], target: str | None, as_json: bool) -> int:
+def lint(
+    source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None, as_json: bool
+) -> int:
     """Look for mistakes in sparse operands without executing anything.
 
     Operands of a MNEMONIC are registers e, a and b, the selector, and logical A as a matrix, any of them:
-    e=e.txt selector=1 A=a.npy. Of a TRACE or VECTORS every sparse instruction is looked at. Exit code 1: an
+    e=e.txt selector=1 A=a.npy. Of a TRACE, VECTORS or RECORDING every sparse instruction is looked at. Exit code 1: an
     error was found.
     """
     if is_file(source) and (operands or target):
         raise click.UsageError("operands and --target go with a mnemonic: a trace or vector set has its own")
-    found = attempt(_linted, Path(source) if is_file(source) else Path("OPERANDS"), source, operands, target)
+    check_unselected(source, selection)
+    path = Path(source) if is_file(source) else Path("OPERANDS")
+    found = attempt(_linted, path, source, operands, target, selection)
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
@@ -55,12 +74,16 @@ def _report(found: list[tuple[str, Any]], as_json: bool) -> None:
         say("no sparse instruction")
 
 
-def _linted(_: Path, source: str, operands: tuple[str, ...], target: str | None) -> list[tuple[str, Any]]:
+def _linted(
+    _: Path, source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None
+) -> list[tuple[str, Any]]:
     """What was looked at, and the findings on it."""
     from ..linting.lint import lint
 
+    if is_recording(source):
+        return _of_recording(source, selection)
     if is_file(source):
-        return _of_vectors(source) if is_vectors(source) else _of_trace(source)
+        return _of_set(read_set(source), source) if is_vectors(source) else _of_trace(source)
     form, given = decoded(source, target, operands)
     taken = {"matrix" if name == "A" else name: given[name] for name in _TAKEN & given.keys()}
     if not taken.keys() & {"a", "b", "e", "matrix"}:
@@ -70,11 +93,16 @@ def _linted(_: Path, source: str, operands: tuple[str, ...], target: str | None)
     return [(form.mnemonic, lint(form, **taken))]
 
 
-def _of_vectors(source: str) -> list[tuple[str, Any]]:
+def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, Any]]:
+    """The executions of a statement are tiles of one subject."""
+    sets = recorded(source, selection).sets()
+    return [found for one in sets for found in _of_set(one.vectors, one.title)]
+
+
+def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:
     """Cases of equal immediates are tiles of one subject."""
     from ..linting.lint import lint
 
-    vectors = read_set(source)
     if not vectors.instruction.sparse:
         return []
     found = []

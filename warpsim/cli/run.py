@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,20 @@ import click
 from .options import engine_option, json_option, undefined_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say, worst
 from .progress import watching
+from .sources import is_recording, recorded
 
 if TYPE_CHECKING:
     from ..execution.pipeline import Engine, Undefined
     from ..machine.hazards import Mode
     from ..traces.running import Run
+    from ..vectors.recordings import Recording
+    from ..vectors.verification import Item
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("traces", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path))
+@click.argument(
+    "traces", nargs=-1, required=True, metavar="TRACE|RECORDING...", type=click.Path(path_type=Path)
+)
 @click.option(
     "--target",
     metavar="SM",
@@ -63,11 +69,14 @@ def run(
 ) -> int:
     """Execute traces and compare every bit they expect.
 
-    A trace is PTX text with '//!' lines that load registers and state what they must hold afterwards.
+    A trace is PTX text with '//!' lines that load registers and state what they must hold afterwards. Of the
+    recording of a launch (.npz) every matrix instruction is executed again.
     """
     if out and len(traces) > 1:
         raise click.UsageError("--out takes the registers of one trace, but several traces are given")
-    runs: list[Run] = []
+    if out and is_recording(str(traces[0])):
+        raise click.UsageError("--out takes the registers of a trace, not of a recording")
+    runs: list[Run | Again] = []
     failures: list[Failure] = []
     undefined: Undefined = "fallback" if allow_undefined else "error"
     modes = {"target": target, "engine": engine, "undefined": undefined, "hazards": hazards}
@@ -102,7 +111,30 @@ def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
             yield path
 
 
-def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """A recording that was executed again."""
+
+    recording: Recording
+    items: list[Item]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every bit is as it was recorded."""
+        return all(item.tally.passed for item in self.items)
+
+
+def _executed_again(path: Path, modes: dict[str, Any]) -> Again:
+    from ..vectors.outcomes import recording_items
+
+    recording = recorded(str(path))
+    options = {name: modes[name] for name in ("target", "engine", "undefined")}
+    return Again(recording=recording, items=recording_items(recording, **options))
+
+
+def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run | Again:
+    if is_recording(str(path)):
+        return _executed_again(path, modes)
     from ..traces.reading import read_trace
     from ..traces.running import run_trace
 
@@ -111,22 +143,32 @@ def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run:
         return run_trace(trace, progress=watch, **modes)
 
 
-def _write_registers(out: Path, done: Run) -> None:
+def _write_registers(out: Path, done: Run | Again) -> None:
     from ..files.archives import write_arrays
 
+    assert not isinstance(done, Again)
     write_arrays(out, done.machine.registers())
 
 
-def _say_run(done: Run, show: str) -> None:
+def _say_run(done: Run | Again, show: str) -> None:
+    from ..views.recordings import recording_lines
     from ..views.report import run_lines
 
-    *lines, verdict = run_lines(done, show)
+    again = isinstance(done, Again)
+    *lines, verdict = recording_lines(done.recording, done.items, show) if again else run_lines(done, show)
     colour = "green" if done.passed else "red"
     say("\n".join([*lines, click.style(verdict, fg=colour)]))
 
 
-def _say_json(runs: list[Run], failures: list[Failure]) -> None:
-    from ..views.report import error_document, run_document
+def _say_json(runs: list[Run | Again], failures: list[Failure]) -> None:
+    from ..views.report import error_document
 
     errors = [error_document(failure.error, str(failure.path)) for failure in failures]
-    print_json({"runs": [run_document(done) for done in runs], "errors": errors})
+    print_json({"runs": [_document(done) for done in runs], "errors": errors})
+
+
+def _document(done: Run | Again) -> Any:
+    from ..views.recordings import recording_document
+    from ..views.report import run_document
+
+    return recording_document(done.recording, done.items) if isinstance(done, Again) else run_document(done)

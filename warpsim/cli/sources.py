@@ -18,16 +18,39 @@ from .operands import operands_from
 
 if TYPE_CHECKING:
     from ..isa.instruction import Inputs, Instruction
+    from ..machine.observers.selection import Selection
     from ..traces.running import Run
+    from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
 
 _MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b")
 WHICH = (
     click.option(
-        "--event", type=int, help="Of a trace: which matrix instruction, from 0; the last if left out."
+        "--event", type=int, help="Of a trace or recording: which instruction, from 0; the last if left out."
     ),
     click.option("--warp", type=int, help="Of a warpgroup's mma: which warp; the first if left out."),
     click.option("--case", type=int, default=0, show_default=True, help="Of a vector set: which case."),
+)
+
+
+def _selection(context: click.Context, parameter: click.Parameter, text: str | None) -> Selection | None:
+    """``cta=0,0 warp=1 line=120 step=3`` as a selection."""
+    from ..errors import OperandError
+    from ..machine.observers.selection import selection_of
+
+    try:
+        return None if text is None else selection_of(text)
+    except OperandError as error:
+        excerpt = "" if error.location is None else f"\n{error.location.excerpt()}"
+        raise click.BadParameter(f"{error.message}{excerpt}") from None
+
+
+SELECT = click.option(
+    "--select",
+    "selection",
+    callback=_selection,
+    metavar='"cta=X,Y warp=N line=N step=N"',
+    help="Of a recording: executions by a CTA, by a warp of it, of a line, the so many-th of each warp.",
 )
 
 
@@ -51,10 +74,43 @@ def is_vectors(source: str) -> bool:
     return Path(source).suffix != ".ptx" and is_file(source)
 
 
+def is_recording(source: str) -> bool:
+    """Whether a source is the file of a launch's recording."""
+    from ..vectors.formats.recording import is_recording as says_so
+
+    return Path(source).suffix.lower() == ".npz" and Path(source).is_file() and says_so(source)
+
+
+def recorded(source: str, selection: Selection | None = None) -> Recording:
+    """The recording in a file, or the part of it that is selected."""
+    from ..vectors.formats.recording import read_recording
+
+    found = read_recording(source)
+    return found if selection is None else found.selected(selection)
+
+
+def check_unselected(source: str, selection: Selection | None) -> None:
+    """Raise UsageError where something is selected of what is no recording."""
+    if selection is not None and not is_recording(source):
+        raise click.UsageError("--select chooses from a recording")
+
+
 def subject_of(
-    source: str, *, event: int | None, warp: int | None, case: int, literal: bool = False
+    source: str,
+    *,
+    event: int | None,
+    warp: int | None,
+    case: int,
+    selection: Selection | None = None,
+    literal: bool = False,
 ) -> Subject:
-    """One execution of the trace or vector set in a file; raises UsageError for a choice of the other."""
+    """One execution of the trace, recording or vector set in a file; raises UsageError for a choice of
+    another."""
+    if is_recording(source):
+        if warp is not None or case:
+            raise click.UsageError("--event and --select choose from a recording")
+        return _recorded_event(recorded(source, selection), event, literal)
+    check_unselected(source, selection)
     unused = (event, warp) != (None, None) if is_vectors(source) else case != 0
     if unused:
         raise click.UsageError("--event and --warp choose from a trace, --case from a vector set")
@@ -94,6 +150,24 @@ def _case(vectors: VectorSet, source: str, case: int, literal: bool) -> Subject:
         inputs=replace(inputs_by_name(arguments), literal=literal),
         d=vectors.d[case],
         title=f"{source}: case {case} of {len(vectors)}{label}",
+    )
+
+
+def _recorded_event(recording: Recording, number: int | None, literal: bool) -> Subject:
+    from ..errors import OperandError
+
+    count = len(recording.events)
+    number = count - 1 if number is None else number
+    if number not in range(count):
+        known = f"there are 0 to {count - 1}" if count else "there are none"
+        raise OperandError(f"event {number}: {known}")
+    event = recording.events[number]
+    place = event.statement.location()
+    return Subject(
+        instruction=event.instruction,
+        inputs=replace(event.inputs, literal=literal or event.inputs.literal),
+        d=event.d,
+        title=f"{place.file}:{place.line}: event {number} of {count}: {event.place}",
     )
 
 

@@ -1,4 +1,4 @@
-"""``warpsim view``: an interactive report of a trace, one HTML file."""
+"""``warpsim view``: an interactive report of a trace or of a launch's recording, one HTML file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import click
 
 from .options import json_option, undefined_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say
+from .sources import SELECT, check_unselected, is_recording, recorded
 
 if TYPE_CHECKING:
     from ..execution.pipeline import Undefined
+    from ..machine.observers.selection import Selection
     from ..report import Report
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("trace", metavar="TRACE|RECORDING", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     "-o",
@@ -29,17 +31,29 @@ if TYPE_CHECKING:
     "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the trace's own."
 )
 @undefined_option
+@SELECT
 @json_option
-def view(trace: Path, out: Path | None, target: str | None, allow_undefined: bool, as_json: bool) -> int:
-    """Run a trace and write an interactive report: one HTML file that loads nothing.
+def view(
+    trace: Path,
+    out: Path | None,
+    target: str | None,
+    allow_undefined: bool,
+    selection: Selection | None,
+    as_json: bool,
+) -> int:
+    """Run a trace, or take the recording of a launch, and write an interactive report: one HTML file that
+    loads nothing.
 
     Matrices, registers, metadata and scales light up where they belong together; every element of D has
     its explanation. Broken ordering rules of wgmma are listed in it.
     """
     if find_spec("jinja2") is None:
         raise click.UsageError("a report needs jinja2: pip install 'warpsim[report]'")
+    check_unselected(str(trace), selection)
+    if is_recording(str(trace)) and (target or allow_undefined):
+        raise click.UsageError("--target and --allow-undefined go with a trace: a recording is not run")
     out = out or Path(f"{trace.stem}.html")
-    report = attempt(_report, trace, target, "fallback" if allow_undefined else "error")
+    report = attempt(_report, trace, target, "fallback" if allow_undefined else "error", selection)
     if isinstance(report, Failure):
         return report.code()
     if failure := attempt(_write, out, report):
@@ -49,12 +63,16 @@ def view(trace: Path, out: Path | None, target: str | None, allow_undefined: boo
         print_json(summary)
     else:
         say(_sentence(summary))
-    return EXPECTED if report.run.passed else MISMATCH
+    return EXPECTED if report.document["passed"] else MISMATCH
 
 
-def _report(path: Path, target: str | None, undefined: Undefined) -> Report:
+def _report(path: Path, target: str | None, undefined: Undefined, selection: Selection | None) -> Report:
     from ..report import view as report_of
 
+    if is_recording(str(path)):
+        report = report_of(recorded(str(path), selection))
+        _ = report.data  # raises where it is too large
+        return report
     return report_of(path, target=target, undefined=undefined)
 
 
@@ -63,16 +81,17 @@ def _write(out: Path, report: Report) -> None:
 
 
 def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:
-    run = report.run
+    document = report.document
     return {
         "trace": trace.as_posix(),
         "report": out.as_posix(),
         "bytes": out.stat().st_size,
-        "target": run.machine.target,
-        "instructions": len(report.document["instructions"]),
-        "passed": run.passed,
-        "checks": len(run.checks),
-        "failed_checks": sum(not check.passed for check in run.checks),
+        "target": document["target"],
+        "instructions": len(document["instructions"]),
+        "recorded": document["launch"] is not None,
+        "passed": document["passed"],
+        "checks": len(document["checks"]),
+        "failed_checks": sum(check["different"] > 0 for check in document["checks"]),
     }
 
 
@@ -80,4 +99,5 @@ def _sentence(summary: dict[str, Any]) -> str:
     checks, failed = summary["checks"], summary["failed_checks"]
     verdict = f"{failed} of {checks} checks failed" if failed else f"{checks} checks passed"
     count, size = summary["instructions"], summary["bytes"] / 1e6
-    return f"{summary['report']}: {count} instructions, {verdict}, {size:.1f} MB"
+    middle = "" if summary["recorded"] else f", {verdict}"
+    return f"{summary['report']}: {count} instructions{middle}, {size:.1f} MB"

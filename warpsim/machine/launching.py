@@ -19,6 +19,7 @@ from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, ru
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
+from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
 from .schedules import Schedule
 
@@ -65,18 +66,20 @@ class LaunchableKernel:
         cluster: Size | None = None,
         schedule: str | int = "program",
         checks: Mode = "error",
-        record: bool = False,
+        record: bool | str | Selection = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
         threads: int | None = None,
+        observers: Sequence[Any] = (),
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
         "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
         of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
-        all in ``hazards`` of the report, "off" does not look. ``record`` keeps every matrix instruction with
-        its operands in ``events``. ``device`` has the memory, by default that of the buffers among the
+        all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
+        their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1 line=120 step=3", each part
+        of which may be left out. ``observers`` watch every wave (machine/observers). ``device`` has the memory, by default that of the buffers among the
         arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are accepted
         and not used: waves were measured to gain nothing from them (grid.py).
 
@@ -87,7 +90,9 @@ class LaunchableKernel:
         sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
         check_block(self._entry, sizes[1])
         _check_cluster(self._entry, cluster)
-        total, findings, recorder = shared_total(self._entry, shared_bytes), Findings(mode=checks), Recorder()
+        total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
+        recorder = Recorder(selection_of(record))
+        watching = (*observers, *([recorder] if record else []))
         order = Schedule(schedule)
         device = device or device_of(args) or Device(self._module.target)
         _check_device(device, self._module)
@@ -104,7 +109,7 @@ class LaunchableKernel:
                 parameters=arguments.content,
                 shared_bytes=total,
                 schedule=order,
-                observers=lambda: [*checks_of(findings), *([recorder] if record else [])],
+                observers=lambda: (*checks_of(findings), *watching),
             )
             counts = run(launch, progress)
             for back in arguments.write_back:
@@ -114,7 +119,7 @@ class LaunchableKernel:
         return LaunchReport(
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist()),
-            events=tuple(recorder.events),
+            events=recorder.events(),
         )
 
 
@@ -141,38 +146,41 @@ def _check_device(device: Device, module: Module) -> None:
 
 
 class LoadedModule:
-    """A PTX module; ``module["name"]`` is a kernel, ``entries`` are their names."""
+    """A PTX module; ``module["name"]`` is a kernel, ``entries`` are their names.
+
+    ``module`` is what the machine runs.
+    """
 
     def __init__(self, module: Module) -> None:
-        self._module = module
+        self.module = module
 
     @property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels."""
-        return self._module.entries
+        return self.module.entries
 
     @property
     def target(self) -> str:
         """The PTX target that it runs on."""
-        return self._module.target
+        return self.module.target
 
     @property
     def version(self) -> tuple[int, int]:
         """The PTX version that the text names."""
-        return self._module.version
+        return self.module.version
 
     @property
     def problems(self) -> tuple[WarpsimError, ...]:
         """What cannot be executed, with places, in the order of the text."""
-        return tuple(self._module.problems)
+        return tuple(self.module.problems)
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
         """The parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
-        return self._module.parameters_of(name)
+        return self.module.parameters_of(name)
 
     def __getitem__(self, name: str) -> LaunchableKernel:
         """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
-        return LaunchableKernel(self._module, self._module.entry(name))
+        return LaunchableKernel(self.module, self.module.entry(name))
 
     def __repr__(self) -> str:
         return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"

@@ -58,6 +58,7 @@ class Record:
     fidelity: str = "exact"
     note: str = ""
     flow: Flow = NOTHING
+    scope: Scope | None = None  # what the names in the statement mean, for who asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,7 @@ class Function:
     start: int = -1
     types: list[str] = field(default_factory=list)  # of registers, by number
     local_bytes: int = 0
+    shared_end: int = 0  # of the kernel's own variables in shared memory
     parameters: list[Variable] = field(default_factory=list)
     results: list[Variable] = field(default_factory=list)
     problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
@@ -130,7 +132,9 @@ class Module:
         self.variables: list[Variable] = []  # of global and const space
         self.functions: dict[str, Function] = {}
         self._names: list[str] = []  # of functions, by the number that stands for their address
-        self._shared_end = 0
+        self._common_shared_end = 0  # of variables that no kernel declares: they are every kernel's
+        self._shared_end = 0  # of all
+        self._dynamic_alignment = 16
         self._declare_all()
         self._load_all()
 
@@ -171,6 +175,11 @@ class Module:
         """The names of the kernels, in the order of the text."""
         kernels = ((name, one.kernel) for name, one in self.functions.items())
         return tuple(name for name, one in kernels if one.kind == "entry" and one.body is not None)
+
+    @property
+    def statements(self) -> int:
+        """How many there are, without the return that each function ends in."""
+        return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
 
     def function_number(self, name: str) -> int:
         """The number that stands for the address of a function."""
@@ -231,8 +240,7 @@ class Module:
             return
         if statement.space == "shared":
             dynamic = statement.size == 0
-            offset = -(-self._shared_end // alignment) * alignment
-            self._shared_end = offset + statement.size
+            offset = self._shared_place(statement.size, alignment, function)
         elif statement.space == "local" and function is not None:
             offset = -(-function.local_bytes // alignment) * alignment
             function.local_bytes = offset + statement.size
@@ -268,10 +276,24 @@ class Module:
             framed=framed,
         )
 
-    @property
-    def static_shared_bytes(self) -> int:
-        """Bytes of shared memory that declarations take, up to where dynamic shared memory begins."""
-        return -(-self._shared_end // 16) * 16
+    def _shared_place(self, size: int, alignment: int, function: Function | None) -> int:
+        """The address of a variable in shared memory; variables of different kernels may share theirs."""
+        own = function if function is not None and function.kernel.kind == "entry" else None
+        start = max(own.shared_end, self._common_shared_end) if own else self._shared_end
+        offset = -(-start // alignment) * alignment
+        self._shared_end = max(self._shared_end, offset + size)
+        if not size:
+            self._dynamic_alignment = max(self._dynamic_alignment, alignment)
+        elif own:
+            own.shared_end = offset + size
+        else:
+            self._common_shared_end = offset + size
+        return offset
+
+    def static_shared_bytes(self, function: Function) -> int:
+        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
+        end = max(function.shared_end, self._common_shared_end)
+        return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 
     # --- code ---
 
@@ -391,6 +413,7 @@ class _Body:
             fidelity=bound.fidelity,
             note=bound.note,
             flow=site.flow(),
+            scope=scope,
         )
         self.module.code.append(record)
 
@@ -415,7 +438,7 @@ def _entry(module: Module, function: Function) -> Entry:
         dtypes=function.dtypes,
         parameters=parameters,
         parameter_bytes=last.offset + last.bytes if last else 0,
-        static_shared_bytes=module.static_shared_bytes,
+        static_shared_bytes=module.static_shared_bytes(function),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
         block=tuning.get("reqntid"),

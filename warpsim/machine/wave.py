@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WARP = 32
 _PATIENCE = 512  # rounds of a loop before other lanes get their turn
+_VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
 
 Dimensions = tuple[int, int, int]
@@ -105,6 +106,9 @@ class Wave:
         self.local_stride = 0
         self.local: Bytes = spaces.padded(0)
         self.observers = tuple(observers)
+        for observer in self.observers:
+            if hasattr(observer, "instrument"):
+                self.code = observer.instrument(self.code)
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -118,6 +122,7 @@ class Wave:
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
         self.statements = 0  # executed so far, one for each front
+        self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
         self.reserve_local(entry.local_bytes)
@@ -127,11 +132,13 @@ class Wave:
     def run(self, budget: int | None = None) -> bool:
         """Execute until every lane has exited, or so many statements; whether all have.
 
+        With a budget, a wave that only goes round in loops stops early: it may wait for another one.
         Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
         """
         end = None if budget is None else self.statements + budget
         while self.fronts:
-            if end is not None and self.statements >= end:
+            if end is not None and (self.statements >= end or self.rounds >= _VAIN):
+                self.rounds = 0
                 return False
             self._advance(self._next())
         if self.waiting:
@@ -221,6 +228,7 @@ class Wave:
         if lanes.count == front.lanes.count:
             if target <= front.pc:
                 front.turns += 1
+                self.rounds += 1
                 if len(self.fronts) == 1 and front.turns % _PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False

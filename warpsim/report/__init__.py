@@ -1,6 +1,6 @@
-"""The interactive report of a run: one HTML file that needs nothing but itself.
+"""The interactive report of a run or of a launch's recording: one HTML file that needs nothing but itself.
 
-``view`` makes a Report of a trace, or of what run_trace returned. Knows no numbers and no layouts of its
+``view`` makes a Report of a trace, of what run_trace returned, or of a recording. Knows no numbers and no layouts of its
 own: document.py gathers what the views know into plain data, page.py puts it into a page, and the
 modules in static/ show it and compute explanations in exact integers.
 """
@@ -16,6 +16,8 @@ from ..execution.pipeline import Engine, Undefined
 from ..files.archives import write_lines
 from ..traces.reading import read_trace
 from ..traces.running import Run, run_trace
+from ..vectors.formats.recording import is_recording, read_recording
+from ..vectors.recordings import Recording
 from .document import Report as Data
 from .document import gather
 from .page import frame, page
@@ -25,12 +27,12 @@ __all__ = ["Report", "view"]
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The report of one run; in a notebook it shows itself.
+    """The report of one run or recording; in a notebook it shows itself.
 
     ``html`` is the page, ``document`` the data in it without the registers' words.
     """
 
-    run: Run
+    run: Run | Recording
 
     @cached_property
     def data(self) -> Data:
@@ -56,17 +58,20 @@ class Report:
 
 
 def view(
-    trace: Run | str | Path,
+    trace: Run | Recording | str | Path,
     *,
     target: str | None = None,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
 ) -> Report:
-    """The report of a run, or of a trace's file, which is run first; raises what read_trace and run_trace do.
+    """The report of a run or recording, or of a file of either; a trace is run first.
 
-    The keyword arguments are those of run_trace, for a file only.
+    The keyword arguments are those of run_trace, for the file of a trace only. Raises what read_trace, run_trace
+    and read_recording do, and OperandError for a recording of more events than a page shows.
     """
-    if isinstance(trace, Run):
+    if isinstance(trace, Run | Recording):
         return Report(run=trace)
+    if is_recording(trace):
+        return Report(run=read_recording(trace))
     read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))

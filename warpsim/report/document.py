@@ -18,12 +18,16 @@ from ..isa.descriptor import Descriptor, Major, tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..machine.hazards import Hazard
 from ..machine.machine import WARP, Event
+from ..machine.observers.recorder import LaunchEvent
 from ..traces.checks import Check, Difference
 from ..traces.running import Run
+from ..vectors.recordings import Recording
 from ..views.operands import Gathered, from_registers
+from ..views.report import names_of
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
+from .launches import check_size, launch_document
 from .layouts import format_documents, layout_document
 
 Document = dict[str, Any]
@@ -38,9 +42,33 @@ class Report:
 
 
 @in_default_environment
-def gather(run: Run) -> Report:
-    """The data of a run's report."""
-    writer = _Writer(run)
+def gather(run: Run | Recording) -> Report:
+    """The data of the report of a run, or of a launch's recording."""
+    return _gather_recording(run) if isinstance(run, Recording) else _gather_run(run)
+
+
+def _gather_recording(recording: Recording) -> Report:
+    check_size(recording)
+    writer = _Writer(recording.events)
+    instructions = list(writer.instructions())
+    document = {
+        "title": PurePath(recording.path).name or recording.kernel,
+        "target": recording.target,
+        "engine": "",
+        "passed": True,
+        "compared": 0,
+        "formats": format_documents(),
+        "layouts": writer.layouts,
+        "instructions": instructions,
+        "checks": [],
+        "hazards": [],
+        "launch": launch_document(recording),
+    }
+    return Report(document=document, pool=writer.pool)
+
+
+def _gather_run(run: Run) -> Report:
+    writer = _Writer(run.events, expectations(run))
     instructions = list(writer.instructions())
     document = {
         "title": PurePath(run.trace.path).name,
@@ -53,6 +81,7 @@ def gather(run: Run) -> Report:
         "instructions": instructions,
         "checks": [_check_document(number, check, instructions) for number, check in enumerate(run.checks)],
         "hazards": [_hazard_document(hazard) for hazard in run.hazards],
+        "launch": None,
     }
     return Report(document=document, pool=writer.pool)
 
@@ -63,18 +92,18 @@ LayoutKey = tuple[Instruction, int, ScaleSelectors]
 class _Writer:
     """Documents of the instructions of one run; what several of them share is written once."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, events: Sequence[Event], expected: Sequence[Expectation] = ()) -> None:
+        self.events = events
         self.pool = Pool()
         self.layouts: list[Document] = []
-        self.expectations = expectations(run)
+        self.expectations = expected
         self._numbers: dict[LayoutKey, int] = {}
         self._results: dict[bytes, int] = {}  # words of D that are differences, and the instruction of each
 
     def instructions(self) -> Iterator[Document]:
         """One for each execution: an ``mma`` in a warpgroup is one for each warp."""
         count = 0
-        for number, event in enumerate(self.run.events):
+        for number, event in enumerate(self.events):
             expected = [one for one in self.expectations if one.event == number]
             for first, inputs, d in event.executions():
                 yield self._instruction(event, first, inputs, d, expected, count)
@@ -98,7 +127,8 @@ class _Writer:
             "line": event.statement.location().line,
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
-            "names": _names(event),
+            "executed": event.place if isinstance(event, LaunchEvent) else None,
+            "names": names_of(event),
             "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
             "columns": self._columns(gathered),
@@ -158,17 +188,6 @@ class _Writer:
                     "addresses": self.pool.add_narrow(_addresses(form, side, word, inputs)),
                 }
         return found
-
-
-def _names(event: Event) -> dict[str, list[str]]:
-    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
-    found: dict[str, list[str]] = {}
-    for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
-        names = getattr(event.bound, role, None)
-        if names is not None:
-            listed = (names,) if isinstance(names, str) else names
-            found[role] = ["_" if name is None else str(name) for name in listed]
-    return {"c": found["d"]} | found
 
 
 def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:

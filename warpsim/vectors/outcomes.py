@@ -20,6 +20,8 @@ from ..execution.pipeline import Engine, Undefined
 from ..traces.reading import read_trace
 from ..traces.running import run_trace
 from .formats import format_of
+from .formats.recording import is_recording, read_recording
+from .recordings import Recording
 from .sets import VectorSet
 from .verification import SHOWN, Item, Scheduler, Tally, run_items, threads, verify_parts
 
@@ -68,7 +70,7 @@ def verify(
 ) -> Outcome:
     """What comes of executing a vector set or a trace again and comparing every bit of D.
 
-    ``source`` is a set, or the file of one, or a trace (``.ptx``); sets in .npz files are read in parts and
+    ``source`` is a set, or the file of one, a recording of a launch, or a trace (``.ptx``); sets in .npz files are read in parts and
     may have any size. ``target`` is another chip than the set's own. ``show`` differences are kept of each
     instruction; ``jobs`` threads execute the cases (None: one a core), or the Dask cluster of ``scheduler``.
     A difference is no error: ask ``Outcome.passed``, and ``Outcome.tally`` how many words were compared and
@@ -101,12 +103,41 @@ def outcome_of(
     if not isinstance(source, VectorSet) and Path(source).suffix.lower() == ".ptx":
         items = _trace_items(Path(source), options, watch)
         return Outcome(path=str(source), kind="trace", items=items, seconds=perf_counter() - start)
+    if not isinstance(source, VectorSet) and is_recording(source):
+        recording = read_recording(source)
+        found = recording_items(recording, kept=kept, jobs=jobs, scheduler=scheduler, watch=watch, **options)
+        return Outcome(
+            path=str(source),
+            kind="recording",
+            items=found,
+            provenance=dict(recording.provenance),
+            seconds=perf_counter() - start,
+        )
     name, parts = _parts_of(source)
     provenance: dict[str, Any] = {}
     with _schedule(jobs, scheduler) as schedule:
         noted = _noting(parts, provenance)
         item = verify_parts(noted, kept=kept, scheduler=schedule, watch=watch, **options)
     return Outcome(path=name, items=[item], provenance=provenance, seconds=perf_counter() - start)
+
+
+def recording_items(
+    recording: Recording,
+    *,
+    kept: int = SHOWN,
+    jobs: int | None = None,
+    scheduler: str | Client | None = None,
+    watch: Watch = lambda tally: None,
+    **options: Any,
+) -> list[Item]:
+    """What comes of executing every statement of a recording again, in the order of ``Recording.sets``."""
+    items = []
+    with _schedule(jobs, scheduler) as schedule:
+        for one in recording.sets():
+            modes = options | ({"undefined": "fallback"} if one.literal else {})
+            parts = one.labelled().parts()
+            items.append(verify_parts(parts, kept=kept, scheduler=schedule, watch=watch, **modes))
+    return items
 
 
 def _trace_items(path: Path, options: dict[str, Any], watch: Watch) -> list[Item]:

@@ -186,7 +186,7 @@ def make_vectors(
         immediates={name: _immediate(value) for name, value in immediate.items()},
         descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
         shared=arrays.get("shared"),
-        provenance=_provenance(instruction, engine),
+        provenance=provenance_of(instruction, engine),
         seed=seed,
         title=title,
         labels=labels,
@@ -209,7 +209,7 @@ def expected(
     return d
 
 
-def _provenance(instruction: Instruction, engine: Engine) -> dict[str, str]:
+def provenance_of(instruction: Instruction, engine: Engine) -> dict[str, str]:
     """That the model made a set, which version and engine of it, and why it is believed."""
     why = str(evidence(instruction))
     return {"kind": "model", "version": __version__, "engine": engine, "evidence": why}

@@ -29,7 +29,7 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
     count = len(run.events)
     yield f"{run.trace.path}: {run.machine.target}, {count} matrix instruction{'s'[: count != 1]}"
     for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
-        yield from _event_lines(event)
+        yield from event_lines(event)
     for hazard in run.hazards:
         yield from (f"  {line}" for line in hazard.render().splitlines())
     for check in run.checks:
@@ -40,7 +40,8 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
     yield f"  {verdict}: {len(run.checks)} check{plural}, {compared} words compared bit by bit"
 
 
-def _event_lines(event: Event) -> Iterator[str]:
+def event_lines(event: Event) -> Iterator[str]:
+    """Line, mnemonic, evidence and D of an executed instruction."""
     form = event.instruction
     yield f"  line {event.statement.location().line}: {form.mnemonic}"
     yield f"  {evidence(form)}"
@@ -69,6 +70,17 @@ def result_matrices(event: Event) -> npt.NDArray[Any]:
     words = event.d.reshape(-1, form.family.lanes, event.d.shape[-1])
     matrix = matrix_of(codes_from(words, form, "d"), form.d)
     return matrix.reshape(-1, form.shape.m, form.shape.n)
+
+
+def names_of(event: Event) -> dict[str, list[str]]:
+    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
+    found: dict[str, list[str]] = {}
+    for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
+        names = getattr(event.bound, role, None)
+        if names is not None:
+            listed = (names,) if isinstance(names, str) else names
+            found[role] = ["_" if name is None else str(name) for name in listed]
+    return {"c": found["d"]} | found
 
 
 def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:

@@ -97,7 +97,7 @@ def verification_document(outcomes: Sequence[Outcome]) -> Document:
         "passed": all(outcome.passed for outcome in outcomes),
         "files": [_outcome_document(outcome) for outcome in outcomes if not outcome.error],
         "summary": [
-            {"mnemonic": name, "target": target, "files": files, **_tally_document(tally)}
+            {"mnemonic": name, "target": target, "files": files, **tally_document(tally)}
             for (name, target), (files, tally) in _summary(outcomes).items()
         ],
         "errors": [error_document(one.error, one.path) for one in outcomes if one.error],
@@ -121,12 +121,13 @@ def _item_document(item: Item) -> Document:
         "mnemonic": form.mnemonic if form else None,
         "target": item.target,
         "evidence": evidence_document(rule_on(form, item.target).evidence) if form else None,
-        **_tally_document(item.tally),
+        **tally_document(item.tally),
         "first": [_mismatch_document(mismatch) for mismatch in item.tally.first],
     }
 
 
-def _tally_document(tally: Tally) -> Document:
+def tally_document(tally: Tally) -> Document:
+    """How much was compared and differs."""
     return {
         "cases": tally.cases,
         "words": tally.words,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
-
 from warpsim.errors import Fault
 from warpsim.machine.launching import load_text
 
@@ -70,7 +70,10 @@ def in_turn(
 @pytest.mark.parametrize("places", [1, 5, 64])
 def test_integers_in_global_memory(name: str, kind: str, places: int, random: np.random.Generator) -> None:
     bits = int(kind[1:])
-    start, b = words(random, bits, places, name in ("inc", "dec")), words(random, bits, few=name in ("inc", "dec"))
+    start, b = (
+        words(random, bits, places, name in ("inc", "dec")),
+        words(random, bits, few=name in ("inc", "dec")),
+    )
     where = random.integers(0, places, COUNT, dtype=np.uint32)
     body = f"mad.wide.u32 %y0, %k, {bits // 8}, %buffer0;"
     inputs = {"b": b, "k": where}
@@ -168,7 +171,9 @@ def test_float_sums(
     base = "%buffer0" if space == "global" else "%y1"
     body = f"""mov.u64 %y1, sm; mad.wide.u32 %y0, %k, {bits // 8}, {base};
     atom.{space}.add.{name} %d, [%y0], %b;"""
-    found = run(body, {"b": b, "k": where}, {"d": bits}, threads=THREADS, ctas=CTAS, buffers=[start.copy()])["d"]
+    found = run(body, {"b": b, "k": where}, {"d": bits}, threads=THREADS, ctas=CTAS, buffers=[start.copy()])[
+        "d"
+    ]
     if space == "global":
         assert found.tolist() == in_turn(start.tolist(), where, [b], update, bits)
         return
@@ -186,16 +191,25 @@ def test_half_sums(name: str, pair: str, random: np.random.Generator) -> None:
     inputs = {"b": b.view(f"u{2 * each}"), "k": where.astype(np.uint32)}
     after = start.copy()
     body = f"mad.wide.u32 %y0, %k, {2 * each}, %buffer0; atom.add.noftz.{name}{pair} %d, [%y0], %b;"
-    found = run(body, inputs, {"d": 16 * each}, threads=THREADS, ctas=CTAS, buffers=[after])["d"].view(np.uint16)
+    found = run(body, inputs, {"d": 16 * each}, threads=THREADS, ctas=CTAS, buffers=[after])["d"].view(
+        np.uint16
+    )
     for half in range(each):
         memory = start[half::each].tolist()
-        assert found[half::each].tolist() == in_turn(memory, where, [b[half::each]], slow_add(name, False), 16)
+        assert found[half::each].tolist() == in_turn(
+            memory, where, [b[half::each]], slow_add(name, False), 16
+        )
         assert after[half::each].tolist() == memory
 
 
 VECTORS = [
     *(("add", "f32", count, 1) for count in (2, 4)),
-    *((op, name, count, 1) for op in ("add", "min", "max") for name in ("f16", "bf16") for count in (2, 4, 8)),
+    *(
+        (op, name, count, 1)
+        for op in ("add", "min", "max")
+        for name in ("f16", "bf16")
+        for count in (2, 4, 8)
+    ),
     *((op, name, count, 2) for op in ("add", "min", "max") for name in ("f16", "bf16") for count in (2, 4)),
 ]
 
@@ -205,7 +219,9 @@ def test_vectors(op: str, name: str, count: int, each: int, random: np.random.Ge
     bits = 32 if name == "f32" else 16
     threads, places = 40, 3
     wide = bits * each
-    b = np.array(values(name, threads * count * each, random, False), f"u{bits // 8}").reshape(threads, count, each)
+    b = np.array(values(name, threads * count * each, random, False), f"u{bits // 8}").reshape(
+        threads, count, each
+    )
     start = np.array(values(name, places * count * each, random, False), f"u{bits // 8}")
     where = random.integers(0, places, threads, dtype=np.uint32)
     inputs = {f"b{i}": np.ascontiguousarray(b[:, i]).view(f"u{wide // 8}")[:, 0] for i in range(count)}
@@ -234,7 +250,9 @@ def test_vectors(op: str, name: str, count: int, each: int, random: np.random.Ge
 def test_a_fault_leaves_memory_as_it_was() -> None:
     start = np.zeros(4, np.uint32)
     body = "mad.wide.u32 %y0, %lane, 4, %buffer0; red.global.add.u32 [%y0], 1;"
-    with pytest.raises(Fault, match=r"red\.global\.add\.u32: address .* is in no allocation: 0 bytes past the end"):
+    with pytest.raises(
+        Fault, match=r"red\.global\.add\.u32: address .* is in no allocation: 0 bytes past the end"
+    ):
         run(body, {}, {}, threads=32, buffers=[start])
     assert not start.any()
 
@@ -247,7 +265,9 @@ def test_vectors_are_aligned_as_a_whole() -> None:
 
 def test_local_memory_is_refused() -> None:
     body = ".local .b32 place; mov.u64 %y0, place; cvta.local.u64 %y0, %y0; atom.add.u32 %t0, [%y0], 1;"
-    with pytest.raises(Fault, match=r"atom\.add\.u32: the address lies in \.local \[CTA \(0, 0, 0\), warp 0, lane 0\]"):
+    with pytest.raises(
+        Fault, match=r"atom\.add\.u32: the address lies in \.local \[CTA \(0, 0, 0\), warp 0, lane 0\]"
+    ):
         run(body, {}, {}, threads=32)
 
 

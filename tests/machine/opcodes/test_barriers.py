@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.helpers.lane_kernels import run
 
+from tests.helpers.lane_kernels import run
 from warpsim.errors import Fault, UndefinedBehavior
 
 Words = npt.NDArray[Any]
@@ -138,6 +138,11 @@ def test_what_no_barrier_takes(body: str, message: str) -> None:
         run(f"setp.eq.u32 %p0, %n, 0; {body}", {}, {}, threads=64)
 
 
+def test_no_threads_stand_for_all() -> None:
+    body = "mov.u32 %t2, 0; setp.lt.u32 %p0, %n, 3; bar.sync 0, 0; bar.red.popc.u32 %d, 1, %t2, %p0;"
+    assert run(body, {}, {"d": 32}, threads=96)["d"].tolist() == [3] * 96
+
+
 # --- warps -----------------------------------------------------------------------------------------------
 
 
@@ -167,10 +172,14 @@ def test_warps_do_not_wait_for_those_that_exit() -> None:
 
 def test_warps_that_never_meet() -> None:
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; bar.warp.sync 0x1ff; @!%p0 bar.warp.sync -1;"
-    with pytest.raises(UndefinedBehavior, match=r"bar\.warp\.sync: the lane is no member of its own mask 0x1ff"):
+    with pytest.raises(
+        UndefinedBehavior, match=r"bar\.warp\.sync: the lane is no member of its own mask 0x1ff"
+    ):
         run(body, {}, {}, threads=32)
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; @!%p0 bar.sync 0;"
-    with pytest.raises(Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"):
+    with pytest.raises(
+        Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
+    ):
         run(body, {}, {}, threads=32)
 
 

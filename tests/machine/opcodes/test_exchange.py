@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.helpers.lane_kernels import run
 
+from tests.helpers.lane_kernels import run
 from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
 from warpsim.machine.launching import load_text
 
@@ -52,7 +52,12 @@ def slow_shuffle(mode: str, a: Words, b: Words, c: Words, masks: Words) -> tuple
         lane, warp = thread % 32, thread // 32 * 32
         bval, cval, segment = int(b[thread]) & 31, int(c[thread]) & 31, int(c[thread]) >> 8 & 31
         most, least = (lane & segment) | (cval & ~segment & 31), lane & segment
-        j = {"up": lane - bval, "down": lane + bval, "bfly": lane ^ bval, "idx": least | (bval & ~segment & 31)}[mode]
+        j = {
+            "up": lane - bval,
+            "down": lane + bval,
+            "bfly": lane ^ bval,
+            "idx": least | (bval & ~segment & 31),
+        }[mode]
         inside = j >= most if mode == "up" else j <= most
         j = j if inside else lane
         d.append(int(a[warp + j]) if int(masks[thread]) >> j & 1 else 0)
@@ -146,7 +151,9 @@ def test_vote(mode: str, negated: str, random: np.random.Generator) -> None:
 def test_match(bits: int, random: np.random.Generator) -> None:
     a, m = words(random, bits, few=True), tiled(random)
     a[:32] = 7
-    body = f"match.any.sync.b{bits} %d, %a, %m; match.all.sync.b{bits} %e|%p0, %a, %m; selp.u32 %f, 1, 0, %p0;"
+    body = (
+        f"match.any.sync.b{bits} %d, %a, %m; match.all.sync.b{bits} %e|%p0, %a, %m; selp.u32 %f, 1, 0, %p0;"
+    )
     found = run(body, {"a": a, "m": m}, {"d": 32, "e": 32, "f": 32}, threads=THREADS, ctas=CTAS)
     for lane in range(COUNT):
         same = [one for one in members(m, lane) if a[one] == a[lane]]
@@ -165,14 +172,27 @@ def test_match(bits: int, random: np.random.Generator) -> None:
 )
 def test_reduction(name: str, kind: str, random: np.random.Generator) -> None:
     a, m = words(random), tiled(random)
-    found = run(f"redux.sync.{name}.{kind} %d, %a, %m;", {"a": a, "m": m}, {"d": 32}, threads=THREADS, ctas=CTAS)
+    found = run(
+        f"redux.sync.{name}.{kind} %d, %a, %m;", {"a": a, "m": m}, {"d": 32}, threads=THREADS, ctas=CTAS
+    )
     assert found["d"].tolist() == [
         fold(name, [int(a[one]) for one in members(m, lane)], kind) for lane in range(COUNT)
     ]
 
 
 NASTY = np.array(
-    [0, 1 << 31, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0001, 0xFFFF_FFFF, 0x7F80_0001, 1, 0x8000_0001, 0x3F80_0000],
+    [
+        0,
+        1 << 31,
+        0x7F80_0000,
+        0xFF80_0000,
+        0x7FC0_0001,
+        0xFFFF_FFFF,
+        0x7F80_0001,
+        1,
+        0x8000_0001,
+        0x3F80_0000,
+    ],
     np.uint32,
 )
 
@@ -206,7 +226,9 @@ def test_float_reduction(name: str, absolute: str, nan: str, random: np.random.G
 
 @pytest.mark.parametrize(("target", "legal"), [("sm_100f", True), ("sm_103a", True), ("sm_120a", False)])
 def test_float_reduction_is_of_one_family(target: str, legal: bool) -> None:
-    text = f".version 9.0\n.target {target}\n.entry k() {{ .reg .b32 %r<3>; redux.sync.min.f32 %r1, %r2, -1; }}"
+    text = (
+        f".version 9.0\n.target {target}\n.entry k() {{ .reg .b32 %r<3>; redux.sync.min.f32 %r1, %r2, -1; }}"
+    )
     assert (load_text(text).problems == ()) == legal
 
 

@@ -61,7 +61,7 @@ class UninitialisedReads:
             for place in range(0, size, unit):
                 view[(offsets + place) // unit] = (1 << 8 * unit) // 255
 
-    landed = store  # cp.async, when somebody has waited for it
+    landed = store
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -155,7 +155,7 @@ class Races:
             self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
         self.wrote_at[cells] = front.pc
 
-    landed = store  # cp.async, when somebody has waited for it
+    copying = landed = store  # an asynchronous copy may write at any time between the two
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int

@@ -1,46 +1,119 @@
-"""The matrix instructions of a launch, as they were executed: for ``record=True``.
+"""The matrix instructions of a launch as they were executed: one event for each execution by a warp.
 
-Knows what a wave tells; does not compute. Events are kept in the order of execution.
+Knows what a wave tells; computes nothing. Memory is bounded: a launch that would record more ends in an error
+that says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
+from ...errors import OperandError
 from ...isa.instruction import Inputs, Instruction
+from ...ptx.binding import Bound, bind
+from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ..lanes import Front
+from ..machine import Event
+from .selection import EVERYTHING, WARP, Executions, Selection, Warps
 
 if TYPE_CHECKING:
+    from ...ptx.statements import InstructionStatement
     from ..program import Record
-    from ..wave import Wave
+    from ..wave import Dimensions, Wave
 
-_WARP = 32
+RECORDED_BYTES = 1 << 28  # of the registers of all events of a launch
+_BATCHED = ("shared", "a_descriptor", "b_descriptor")  # of Inputs, with an axis of executions where not None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchEvent:
-    """One matrix instruction of some warps: ``inputs`` and ``d`` have a row for each of ``places``.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaunchEvent(Event):
+    """One execution of a matrix instruction in a launch: an Event of one warp, and where it was.
 
-    ``places`` (rows, 4) are x, y and z of the CTA and the number of the first warp in it.
+    ``inputs`` and ``d`` are those of the warp (of a wgmma: of the four warps), ``(lanes, registers)``.
+    ``cta`` are the coordinates of the CTA, ``warp`` is the (first) warp in it, ``index`` says which execution
+    of the statement by this warp it is, from 0; ``pc`` is the place of the statement in the module, ``time``
+    how many statements its CTAs had executed.
     """
 
-    instruction: Instruction
-    location: Location
+    cta: Dimensions
+    warp: int
+    index: int
+    pc: int
+    time: int
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return self.statement.location().line
+
+    @property
+    def lane0(self) -> int:
+        """The thread of the CTA that is its first lane."""
+        return WARP * self.warp
+
+    @property
+    def place(self) -> str:
+        """CTA, warp and execution, in words."""
+        return f"CTA ({', '.join(map(str, self.cta))}), warp {self.warp}, step {self.index}"
+
+    def __str__(self) -> str:
+        return f"line {self.line}, {self.place}: {self.instruction.mnemonic}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Batch:
+    """Executions of one statement at one time; arrays have an axis of them in front."""
+
+    record: Record
+    pc: int
+    bound: Bound | WarpgroupBound
     inputs: Inputs
     d: npt.NDArray[Any]
-    places: npt.NDArray[np.int64]
+    ctas: npt.NDArray[np.int64]  # (executions, 3)
+    warps: Warps  # in their CTA
+    indices: npt.NDArray[np.int64]
+    time: int
+    order: npt.NDArray[np.int64]  # of their CTAs in the grid
+
+    def events(self) -> Iterator[tuple[tuple[int, int, int], LaunchEvent]]:
+        """Each with what it is ordered by: CTA, time, warp."""
+        for number, (cta, warp, index) in enumerate(
+            zip(self.ctas.tolist(), self.warps.tolist(), self.indices.tolist(), strict=True)
+        ):
+            event = LaunchEvent(
+                statement=self.record.statement,
+                bound=self.bound,
+                inputs=_part(self.inputs, number),
+                d=self.d[number],
+                warps=(0,),
+                cta=(cta[0], cta[1], cta[2]),
+                warp=warp,
+                index=index,
+                pc=self.pc,
+                time=self.time,
+            )
+            yield (int(self.order[number]), self.time, warp), event
 
 
-@dataclass
 class Recorder:
-    """An observer that keeps every matrix instruction."""
+    """An observer that keeps the matrix instructions of a launch that are selected.
 
-    events: list[LaunchEvent] = field(default_factory=list)
+    ``limit_bytes`` bounds what is kept; more raises OperandError, which says how to record less.
+    """
+
+    def __init__(self, selection: Selection = EVERYTHING, limit_bytes: int = RECORDED_BYTES) -> None:
+        self.selection = selection
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self._batches: list[_Batch] = []
+        self._executions = Executions()
+        self._bound: dict[int, Bound | WarpgroupBound] = {}
+        self._lines: dict[int, int] = {}
 
     def matrix(
         self,
@@ -50,16 +123,64 @@ class Recorder:
         instruction: Instruction,
         inputs: Inputs,
         d: npt.NDArray[Any],
-        warps: npt.NDArray[np.intp],
+        warps: Warps,
     ) -> None:
-        """A matrix instruction is done."""
-        lanes = np.asarray(warps) * _WARP
-        places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // _WARP])
-        event = LaunchEvent(
-            instruction=instruction,
-            location=record.statement.location(),
-            inputs=inputs,
-            d=np.array(d),
-            places=places,
+        """Keep what a matrix instruction read and computed, of the warps that are selected."""
+        pc = front.pc
+        numbers = self._executions.numbers(wave, pc, warps)
+        if pc not in self._lines:
+            self._lines[pc] = record.statement.location().line
+            self._bound[pc] = bound_of(instruction, record.statement)
+        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers)
+        if not chosen.any():
+            return
+        ctas = wave.ctas[warps[chosen] // wave.warps]
+        batch = _Batch(
+            record=record,
+            pc=pc,
+            bound=self._bound[pc],
+            inputs=_part(inputs, chosen),
+            d=d[chosen],
+            ctas=ctas,
+            warps=warps[chosen] % wave.warps,
+            indices=numbers[chosen],
+            time=wave.statements,
+            order=ctas @ np.array([1, wave.grid[0], wave.grid[0] * wave.grid[1]]),
         )
-        self.events.append(event)
+        self._keep(batch)
+
+    def _keep(self, batch: _Batch) -> None:
+        """Keep a batch; raises OperandError where that would be too much."""
+        self.bytes += batch.d.nbytes + sum(one.nbytes for one in _arrays(batch.inputs))
+        if self.bytes > self.limit_bytes:
+            count = sum(len(one.warps) for one in self._batches)
+            raise OperandError(
+                f"the recording has more than {self.limit_bytes:,} bytes after {count:,} matrix instructions: "
+                f"select fewer, by cta=, warp=, line= or step=",
+                batch.record.statement.location(),
+            )
+        self._batches.append(batch)
+
+    def events(self) -> tuple[LaunchEvent, ...]:
+        """What was recorded: CTA by CTA, in the order of time, warp by warp."""
+        found = [one for batch in self._batches for one in batch.events()]
+        return tuple(event for _, event in sorted(found, key=lambda one: one[0]))
+
+
+def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:
+    """The operands of a matrix instruction by name."""
+    binder: Any = bind if instruction.family.lanes == WARP else bind_warpgroup
+    bound: Bound | WarpgroupBound = binder(instruction, statement, None)
+    return bound
+
+
+def _part(inputs: Inputs, chosen: Any) -> Inputs:
+    """The inputs of some executions, or of one."""
+    registers = {name: words[chosen] for name, words in inputs.registers.items()}
+    more = {name: value[chosen] for name in _BATCHED if (value := getattr(inputs, name)) is not None}
+    return replace(inputs, registers=registers, **more)
+
+
+def _arrays(inputs: Inputs) -> Iterable[npt.NDArray[Any]]:
+    yield from inputs.registers.values()
+    yield from (value for name in _BATCHED if (value := getattr(inputs, name)) is not None)

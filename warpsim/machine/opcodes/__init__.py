@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "fences", "exchange", "atomics"),
-    *("integer", "carries", "bits", "permutations", "compare"),
-    *("floating", "halves", "minmax", "rounded", "approximate", "conversion", "packing"),
-    *("matrices", "tiles", "asynchronous", "mbarriers"),
+    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
+    *("tiles", "asynchronous", "mbarriers", "caches", "wmma"),
+    *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
+    *("rounded", "approximate", "conversion", "packing"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}

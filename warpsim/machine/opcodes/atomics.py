@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.constants import Immediate
 from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
@@ -95,10 +96,10 @@ def _results(site: Site, kind: str, count: int) -> list[tuple[int, Writer]]:
 
 
 def _elements(site: Site, index: int, kind: str, count: int) -> list[Reader]:
-    return [
-        site.reader(one, kind, index, place if count > 1 else None)
-        for place, one in enumerate(site.elements(index, count))
-    ]
+    given = site.elements(index, count)
+    if "f16" in kind and any(isinstance(one, Immediate) for one in given):
+        raise site.illegal(f"{site.statement.mnemonic} takes no constant", index)
+    return [site.reader(one, kind, index, place if count > 1 else None) for place, one in enumerate(given)]
 
 
 def _together(wave: Wave, front: Front, readers: list[Reader]) -> Values:

@@ -6,11 +6,12 @@ it does so here when its lanes have come together. bar.warp.sync waits for membe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes, Mask, Values
 from ..together import meet
 from .effect import Effect
@@ -34,8 +35,24 @@ def _uniform(read: Reader, wave: Wave, front: Front, lanes: Lanes, what: str) ->
     return first
 
 
-def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
-    """Reads the operands ``a`` and ``b``, which have these places; raises Fault for what no barrier takes."""
+def _check_constants(site: Site, number: int, threads: int | None, arrives: bool) -> None:
+    """What is wrong whatever runs; raises IllegalInstruction."""
+    which = site.operands[number]
+    if isinstance(which, Immediate) and not 0 <= which.value < _MOST:
+        raise site.illegal(f"barrier {which}: there are 0 to 15", number)
+    if threads is None:
+        return
+    count = site.operands[threads]
+    if isinstance(count, Immediate) and (count.value % 32 or (arrives and count.value == 0)):
+        raise site.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
+
+
+def _arrival(site: Site, number: int, threads: int | None, arrives: bool = False) -> Arrival:
+    """Reads the operands ``a`` and ``b``, which have these places; raises Fault for what no barrier takes.
+
+    No thread count, or 0 where lanes wait, stands for all of the CTA.
+    """
+    _check_constants(site, number, threads, arrives)
     read = site.reader(site.operands[number], "b32", number)
     most = None if threads is None else site.reader(site.operands[threads], "b32", threads)
 
@@ -46,6 +63,8 @@ def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
         if most is None:
             return which, None
         count = _uniform(most, wave, front, lanes, "the number of threads")
+        if count == 0 and not arrives:
+            return which, None
         if count == 0 or count % 32:
             message = f"a barrier of {count} threads: expected a multiple of 32"
             raise wave.fault(wave.code[front.pc], int(lanes.index[0]), message)
@@ -57,7 +76,7 @@ def _arrival(site: Site, number: int, threads: int | None) -> Arrival:
 def _barrier(site: Site, level: str, kind: str, aligned: str = "") -> Step:
     arrives = kind == "arrive"
     count = site.count(2) if arrives else site.count(1, 2)
-    arrival = _arrival(site, 0, 1 if count == 2 else None)
+    arrival = _arrival(site, 0, 1 if count == 2 else None, arrives)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
         return wave.barrier(front, lanes, *arrival(wave, front, lanes), waits=not arrives)
@@ -122,19 +141,22 @@ def _warp(site: Site, warp: str, sync: str) -> Step:
     return lambda wave, front, lanes: meet(wave, front, lanes, members(wave, front))
 
 
-_LEVEL, _KINDS, _ALIGNED = ("", "cta"), ("sync", "arrive"), ("", "aligned")
-_RED, _LOGIC, _POPC = ("red",), ("and", "or"), ("popc",)
-_NONE, _PRED, _U32 = ("",), ("pred",), ("u32",)
+_KINDS, _ALIGNED, _RED = ("sync", "arrive"), ("", "aligned"), ("red",)
+_REDUCTIONS = ((("and", "or"), ("pred",)), (("popc",), ("u32",)))
+_Version = tuple[int, int]
+
+
+def _rows(opcode: str, aligned: tuple[str, ...], since: _Version, chip: int) -> Iterator[Effect]:
+    """Forms of an opcode, and those with .cta, which came with PTX 7.8."""
+    for level, first in ((("",), since), (("cta",), (7, 8))):
+        yield Effect(opcode=opcode, slots=(level, _KINDS, aligned), bind=_barrier, since=first, chip=chip)
+        for names, types in _REDUCTIONS:
+            slots = (level, _RED, names, aligned, types)
+            yield Effect(opcode=opcode, slots=slots, bind=_reduction, since=first, chip=chip)
 
 
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="bar", slots=(_LEVEL, _KINDS), bind=_barrier),
-    Effect(opcode="bar", slots=(_LEVEL, _RED, _LOGIC, _NONE, _PRED), bind=_reduction, since=(2, 0), chip=20),
-    Effect(opcode="bar", slots=(_LEVEL, _RED, _POPC, _NONE, _U32), bind=_reduction, since=(2, 0), chip=20),
+    *_rows("bar", ("",), (2, 0), 20),
     Effect(opcode="bar", slots=(("warp",), ("sync",)), bind=_warp, since=(6, 0), chip=30),
-    Effect(opcode="barrier", slots=(_LEVEL, _KINDS, _ALIGNED), bind=_barrier, since=(6, 0), chip=30),
-    *(
-        Effect(opcode="barrier", slots=(_LEVEL, _RED, *rest), bind=_reduction, since=(6, 0), chip=30)
-        for rest in ((_LOGIC, _ALIGNED, _PRED), (_POPC, _ALIGNED, _U32))
-    ),
+    *_rows("barrier", _ALIGNED, (6, 0), 30),
 )

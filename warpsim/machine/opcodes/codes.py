@@ -1,4 +1,4 @@
-"""Floating-point codes and the numbers they stand for: one table of formats, one exact rounding.
+"""Floating-point codes and the numbers they stand for: the fields of each format, one exact rounding.
 
 Knows how a code splits into sign, significand and exponent, and how a number becomes the code of any
 format under every rounding of PTX. Does not know registers, packing, or which conversions exist. All of it
@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from ...isa import formats
 
 Array = npt.NDArray[Any]
 Specials = Literal["ieee", "nan", "none"]  # infinities and NaNs; one NaN a sign, no infinity; neither
@@ -98,25 +100,25 @@ class Layout:
         return self.magnitude
 
 
-def _layout(name: str, exponent: int, fraction: int, specials: Specials, signed: bool = True) -> Layout:
-    return Layout(name=name, exponent_bits=exponent, fraction_bits=fraction, specials=specials, signed=signed)
+_SPECIALS: dict[formats.Specials, Specials] = {
+    formats.Specials.INFINITIES: "ieee",
+    formats.Specials.ONE_NAN: "nan",
+    formats.Specials.NONE: "none",
+}
 
 
-_ROWS = (
-    #       name exponent fraction
-    _layout("f64", 11, 52, "ieee"),
-    _layout("f32", 8, 23, "ieee"),
-    _layout("tf32", 8, 10, "ieee"),  # 19 bits; they are the upper ones of a register
-    _layout("f16", 5, 10, "ieee"),
-    _layout("bf16", 8, 7, "ieee"),
-    _layout("e5m2", 5, 2, "ieee"),
-    _layout("e4m3", 4, 3, "nan"),
-    _layout("e3m2", 3, 2, "none"),
-    _layout("e2m3", 2, 3, "none"),
-    _layout("e2m1", 2, 1, "none"),
-    _layout("ue8m0", 8, 0, "nan", signed=False),
-)
-LAYOUTS: dict[str, Layout] = {row.name: row for row in _ROWS}
+def _layout(element: formats.Format) -> Layout:
+    """The fields of a format; of tf32 the 19 bits that are the upper ones of a register."""
+    return Layout(
+        name=element.name,
+        exponent_bits=element.exponent_bits,
+        fraction_bits=element.fraction_bits,
+        specials=_SPECIALS[element.specials],
+        signed=element.signed,
+    )
+
+
+LAYOUTS: dict[str, Layout] = {name: _layout(one) for name, one in formats.FORMATS.items() if one.is_float}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -282,6 +282,8 @@ def _elected(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple[V
 def _elect(site: Site, sync: str) -> Step:
     site.count(2)
     writers = _targets(site, ("b32", "pred"), least=2)
+    if isinstance(site.operands[0], Pair) and isinstance(site.operands[0].second, Sink):
+        raise site.illegal("elect.sync does not take '_' for its predicate", 0)
     members = site.reader(site.operands[1], "b32", 1)
     return _exchanged(members, members, writers, _elected)
 

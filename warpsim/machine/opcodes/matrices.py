@@ -68,7 +68,8 @@ def _types(site: Site) -> dict[str, str]:
 
 def _bound(site: Site) -> Bound:
     """The instruction on the module's target, with checked operands; no register is written twice."""
-    bound = bind_statement(site.statement, site.module.target, site.module.version, _types(site), bind)
+    module = site.module
+    bound = bind_statement(site.statement, module.target, module.version, _types(site), bind)
     for place, name in enumerate(bound.d):
         if name is not None and name in bound.d[:place]:
             message = f"{name} is written twice: PTX does not define which value stays"

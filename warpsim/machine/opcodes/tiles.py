@@ -55,18 +55,28 @@ def _columns_of_stored_bytes(g: Any, q: Any, j: Any, i: Any) -> Any:
     return (8 * j + 2 * q + i % 2) * _ROW + g + 8 * (i // 2)
 
 
+_UNITS: dict[Place, int] = {_rows: 4, _columns_of_halves: 2}  # bytes that stay together
+
+
 @cache
 def _table(place: Place, registers: int) -> Table:
-    """``(32 * registers * 4,)``: for each byte of the registers, lane by lane, its byte among the rows."""
+    """For each unit of the registers, lane by lane, its place among those of the rows."""
     lane, j, i = np.meshgrid(np.arange(WARP), np.arange(registers), np.arange(4), indexing="ij")
     found: Table = np.asarray(place(lane // 4, lane % 4, j, i), np.intp).reshape(-1)
-    return found
+    unit = _UNITS.get(place, 1)
+    return found[::unit] // unit
 
 
 @cache
 def _inverse(place: Place, registers: int) -> Table:
-    """For each byte among the rows, its byte in the registers."""
+    """For each unit among the rows, its place among those of the registers."""
     return np.argsort(_table(place, registers))
+
+
+def _taken(data: Values, table: Table, place: Place) -> Values:
+    """``(warps, bytes)`` in the order of a table of a layout."""
+    units = data.reshape(len(data), -1).view(f"u{_UNITS.get(place, 1)}")
+    return np.take(units, table, axis=1).view(np.uint8)
 
 
 # --- packed elements ---------------------------------------------------------------------------------
@@ -121,7 +131,7 @@ def _load(site: Site, *modifiers: str) -> Step:
         givers = _givers(lanes, 8 * registers)
         words = load(wave, front, givers, "shared", givers.of(where), 8, 2)
         rows = unpack(np.ascontiguousarray(words).view(np.uint8))
-        taken = np.take(rows.reshape(len(warps), -1), table, axis=1).view(_WORD).reshape(-1, WARP, registers)
+        taken = _taken(rows.reshape(len(warps), -1), table, place).view(_WORD).reshape(-1, WARP, registers)
         unstack(wave, front, lanes, warps, writers, taken)
 
     return whole_warps(act)
@@ -130,14 +140,15 @@ def _load(site: Site, *modifiers: str) -> Step:
 def _store(site: Site, *modifiers: str) -> Step:
     _, _, shape, number, transposed, space, _ = modifiers
     registers = int(number[1:])
-    inverse = _inverse(_STORES[shape, bool(transposed)], registers)
+    place = _STORES[shape, bool(transposed)]
+    inverse = _inverse(place, registers)
     readers = _sources(site, registers)
     address = _address(site, 0, space)
 
     def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
         where = address(wave, front)
         given = stacked(wave, front, warps, readers, _WORD).view(np.uint8).reshape(len(warps), -1)
-        rows = np.take(given, inverse, axis=1).reshape(-1, _ROW).view(np.uint64)
+        rows = _taken(given, inverse, place).reshape(-1, _ROW).view(np.uint64)
         givers = _givers(lanes, 8 * registers)
         store(wave, front, givers, "shared", givers.of(where), rows)
 
@@ -151,11 +162,11 @@ def _move(site: Site, *modifiers: str) -> Step:
         if not isinstance(one, Register):
             raise site.illegal(f"movmatrix takes a register, not '{one}'", index)
     write, read = site.writer(site.operands[0], "b32", 0), site.reader(site.operands[1], "b32", 1)
-    table = _inverse(_rows, 1)[_table(_columns_of_halves, 1)]
+    table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
 
     def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
         given = stacked(wave, front, warps, [read], _WORD).view(np.uint8).reshape(len(warps), -1)
-        taken = np.take(given, table, axis=1).view(_WORD).reshape(-1, WARP, 1)
+        taken = _taken(given, table, _columns_of_halves).view(_WORD).reshape(-1, WARP, 1)
         unstack(wave, front, lanes, warps, [(0, write)], taken)
 
     return whole_warps(act)

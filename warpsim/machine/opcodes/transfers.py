@@ -8,30 +8,54 @@ import numpy as np
 
 from .. import spaces
 from ..lanes import Front, Lanes, Values
-from .effect import Effect
-from .operation import bits_of, dtype_of
+from . import check_available
+from .effect import Effect, no_operation
+from .operation import Row, Version, bits_of, dtype_of
 
 if TYPE_CHECKING:
     from ..site import Site
     from ..wave import Step, Wave
 
 _TYPES = ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
-_ORDERS = ("", "weak", "volatile", "relaxed", "acquire", "release", "mmio")
-_SCOPES = ("", "cta", "cluster", "gpu", "sys")
-_SPACES = ("", "const", "global", "local", "param", "param::entry", "param::func")
+_SCOPES = ("cta", "cluster", "gpu", "sys")
 _SHARED = ("shared", "shared::cta", "shared::cluster")
-_CACHES = ("", "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt")
-_EVICTIONS = (
-    "",
+_CACHED = ("", "global")  # what has cache lines that can be told how long to stay
+_LOADED = ("const", "local", "param", "param::entry", "param::func")
+_STORED = ("local", "param", "param::func")
+_SPACES = ("", "global", "const", *_LOADED, *_SHARED)
+_L1 = (
     "L1::evict_normal",
     "L1::evict_unchanged",
     "L1::evict_first",
     "L1::evict_last",
     "L1::no_allocate",
 )
+_L2 = ("", "L2::evict_normal", "L2::evict_first", "L2::evict_last")  # of 256 bits only
 _HINTS = ("", "L2::cache_hint")
 _PREFETCHES = ("", "L2::64B", "L2::128B", "L2::256B")
 _VECTORS = ("", "v2", "v4", "v8")
+_WIDEST = 128  # bits, of all but the cached spaces
+
+# Modifiers that came after their opcode: the first PTX version and target.
+_NEEDS: dict[str, tuple[Version, int]] = {
+    "weak": ((6, 0), 70),
+    "relaxed": ((6, 0), 70),
+    "acquire": ((6, 0), 70),
+    "release": ((6, 0), 70),
+    "mmio": ((8, 2), 70),
+    "cluster": ((7, 8), 90),
+    "shared::cta": ((7, 8), 30),
+    "shared::cluster": ((7, 8), 90),
+    "param::entry": ((8, 3), 0),
+    "param::func": ((8, 3), 0),
+    "L2::cache_hint": ((7, 4), 80),
+    "L2::64B": ((7, 4), 75),
+    "L2::128B": ((7, 4), 75),
+    "L2::256B": ((7, 4), 80),
+    **dict.fromkeys(_L1, ((7, 4), 70)),
+    **dict.fromkeys(_L2[1:], ((8, 8), 100)),
+}
+_WIDE = ((8, 8), 100)  # more than 128 bits
 
 _SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param"}
 
@@ -61,18 +85,37 @@ def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values,
     if wave.observers:
         wave.tell("store", front, lanes, memory, offsets, size)
     spaces.put_words(memory, offsets, words)
+    wave.rounds = 0
 
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
     """Space, elements and type among the modifiers of an ld or st."""
-    space = next((one for one in modifiers if one and (one in _SPACES or one in _SHARED)), "")
+    space = next((one for one in modifiers if one and one in _SPACES), "")
     count = int(next((one[1:] for one in modifiers if one in _VECTORS and one), "1"))
     return space_of(space), count, modifiers[-1]
 
 
+def _check(site: Site, modifiers: tuple[str, ...]) -> None:
+    """The operands' number, and what some modifiers need; a policy is of 64 bits."""
+    hint = "L2::cache_hint" in modifiers
+    site.count(2 + hint)
+    if hint:
+        site.reader(site.operands[2], "b64", 2)
+    _, count, type_name = _chosen(modifiers)
+    needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
+    needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
+    for since, chip in needs:
+        check_available(site, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
+
+
 def _load(site: Site, *modifiers: str) -> Step:
     space, count, type_name = _chosen(modifiers)
-    site.count(2, 3)
+    _check(site, modifiers)
+    return loading(site, space, count, type_name)
+
+
+def loading(site: Site, space: str, count: int, type_name: str) -> Step:
+    """The step of a load: so many elements of a type from the second operand to the first."""
     size = bits_of(type_name) // 8
     targets = [
         site.writer(one, type_name, 0, place if count > 1 else None, wide=True)
@@ -99,7 +142,7 @@ def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
 
 def _store(site: Site, *modifiers: str) -> Step:
     space, count, type_name = _chosen(modifiers)
-    site.count(2, 3)
+    _check(site, modifiers)
     dtype = dtype_of(type_name)
     sources = [
         site.reader(one, type_name, 1, place if count > 1 else None, wide=True)
@@ -117,11 +160,54 @@ def _store(site: Site, *modifiers: str) -> Step:
     return step
 
 
-def _rows(opcode: str, bind: object) -> tuple[Effect, ...]:
-    slots = (
-        (_ORDERS, _SCOPES, (*_SPACES, *_SHARED), _CACHES, _EVICTIONS, _HINTS, _PREFETCHES, _VECTORS, _TYPES),
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def _narrow(*modifiers: str) -> bool:
+    """Vectors of at most 128 bits."""
+    _, count, type_name = _chosen(modifiers)
+    return count * bits_of(type_name) <= _WIDEST
+
+
+def _wide(*modifiers: str) -> bool:
+    """Vectors of at most 256 bits; a priority in the second cache belongs to those that are so wide."""
+    _, count, type_name = _chosen(modifiers)
+    bits = count * bits_of(type_name)
+    return bits <= 2 * _WIDEST and (bits == 2 * _WIDEST or not any(one in _L2[1:] for one in modifiers))
+
+
+def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTORS) -> Effect:
+    wide = _CACHED in slots or ("global",) in slots
+    return Effect(
+        opcode=opcode,
+        slots=(*slots, vectors, _TYPES),
+        bind=_load if opcode == "ld" else _store,
+        legal=_wide if wide else _narrow,
     )
-    return tuple(Effect(opcode=opcode, slots=one, bind=bind) for one in slots)  # type: ignore[arg-type]
 
 
-ROWS: tuple[Effect, ...] = (*_rows("ld", _load), *_rows("st", _store))
+_WEAK, _NONE = ("", "weak"), ("",)
+_MMIO = (("mmio",), ("relaxed",), ("sys",))
+_READS, _WRITES = ("ca", "cg", "cs", "lu", "cv"), ("cg", "cs", "wb", "wt")
+_STRONG_READS, _STRONG_WRITES = ("relaxed", "acquire"), ("relaxed", "release")
+
+ROWS: tuple[Effect, ...] = (
+    _row("ld", _WEAK, _CACHED, ("", *_READS), _L2, _HINTS, _PREFETCHES),
+    _row("ld", _WEAK, _CACHED, _L1, _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("global",), ("", "ca", "cg", "cs"), ("nc",), _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("global",), ("nc",), _L1, _L2, _HINTS, _PREFETCHES),
+    _row("ld", _STRONG_READS, _SCOPES, _CACHED, ("", *_L1), _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("volatile",), _CACHED, _L2, _PREFETCHES),
+    _row("ld", *_MMIO, _CACHED, vectors=_NONE),
+    _row("ld", _WEAK, (*_LOADED, *_SHARED), ("", *_READS)),
+    _row("ld", _STRONG_READS, _SCOPES, _SHARED),
+    _row("ld", ("volatile",), _SHARED),
+    _row("st", _WEAK, _CACHED, ("", *_WRITES), _L2, _HINTS),
+    _row("st", _WEAK, _CACHED, _L1, _L2, _HINTS),
+    _row("st", _STRONG_WRITES, _SCOPES, _CACHED, ("", *_L1), _L2, _HINTS),
+    _row("st", ("volatile",), _CACHED, _L2),
+    _row("st", *_MMIO, _CACHED, vectors=_NONE),
+    _row("st", _WEAK, (*_STORED, *_SHARED), ("", *_WRITES)),
+    _row("st", _STRONG_WRITES, _SCOPES, _SHARED),
+    _row("st", ("volatile",), _SHARED),
+)

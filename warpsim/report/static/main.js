@@ -65,10 +65,12 @@ function listenToControls(page) {
   byId("cells").addEventListener("change", () => {
     refreshCells(byId("board"), page.instruction, page.product, page.mode);
   });
-  byId("steps").addEventListener("click", (event) => {
-    const step = event.target.closest("[data-index]");
-    if (step) page.show(Number(step.dataset.index));
-  });
+  for (const list of [byId("steps"), byId("axis")]) {
+    list?.addEventListener("click", (event) => {
+      const step = event.target.closest("[data-index]");
+      if (step) page.show(Number(step.dataset.index));
+    });
+  }
   byId("checks")?.addEventListener("click", (event) => {
     const { instruction } = event.target.closest("[data-instruction]")?.dataset ?? {};
     if (instruction) page.show(Number(instruction));

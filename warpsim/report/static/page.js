@@ -47,6 +47,7 @@ export class Page {
     this.pointed = null;
     if (this.pinned && !exists(this.instruction, this.pinned)) this.pinned = null;
     this.markStep();
+    this.markEvent();
     this.showHead(parts);
     const board = byId("board");
     board.replaceChildren(...boardOf(this.instruction, this.part, this.mode));
@@ -66,6 +67,13 @@ export class Page {
     }
   }
 
+  // The mark of the instruction among those of its launch.
+  markEvent() {
+    for (const mark of document.querySelectorAll("#axis [data-index]")) {
+      mark.classList.toggle("shown", Number(mark.dataset.index) === this.index);
+    }
+  }
+
   showHead(parts) {
     const { instruction } = this;
     const { layout } = instruction;
@@ -74,6 +82,7 @@ export class Page {
     byId("statement").textContent = instruction.statement;
     const where = [`line ${instruction.line}`, layout.target];
     if (instruction.warp !== null) where.push(`warp ${instruction.warp}`);
+    if (instruction.executed) where.push(instruction.executed);
     byId("facts").replaceChildren(
       make("span", {}, where.join(" · ")),
       make("span", { class: `badge ${evidence.label}`, title: evidence.text }, evidence.label),

@@ -129,7 +129,7 @@ def manifest_of(vectors: VectorSet) -> dict[str, Any]:
         "provenance": dict(vectors.provenance),
         "seed": vectors.seed,
         "title": vectors.title,
-        "arrays": {name: _entry(array) for name, array in vectors.arrays().items()},
+        "arrays": {name: entry_of(array) for name, array in vectors.arrays().items()},
     }
     return document | ({"labels": list(vectors.labels)} if vectors.labels else {})
 
@@ -149,7 +149,7 @@ def manifest_lines(vectors: VectorSet) -> list[str]:
     return ["{", *",\n".join(f" {line}" for line in lines).split("\n"), "}"]
 
 
-def _entry(array: Array) -> dict[str, Any]:
+def entry_of(array: Array) -> dict[str, Any]:
     return {"dtype": array.dtype.name, "shape": list(array.shape), "sha256": digest_of(array)}
 
 
@@ -183,7 +183,7 @@ def manifest_from(text: str) -> Manifest:
         seed=document["seed"],
         title=document["title"],
         labels=tuple(document.get("labels", ())),
-        arrays={name: _array_entry(name, entry) for name, entry in document["arrays"].items()},
+        arrays={name: array_entry(name, entry) for name, entry in document["arrays"].items()},
     )
     _check_whole(manifest)
     return manifest
@@ -220,7 +220,7 @@ def _immediates(given: dict[str, Any]) -> dict[str, int]:
     return given
 
 
-def _array_entry(name: str, given: Any) -> ArrayEntry:
+def array_entry(name: str, given: Any) -> ArrayEntry:
     if not isinstance(given, dict) or given.keys() != {"dtype", "shape", "sha256"}:
         raise TraceError(f"manifest: array {name!r} is an object of dtype, shape and sha256")
     dtype, shape, sha256 = given["dtype"], given["shape"], given["sha256"]

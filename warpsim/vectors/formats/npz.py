@@ -116,6 +116,12 @@ def opened(path: Path) -> Iterator[Source]:
         yield Source(manifest=manifest, streams=streams)
 
 
+def read_manifest(path: Path) -> str:
+    """The text of a file's manifest; raises TraceError, OSError."""
+    with _unpacking(), zipfile.ZipFile(path) as archive:
+        return _manifest_text(archive, _members(archive))
+
+
 def _where(in_file: bool) -> str:
     return "file, but not in the manifest" if in_file else "manifest, but not in the file"
 

@@ -1,0 +1,100 @@
+"""ld, st, ldu and hints to caches: the tables have what ptxas 13.0 takes, no more and no less.
+
+The forms of ld and st are many: some are drawn from each row, all mutants of some of them are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from tests.helpers import ptxas
+from tests.helpers.effect_statements import accepted, mutants, refused, written
+from warpsim.machine.opcodes import caches, transfers
+from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.operation import bits_of
+
+pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+
+Words = tuple[str, ...]
+ROWS: tuple[Effect, ...] = (*transfers.ROWS, *caches.ROWS)
+DRAWN = 150  # forms of each row
+
+# ptxas 13.0 crashes, or calls it unsupported, for lack of an instruction: no matter of the form.
+CRASHES = ("v8.b16", "v8.u16", "v8.s16")
+
+
+def _registers(words: Words) -> str:
+    count = int(next((one[1:] for one in words if one in ("v2", "v4", "v8")), "1"))
+    bits = bits_of(words[-1]) if words[-1][-1].isdigit() and words[-1][0] in "busf" else 32
+    prefix = {8: "%h", 16: "%h", 32: "%r", 64: "%d"}[bits]
+    names = [f"{prefix}{place}" for place in range(1, count + 1)]
+    return names[0] if count == 1 else "{" + ", ".join(names) + "}"
+
+
+def spell(opcode: str, words: Words) -> Sequence[str]:
+    """Operands of a form."""
+    if opcode.startswith("prefetch"):
+        return ("[%d9]",)
+    if opcode in ("applypriority", "discard"):
+        return ("[%d9], 128",)
+    if opcode == "createpolicy":
+        return {
+            "fractional": ("%d1", "%d1, %f1", "%d1, 0f3F000000"),
+            "range": ("%d1, [%d2], %r1, %r2",),
+            "cvt": ("%d1, %d2", "%d1, 5"),
+        }.get(words[0], ("%d1, %d2",))
+    address = "[pf]" if {"param", "param::func"} & set(words) and opcode == "st" else "[%d9]"
+    operands = (address, _registers(words)) if opcode == "st" else (_registers(words), address)
+    return (", ".join((*operands, *(("%d8",) if "L2::cache_hint" in words else ()))),)
+
+
+def _drawn(row: Effect) -> list[str]:
+    """Statements of some forms."""
+    random, found = Random(str(row.slots)), dict[str, None]()
+    while len(found) < DRAWN * 4:
+        choice = tuple(random.choice(slot) for slot in row.slots)
+        words = tuple(filter(None, choice))
+        if row.legal(*choice) and not ("param::func" in words and row.opcode == "ld"):
+            found.update(dict.fromkeys(written(row.opcode, words, spell(row.opcode, words))))
+        if random.random() < 1 / DRAWN / 2:
+            break
+    return [text for text in found if not any(crash in text for crash in CRASHES)]
+
+
+@pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: ".".join((row.opcode, *(slot[-1] for slot in row.slots)))
+)
+def test_forms_assemble(row: Effect) -> None:
+    assert refused(_drawn(row), "sm_100a") == []
+
+
+@pytest.mark.parametrize("opcode", sorted({row.opcode for row in caches.ROWS}))
+def test_no_mutant_assembles(opcode: str) -> None:
+    assert accepted(mutants(caches.ROWS, opcode, spell, 12, 5), "sm_100a") == []
+
+
+def _some_mutants(opcode: str) -> list[str]:
+    """Mutants of forms of ld and st, of the few types that stand for all."""
+    random, found = Random(opcode), list[str]()
+    rows = [row for row in transfers.ROWS if row.opcode == opcode]
+    vocabulary = sorted({word for row in rows for slot in row.slots[:-1] for word in slot if word})
+    while len(found) < 600:
+        row = random.choice(rows)
+        choice = tuple(random.choice(slot) for slot in row.slots)
+        words = list(filter(None, choice))
+        place = random.randrange(len(words))
+        kind = random.randrange(3)
+        words[place : place + (kind != 1)] = [] if kind == 0 else [random.choice(vocabulary)]
+        text = tuple(words)
+        known = any(one.match(text) is not None for one in rows)
+        if words and not known and len(set(words)) == len(words) and "param::func" not in words:
+            found += written(opcode, text, spell(opcode, text))
+    return found
+
+
+@pytest.mark.parametrize("opcode", ["ld", "st"])
+def test_no_mutant_of_a_transfer_assembles(opcode: str) -> None:
+    assert accepted(_some_mutants(opcode), "sm_100a") == []

@@ -1,0 +1,219 @@
+"""wmma: load, multiply, store gives the product of the matrices in memory, by the arithmetic of mma."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import warpsim
+from tests.helpers import ptxas
+from tests.helpers.effect_statements import accepted, mutants, refused, statements
+from tests.helpers.kernel_texts import header, registers
+from warpsim.machine.launching import load_text
+from warpsim.machine.opcodes import wmma
+
+Array = npt.NDArray[Any]
+M16 = "mma.sync.aligned.m16n8k16.row.col"
+# shape, types of d, a, c, mma and its target, registers of d, a, b, c
+CASES = (
+    ("m16n16k16", "f32", "f16", "f32", f"{M16}.f32.f16.f16.f32", "sm_80", (8, 8, 8, 8)),
+    (
+        "m16n16k16",
+        "f16",
+        "f16",
+        "f16",
+        "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+        "sm_75",
+        (4, 8, 8, 4),
+    ),
+    ("m8n32k16", "f32", "f16", "f32", f"{M16}.f32.f16.f16.f32", "sm_90a", (8, 8, 8, 8)),
+    ("m32n8k16", "f16", "f16", "f16", f"{M16}.f16.f16.f16.f16", "sm_80", (4, 8, 8, 4)),
+    ("m32n8k16", "f32", "bf16", "f32", f"{M16}.f32.bf16.bf16.f32", "sm_80", (8, 8, 2, 8)),
+    (
+        "m16n16k8",
+        "f32",
+        "tf32",
+        "f32",
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        "sm_80",
+        (8, 4, 4, 8),
+    ),
+    ("m8n8k4", "f64", "f64", "f64", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "sm_80", (2, 1, 1, 2)),
+    ("m8n32k16", "s32", "s8", "s32", f"{M16}.s32.s8.s8.s32", "sm_80", (8, 1, 4, 8)),
+    (
+        "m16n16k16",
+        "s32",
+        "u8",
+        "s32",
+        "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32",
+        "sm_75",
+        (8, 2, 2, 8),
+    ),
+)
+BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "f64": 8, "s8": 1, "u8": 1, "s32": 4}
+STRIDE = 48  # elements, of every matrix
+
+
+def _sizes(shape: str) -> tuple[int, int, int]:
+    found: tuple[int, int, int] = wmma._SHAPES[shape]
+    return found
+
+
+def _kernel(case: tuple[Any, ...], a_layout: str, b_layout: str, d_layout: str) -> str:
+    shape, d, a, c, _, target, counts = case
+    width = "b64" if a == "f64" else "b32"
+    names = dict(zip("dabc", counts, strict=True))
+    declared = "".join(f".reg .{width} %{name}<{count}>;\n" for name, count in names.items())
+    loads = "".join(
+        f"ld.param.u64 %p, [p{place}]; mul.wide.u32 %o, %n, {2048 * BYTES[kind]}; add.u64 %p, %p, %o;\n"
+        f"wmma.load.{role}.sync.aligned.{layout}.{shape}.global.{kind} "
+        f"{registers(role, names[role])}, [%p], {STRIDE};\n"
+        for place, (role, layout, kind) in enumerate(
+            (("a", a_layout, a), ("b", b_layout, a), ("c", d_layout, c))
+        )
+    )
+    types = f"{d}.{c}" if a == "f16" else f"{d}.{a}.{a}.{c}"
+    product = f"wmma.mma.sync.aligned.{a_layout}.{b_layout}.{shape}.{types} " + ", ".join(
+        registers(role, names[role]) for role in "dabc"
+    )
+    store = (
+        f"ld.param.u64 %p, [p3]; mul.wide.u32 %o, %n, {2048 * BYTES[d]}; add.u64 %p, %p, %o;\n"
+        f"wmma.store.d.sync.aligned.{d_layout}.{shape}.global.{d} "
+        f"[%p], {registers('d', names['d'])}, {STRIDE};"
+    )
+    parameters = ", ".join(f".param .u64 p{place}" for place in range(4))
+    place = "mov.u32 %t, %tid.x; shr.b32 %t, %t, 5; mov.u32 %n, %ctaid.x; mad.lo.u32 %n, %n, 2, %t;"
+    return (
+        f"{header(target)}.visible .entry k({parameters}) {{\n{declared}"
+        f".reg .b64 %p, %o; .reg .b32 %t, %n;\n"
+        f"{place}\n{loads}{product};\n{store}\nret;\n}}\n"
+    )
+
+
+def _matrices(kind: str, seed: int) -> Array:
+    """(warps, 2048) elements, as bits."""
+    random = np.random.default_rng(seed)
+    if kind in ("s8", "u8", "s32"):
+        return random.integers(0, 256, (4, 2048)).astype(f"u{BYTES[kind]}")
+    values = random.standard_normal((4, 2048))
+    if kind == "bf16":
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    bits = BYTES[kind]
+    found = values.astype(f"f{bits}").view(f"u{bits}")
+    return found & np.uint32(0xFFFFE000) if kind == "tf32" else found
+
+
+def _matrix(memory: Array, rows: int, columns: int, layout: str) -> Array:
+    """(warps, rows, columns) of matrices with a stride."""
+    grid = [(r, c) if layout == "row" else (c, r) for r in range(rows) for c in range(columns)]
+    places = [line * STRIDE + place for line, place in grid]
+    return np.ascontiguousarray(memory[:, places]).reshape(-1, rows, columns)
+
+
+def _expected(case: tuple[Any, ...], a: Array, b: Array, c: Array) -> Array:
+    """Bits of D, one tile of mma after the other."""
+    form = warpsim.decode(case[4], target=case[5])
+    m, n, k = form.shape.m, form.shape.n, form.shape.k
+    rows = a.shape[1]
+    missing = -rows % m
+    a, d = (np.pad(one, ((0, 0), (0, missing), (0, 0))) for one in (a, c))
+    for i, j, step in np.ndindex(d.shape[1] // m, d.shape[2] // n, a.shape[2] // k):
+        tile = np.s_[:, m * i : m * i + m, n * j : n * j + n]
+        left = a[:, m * i : m * i + m, k * step : k * step + k]
+        right = b[:, k * step : k * step + k, n * j : n * j + n]
+        d[tile] = warpsim.matmul(form, left, right, d[tile]).view(d.dtype)
+    return d[:, :rows]
+
+
+@pytest.mark.parametrize("layouts", [("row", "col", "row"), ("col", "row", "col")])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{case[2]}")
+def test_products(case: tuple[Any, ...], layouts: tuple[str, str, str]) -> None:
+    m, n, k = _sizes(case[0])
+    a, b, c = _matrices(case[2], 1), _matrices(case[2], 2), _matrices(case[3], 3)
+    d = np.zeros_like(c)
+    load_text(_kernel(case, *layouts))["k"](2, 64, [a, b, c, d])
+    found = _matrix(d, m, n, layouts[2])
+    sources = _matrix(a, m, k, layouts[0]), _matrix(b, k, n, layouts[1]), _matrix(c, m, n, layouts[2])
+    np.testing.assert_array_equal(found, _expected(case, *sources))
+    assert np.count_nonzero(d) <= 4 * m * n
+
+
+@pytest.mark.parametrize(
+    ("shape", "types", "mma", "operation"),
+    [
+        ("m8n8k32", "s32.s4.s4.s32", "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32", ""),
+        (
+            "m8n8k128",
+            "s32.b1.b1.s32",
+            "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc",
+            ".and.popc",
+        ),
+    ],
+)
+def test_products_of_parts_of_bytes(shape: str, types: str, mma: str, operation: str) -> None:
+    """Lines of 16 bytes without a stride: the words of A, B and C are those of mma, lane by lane."""
+    form = warpsim.decode(mma, target="sm_80")
+    random = np.random.default_rng(5)
+    a, b = (random.integers(0, 1 << 32, (8, 4)).astype(np.uint32) for _ in range(2))
+    c = random.integers(0, 99, (8, 8)).astype(np.uint32)
+    d = np.zeros((8, 8), np.uint32)
+    kind = types.split(".")[1]
+    body = "".join(
+        f"ld.param.u64 %p, [p{place}];\n"
+        f"wmma.load.{role}.sync.aligned.{layout}.{shape}.{one} {{{names}}}, [%p];\n"
+        for place, (role, layout, one, names) in enumerate(
+            (("a", "row", kind, "%r0"), ("b", "col", kind, "%r1"), ("c", "row", "s32", "%r2, %r3"))
+        )
+    )
+    mnemonic = f"wmma.mma{operation}.sync.aligned.row.col.{shape}.{types}"
+    body += f"{mnemonic} {{%r4, %r5}}, {{%r0}}, {{%r1}}, {{%r2, %r3}};\n"
+    body += f"ld.param.u64 %p, [p3];\nwmma.store.d.sync.aligned.row.{shape}.s32 [%p], {{%r4, %r5}};\n"
+    text = f"{header('sm_80')}.visible .entry k(" + ", ".join(f".param .u64 p{n}" for n in range(4))
+    load_text(text + f") {{ .reg .b32 %r<6>; .reg .b64 %p;\n{body}ret; }}")["k"](1, 32, [a, b, c, d])
+    # Lane 4g + q of mma holds word q of row g of A, and of column g of B.
+    words = {"a": a.reshape(32, 1), "b": b.reshape(32, 1), "c": warpsim.pack(form, "c", c.view(np.int32))}
+    expected = warpsim.unpack(form, "d", warpsim.execute(form, **words))
+    np.testing.assert_array_equal(d.view(np.int32), expected)
+
+
+# --- spelling ----------------------------------------------------------------------------------------
+
+
+def _spell(opcode: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    shape = next((one for one in words if one in wmma._SHAPES), "m16n16k16")
+    kinds = [one for one in words if one in wmma.FORMATS]
+
+    def vector(role: str, kind: str, first: int) -> str:
+        prefix = "%d" if kind == "f64" else "%r"
+        count = wmma.Fragment.of(role, shape, kind).registers(role)
+        return "{" + ", ".join(f"{prefix}{first + place}" for place in range(count)) + "}"
+
+    if words[0] == "mma":
+        d, a, b, c = (
+            kinds if len(kinds) == 4 else ((kinds or ["f32"])[0], "f16", "f16", (kinds or ["f32"])[-1])
+        )
+        pairs = (("d", d, 0), ("a", a, 10), ("b", b, 20), ("c", c, 30))
+        return (", ".join(vector(*one) for one in pairs),)
+    role = next((one for one in words if one in "abcd" and len(one) == 1), "a")
+    names = vector(role, kinds[0] if kinds else "f16", 0)
+    operands = f"[%d39], {names}" if words[0] == "store" else f"{names}, [%d39]"
+    return operands, f"{operands}, %r39"
+
+
+# ptxas takes sums of f32 with shapes of integers, though no product reads or makes them.
+LENIENCE = re.compile(r"(load\.c|store\.d).*(m8n8k32|m8n8k128).*\.f32")
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+def test_every_form_assembles() -> None:
+    assert refused(statements(wmma.ROWS, _spell), "sm_90a") == []
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+def test_no_mutant_assembles() -> None:
+    found = accepted(mutants(wmma.ROWS, "wmma", _spell, 3, 5), "sm_90a")
+    assert [text for text in found if not LENIENCE.search(text)] == []

@@ -1,0 +1,146 @@
+"""The kernels of traces/kernels, launched: every bit of what they leave is what it must be."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers import kernel_cases, ptxas
+from tests.helpers.kernel_cases import FOLDER
+from tests.helpers.kernel_products import Array, Case
+from tools import generate_kernels
+from warpsim.errors import WarpsimError
+from warpsim.machine.launching import LoadedModule, load_text
+
+GUARDED = (
+    *("sum_all", "ragged_f16 33x17x19 normal", "chained_scan of 3 CTAs"),
+    *("dense_f16 normal", "sparse_s8 normal", "sparse_product normal"),
+)
+UNORDERED = (
+    *("sum_all", "largest", "chained_scan of 3 CTAs", "locked_sum", "last_adds", "neighbours of 20 CTAs"),
+    *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
+    *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
+)
+LABELLED = {
+    "bias_gelu normal": {"tanh.approx.f32"},
+    "softmax": {"ex2.approx.f32"},
+    "bias_relu normal": set(),
+    "sparse_product normal": set(),
+    "called": set(),
+}
+FILES = sorted(path.name for path in FOLDER.glob("*.ptx"))
+
+
+@cache
+def module(file: str) -> LoadedModule:
+    return load_text((FOLDER / file).read_text(), file)
+
+
+def launched(module: LoadedModule, case: Case, **options: Any) -> dict[int, Array]:
+    """What a launch leaves in the arrays among its arguments, by the index of the parameter."""
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    module[case.entry](case.grid, case.block, given, shared_bytes=case.shared_bytes, **options)
+    return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
+
+
+def check(case: Case, **options: Any) -> None:
+    left = launched(module(case.file), case, **options)
+    for index, array in left.items():
+        expected = case.expected.get(index, case.arguments[index])
+        np.testing.assert_array_equal(array, expected.view(array.dtype), str(index))
+
+
+@pytest.mark.parametrize("name", kernel_cases.NAMES)
+def test_a_kernel_leaves_every_bit_as_expected(name: str) -> None:
+    check(kernel_cases.case(name))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", UNORDERED)
+def test_no_result_depends_on_the_schedule(name: str, seed: int) -> None:
+    check(kernel_cases.case(name), schedule=seed)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_only_approximate_functions_are_approximate(name: str) -> None:
+    case = kernel_cases.case(name)
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    kernel = module(case.file)[case.entry]
+    report = kernel(case.grid, case.block, given, shared_bytes=case.shared_bytes)
+    found = {one.mnemonic for one in report.fidelity["approximate"]}
+    assert found == LABELLED[name]
+
+
+def test_the_benchmark_kernel_at_its_full_size() -> None:
+    check(kernel_cases.case(kernel_cases.BENCHMARK))
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_every_barrier_and_wait_is_missed_where_it_is_taken_out(name: str) -> None:
+    """Barriers by the check of races, waits for copies by the result."""
+    case = kernel_cases.case(name)
+    text = (FOLDER / case.file).read_text()
+    start = text.index(f".entry {case.entry}(")
+    places = list(re.compile(r"bar\.sync[^;]*;|cp\.async\.wait_group[^;]*;").finditer(text, start))
+    stop = text.find(".entry ", start + 1)
+    places = [place for place in places if stop < 0 or place.start() < stop]
+    assert places
+    for place in places:
+        without = load_text(text[: place.start()] + text[place.end() :], case.file)
+        if place[0].startswith("bar"):
+            with pytest.raises(WarpsimError, match=r"race: .* without a barrier in between"):
+                launched(without, case)
+            continue
+        left = launched(without, case)
+        assert any((left[index] != expected).any() for index, expected in case.expected.items())
+
+
+def test_no_expectation_is_trivial() -> None:
+    for name in kernel_cases.NAMES:
+        case = kernel_cases.case(name)
+        assert case.expected, name
+        for index, expected in case.expected.items():
+            assert expected.shape == np.shape(case.arguments[index]), name
+        assert any(
+            not np.array_equal(expected, case.arguments[index]) for index, expected in case.expected.items()
+        ), name
+
+
+def test_every_entry_is_launched() -> None:
+    found = {(case.file, case.entry) for case in map(kernel_cases.case, kernel_cases.NAMES)}
+    assert found == {(file, entry) for file in FILES for entry in module(file).entries}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_nothing_in_a_kernel_is_left_out(file: str) -> None:
+    assert module(file).problems == ()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_text_names_no_place_of_a_machine(file: str) -> None:
+    assert not re.search(r"/(home|tmp|usr|work|root|builds?)/|INTERNAL", (FOLDER / file).read_text())
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_compiling_again_changes_nothing(file: str) -> None:
+    if reason := generate_kernels.missing():
+        pytest.skip(reason)
+    assert generate_kernels.compiled((FOLDER / file).with_suffix(".cu")) == (FOLDER / file).read_text()
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
+@pytest.mark.parametrize("file", FILES)
+def test_ptxas_takes_the_text(file: str, tmp_path: Path) -> None:
+    """nvcc does not look into inline assembly."""
+    command = ["ptxas", f"-arch={module(file).target}", str(FOLDER / file), "-o", str(tmp_path / "cubin")]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_every_source_has_its_text() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.cu")) == [Path(name).stem for name in FILES]

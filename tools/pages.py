@@ -1,0 +1,95 @@
+"""Keep the pages honest: ``python tools/pages.py [--check] [PAGE...]``.
+
+Reruns the command behind every ``<!-- run: COMMAND -->`` of the README and of the rooms' pages, and puts what
+it prints into the block that follows. With --check, changes nothing, shows what would change and exits 1 if
+something would. Commands of a page run one after the other in a folder of their own, which has copies of
+traces/ and tools/; ``warpsim`` is this checkout, installed or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from difflib import unified_diff
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("warpsim", "tests", "tools", "traces")
+TOGETHER = 2  # pages at a time: most commands keep one core busy
+
+_RUN = re.compile(r"(<!-- run: (.+?) -->\n+```text\n)(.*?)(\n?```)", re.DOTALL)
+
+
+def pages() -> Iterator[Path]:
+    """The README, and every page below it."""
+    yield ROOT / "README.md"
+    for room in ROOMS:
+        yield from sorted((ROOT / room).rglob("*.md"))
+
+
+def workplace(folder: Path) -> dict[str, str]:
+    """The environment of commands in that folder, which gets what they need."""
+    for part in ("traces", "tools"):
+        shutil.copytree(ROOT / part, folder / part)
+    programs = folder / ".programs"
+    programs.mkdir()
+    warpsim = programs / "warpsim"
+    warpsim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m warpsim "$@"\n', encoding="utf-8")
+    warpsim.chmod(0o755)
+    path = os.pathsep.join((str(programs), str(Path(sys.executable).parent), os.environ["PATH"]))
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "110"}
+
+
+def output(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """What the command prints, diagnostics included, run in the folder as a pipe would see it."""
+    finished = subprocess.run(
+        command, shell=True, cwd=folder, env=environment, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return "\n".join(line.rstrip() for line in finished.stdout.splitlines())
+
+
+def rewritten(text: str) -> str:
+    """A page with every block of output made anew."""
+    if not _RUN.search(text):
+        return text
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = workplace(folder)
+        return _RUN.sub(lambda match: match[1] + output(match[2], folder, environment) + "\n```", text)
+
+
+def changes(page: Path, text: str, fresh: str) -> str:
+    """What is out of date, line by line; empty where nothing is."""
+    name = page.relative_to(ROOT).as_posix()
+    lines = (text.splitlines(keepends=True), fresh.splitlines(keepends=True))
+    return "".join(unified_diff(*lines, name, f"{name}, as it would be"))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Rewrite the pages, or check them."""
+    parser = argparse.ArgumentParser(description="Rerun the commands of the pages and rewrite their outputs.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if out of date")
+    parser.add_argument("page", nargs="*", type=Path, help="these pages only")
+    given = parser.parse_args(arguments)
+    files = [page.resolve() for page in given.page] or list(pages())
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        fresh = list(pool.map(rewritten, texts))
+    differences = [changes(*one) for one in zip(files, texts, fresh, strict=True)]
+    if given.check:
+        print("".join(differences), end="")
+        sys.exit("pages are out of date: run python tools/pages.py" if any(differences) else 0)
+    for file, page in zip(files, fresh, strict=True):
+        file.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

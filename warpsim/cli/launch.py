@@ -1,0 +1,227 @@
+"""``warpsim launch``: execute a kernel of a PTX module or a CUDA source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
+from .options import json_option
+from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .progress import watching
+
+if TYPE_CHECKING:
+    from ..machine.launching import LaunchReport, LoadedModule
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """The options of a launch, as they are written."""
+
+    entry: str | None
+    grid: str
+    block: str
+    cluster: str | None
+    shared: int
+    arguments: tuple[str, ...]
+    save: tuple[str, ...]
+    expect: tuple[str, ...]
+    target: str | None
+    checks: str
+    schedule: str
+    nvcc: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Done:
+    """What a launch did: its report, the arrays that were written, and those that were compared."""
+
+    kernel: str
+    target: str
+    report: LaunchReport
+    saved: list[tuple[int, Path]]
+    checks: list[ArrayCheck]
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--entry", metavar="NAME", help="Which kernel; without it, kernels and parameters are listed.")
+@click.option("--grid", default="1", show_default=True, metavar="X,Y,Z", help="CTAs.")
+@click.option("--block", default="1", show_default=True, metavar="X,Y,Z", help="Threads of a CTA.")
+@click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
+@click.option("--shared", type=int, default=0, metavar="BYTES", help="Dynamic shared memory of a CTA.")
+@click.option("--arg", "arguments", multiple=True, metavar="VALUE", help=f"In parameter order: {KINDS}.")
+@click.option(
+    "--save", multiple=True, metavar="INDEX=FILE.npy", help="Write the array of that argument afterwards."
+)
+@click.option("--expect", multiple=True, metavar="INDEX=FILE.npy", help="Compare it afterwards, bit by bit.")
+@click.option(
+    "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the module's own."
+)
+@click.option(
+    "--checks",
+    type=click.Choice(["error", "warn", "off"]),
+    default="error",
+    show_default=True,
+    help="Races and reads of bytes that nobody wrote: stop at the first error, list them, or do not look.",
+)
+@click.option(
+    "--schedule",
+    default="program",
+    show_default=True,
+    metavar="program|random:SEED",
+    help="The order of CTAs and warps.",
+)
+@click.option(
+    "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
+)
+@json_option
+def launch(file: Path, as_json: bool, **options: Any) -> int:
+    """Execute a kernel and write or compare the arrays that it leaves.
+
+    FILE is PTX, or a .cu file where nvcc is on the path. Arguments are arrays, which go to global memory, and
+    values:
+
+    \b
+    warpsim launch gemm.ptx --entry gemm --grid 4,4 --block 128 \\
+        --arg A.npy --arg B.npy --arg zeros:f32:512x512 --arg i32:512 \\
+        --save 2=C.npy --expect 2=reference.npy
+    """
+    asked = _Asked(**options)
+    sizes = {name: _size(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
+    values = attempt(_arguments, file, asked.arguments)
+    if isinstance(values, Failure):
+        return fail(values, as_json)
+    done = attempt(_launched, file, asked, sizes, values)
+    if isinstance(done, Failure):
+        return fail(done, as_json)
+    _report(file, done, as_json)
+    return MISMATCH if any(one.different for one in done.checks) else EXPECTED
+
+
+def _size(name: str, text: str | None) -> list[int] | None:
+    """Up to three numbers; raises UsageError."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
+        raise click.UsageError(f"--{name} {text}: expected one to three numbers, as in 4,4")
+    return [int(part) for part in parts]
+
+
+def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
+    """The value of every --arg; a file that cannot be read says for which."""
+    from ..errors import TraceError
+
+    found = []
+    for text in texts:
+        try:
+            found.append(argument(text))
+        except OSError as error:
+            raise TraceError(f"--arg {text}: {error.strerror or error}") from None
+    return found
+
+
+def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
+    """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
+    from ..errors import OperandError
+    from ..machine.loading import load
+
+    module = load(file, asked.target, asked.nvcc)
+    name = _entry(module, asked.entry)
+    saves, expects = (
+        [placed(option, text, len(values)) for text in texts]
+        for option, texts in (("--save", asked.save), ("--expect", asked.expect))
+    )
+    for index, path in [*saves, *expects]:
+        if not hasattr(values[index], "shape") or not values[index].ndim:
+            raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
+    kernel = module[name]
+    try:
+        with watching("CTAs") as watch:
+            report = kernel(
+                args=values,
+                shared_bytes=asked.shared,
+                checks=asked.checks,  # type: ignore[arg-type]
+                schedule=asked.schedule,
+                progress=watch,
+                **sizes,
+            )
+    except OperandError as error:
+        raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
+    _write(saves, values)
+    checks = [compared(index, path, values[index]) for index, path in expects]
+    return _Done(kernel=name, target=module.target, report=report, saved=saves, checks=checks)
+
+
+def _entry(module: LoadedModule, name: str | None) -> str:
+    """The kernel that is asked for. Raises UsageError, which lists them."""
+    if name in module.entries:
+        return str(name)
+    problem = "--entry is missing" if name is None else f"--entry {name}: there is no such kernel"
+    raise click.UsageError(f"{problem}\n{_listing(module)}")
+
+
+def _listing(module: LoadedModule) -> str:
+    """The kernels with their parameters."""
+    from ..views.launches import kernel_lines
+
+    return "\n".join(["kernels:", *(f"  {line}" for line in kernel_lines(module))])
+
+
+def _write(saves: list[tuple[int, Path]], values: list[Any]) -> None:
+    from ..files.archives import write_array
+
+    for index, path in saves:
+        write_array(path, values[index])
+
+
+def _report(file: Path, done: _Done, as_json: bool) -> None:
+    from ..views.launches import fidelity_lines, hazard_lines, report_document
+
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "kernel": done.kernel,
+                "target": done.target,
+                "saved": [{"index": index, "file": str(path)} for index, path in done.saved],
+                "checks": [_check_document(one) for one in done.checks],
+                **report_document(done.report),
+                "errors": [],
+            }
+        )
+        return
+    say(f"{file}: {done.kernel} on {done.target}")
+    for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
+        say(f"  {line}")
+    for index, path in done.saved:
+        say(f"  argument {index} written to {path}")
+    for one in done.checks:
+        say(_check_line(one))
+
+
+def _check_line(check: ArrayCheck) -> str:
+    what = f"  argument {check.index} and {check.file}"
+    if check.first is None:
+        return f"{what}: {check.compared} elements equal, bit for bit"
+    place, given, wanted = check.first
+    where = ", ".join(map(str, place))
+    return (
+        f"{what}: {check.different} of {check.compared} elements differ\n"
+        f"    first: [{where}] is {given}, expected {wanted}"
+    )
+
+
+def _check_document(check: ArrayCheck) -> dict[str, Any]:
+    first = check.first
+    return {
+        "index": check.index,
+        "file": check.file,
+        "compared": check.compared,
+        "different": check.different,
+        "first": None if first is None else {"place": first[0], "is": first[1], "expected": first[2]},
+    }

@@ -1,0 +1,202 @@
+"""Arguments of a kernel as the command line gives them, and results that are written or compared.
+
+    A.npy                     an array in a file        null              a null pointer
+    zeros:f32:512x512         an array of zeros         bytes:FILE        a by-value parameter
+    random:f16:64x64:SEED     normal or integers        i32:512  f32:1.5  a number
+    hex:f32:0x7fc00000        a number by its bits
+
+Knows files and dtypes; whether an argument suits a parameter is for the launch to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_LARGEST = 1 << 34  # bytes of an array that is made here
+_INTEGERS = {f"{kind}{bits}": f"{kind}{bits}" for kind in "ui" for bits in (8, 16, 32, 64)}
+_NUMPY = {
+    **_INTEGERS,
+    **{f"s{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"b{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_FLOATS = ("f64", "f32", "tf32", "f16", "bf16", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0")
+KINDS = "FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, hex:TYPE:BITS, bytes:FILE, null"
+
+
+def argument(text: str) -> Any:
+    """What one ``--arg`` means. Raises UsageError for its spelling, TraceError and OSError for files."""
+    word, colon, rest = text.partition(":")
+    if text == "null":
+        return None
+    if colon and word in _MAKERS:
+        return _MAKERS[word](text, rest)
+    if colon and word in _types():
+        return _number(text, word, rest)
+    if text.endswith((".npy", ".npz")) or ".npz:" in text:
+        from .operands import read_array_file
+
+        return read_array_file(text, "array")
+    raise click.UsageError(f"--arg {text}: expected {KINDS}")
+
+
+def _types() -> dict[str, np.dtype[Any]]:
+    """dtypes by the names of PTX, integers also as NumPy abbreviates them."""
+    import numpy as np
+
+    from ..isa.formats import FORMATS
+
+    integers = {name: np.dtype(f"{kind[0]}{int(kind[1:]) // 8}") for name, kind in _NUMPY.items()}
+    return integers | {name: np.dtype(FORMATS[name].dtype) for name in _FLOATS}
+
+
+def _typed(text: str, name: str) -> np.dtype[Any]:
+    known = _types()
+    if name not in known:
+        raise click.UsageError(f"--arg {text}: no type {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
+def _shape(text: str, shape: str, size: int) -> tuple[int, ...]:
+    parts = shape.split("x")
+    if not all(part.isdecimal() for part in parts):
+        raise click.UsageError(f"--arg {text}: the shape {shape!r} is not like 512x512")
+    found = tuple(map(int, parts))
+    total = size
+    for one in found:
+        total *= one
+    if total > _LARGEST:
+        raise click.UsageError(f"--arg {text}: {total:,} bytes, more than {_LARGEST:,}")
+    return found
+
+
+def _zeros(text: str, rest: str) -> npt.NDArray[Any]:
+    import numpy as np
+
+    name, _, shape = rest.partition(":")
+    dtype = _typed(text, name)
+    return np.zeros(_shape(text, shape, dtype.itemsize), dtype)
+
+
+def _random(text: str, rest: str) -> npt.NDArray[Any]:
+    """Standard normal for floats, every integer for integers; a seed always gives the same bits."""
+    import numpy as np
+
+    name, _, more = rest.partition(":")
+    shape_text, _, seed = more.partition(":")
+    dtype = _typed(text, name)
+    shape = _shape(text, shape_text, dtype.itemsize)
+    if not (seed or "0").isdecimal():
+        raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
+    generator = np.random.default_rng(int(seed or "0"))
+    if dtype.kind in "ui":
+        low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return generator.integers(low, high, shape, dtype, endpoint=True)
+    return generator.standard_normal(shape, np.float32 if dtype.itemsize < 8 else dtype).astype(dtype)
+
+
+def _bits(text: str, rest: str) -> Any:
+    import numpy as np
+
+    name, _, number = rest.partition(":")
+    dtype = _typed(text, name)
+    bits = _integer(text, number)
+    if not 0 <= bits < 1 << 8 * dtype.itemsize:
+        raise click.UsageError(f"--arg {text}: {number} does not fit in {8 * dtype.itemsize} bits")
+    return np.array(bits, f"u{dtype.itemsize}").view(dtype)
+
+
+def _content(text: str, rest: str) -> bytes:
+    return Path(rest).read_bytes()
+
+
+def _number(text: str, name: str, number: str) -> Any:
+    """A number in a type, rounded to it where it is a float."""
+    import numpy as np
+
+    dtype = _types()[name]
+    if dtype.kind in "ui":
+        integer, known = _integer(text, number), np.iinfo(dtype)
+        if not known.min <= integer <= known.max:
+            raise click.UsageError(f"--arg {text}: {name} goes from {known.min} to {known.max}")
+        return np.array(integer, dtype)
+    try:
+        value = float(number)
+    except ValueError:
+        raise click.UsageError(f"--arg {text}: {number!r} is no number") from None
+    with np.errstate(all="ignore"):
+        return np.array(value).astype(dtype)
+
+
+def _integer(text: str, number: str) -> int:
+    try:
+        return int(number, 0)
+    except ValueError:
+        raise click.UsageError(f"--arg {text}: {number!r} is no integer") from None
+
+
+_MAKERS: dict[str, Callable[[str, str], Any]] = {
+    "zeros": _zeros,
+    "random": _random,
+    "hex": _bits,
+    "bytes": _content,
+}
+
+# --- results ---------------------------------------------------------------------------------------
+
+
+def placed(option: str, text: str, count: int) -> tuple[int, Path]:
+    """``INDEX=FILE.npy`` of --save and --expect: the parameter, and the file. Raises UsageError."""
+    index, equals, path = text.partition("=")
+    if not equals or not index.isdecimal() or not path.endswith(".npy"):
+        raise click.UsageError(f"{option} {text}: expected INDEX=FILE.npy, with the number of a parameter")
+    if int(index) >= count:
+        raise click.UsageError(f"{option} {text}: there are {count} arguments, 0 to {count - 1}")
+    return int(index), Path(path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayCheck:
+    """How the array of a parameter compares with a file, bit by bit; ``first`` is the index of the first
+    element that differs, with the bits of both."""
+
+    index: int
+    file: str
+    compared: int
+    different: int
+    first: tuple[tuple[int, ...], str, str] | None = None
+
+
+def compared(index: int, path: Path, array: npt.NDArray[Any]) -> ArrayCheck:
+    """Compare an array with that of a file; raises TraceError where shapes or element sizes differ."""
+    import numpy as np
+
+    from ..errors import TraceError
+    from ..files.archives import read_array
+
+    wanted = read_array(path)
+    if wanted.shape != array.shape or wanted.dtype.itemsize != array.dtype.itemsize:
+        given, expected = (f"{one.dtype} {one.shape}" for one in (array, wanted))
+        raise TraceError(f"{path}: holds {expected}, but parameter {index} is {given}")
+    one, other = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (array, wanted))
+    bits = [each.reshape(array.shape).view(np.uint8).reshape(*array.shape, -1) for each in (one, other)]
+    wrong = (bits[0] != bits[1]).any(axis=-1)
+    first = None
+    if wrong.any():
+        place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
+        first = place, _hex(bits[0][place]), _hex(bits[1][place])
+    return ArrayCheck(
+        index=index, file=str(path), compared=array.size, different=int(wrong.sum()), first=first
+    )
+
+
+def _hex(content: npt.NDArray[np.uint8]) -> str:
+    return f"0x{content.tobytes()[::-1].hex()}"

@@ -1,0 +1,65 @@
+"""A whole module looked at without running it: what is not legal, what is not modelled, what is slow.
+
+Legality is that of a target: of the text's own, or of another that is asked for. Does not know arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import IllegalInstruction, Location, NotModelled, WarpsimError
+from ..machine.launching import LoadedModule
+from ..machine.program import Module
+from ..ptx.decode import OPCODES, decode_statement
+from .pipelines import PipelineFinding, pipeline_findings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleCheck:
+    """What was found in a module: ``illegal`` statements, those that are legal but ``unmodelled``, and what
+    ptxas has to serialise or guard (``slow``)."""
+
+    target: str
+    version: tuple[int, int]
+    entries: tuple[str, ...]
+    statements: int
+    illegal: tuple[WarpsimError, ...]
+    unmodelled: tuple[WarpsimError, ...]
+    slow: tuple[PipelineFinding, ...]
+
+
+def check_module(loaded: LoadedModule) -> ModuleCheck:
+    """Everything that can be said about a module without running it."""
+    module = loaded.module
+    problems = list(_sharpened(module))
+    unmodelled = tuple(one for one in problems if isinstance(one, NotModelled))
+    return ModuleCheck(
+        target=module.target,
+        version=module.version,
+        entries=module.entries,
+        statements=module.statements,
+        illegal=tuple(one for one in problems if not isinstance(one, NotModelled)),
+        unmodelled=unmodelled,
+        slow=tuple(pipeline_findings(module.program)),
+    )
+
+
+def _sharpened(module: Module) -> Iterator[WarpsimError]:
+    """The problems of a module; a matrix instruction that is not modelled may be illegal, too."""
+    matrices = dict(_illegal_matrices(module))
+    for one in module.problems:
+        yield matrices.get(one.location.line, one) if isinstance(one, NotModelled) and one.location else one
+
+
+def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:
+    """Matrix instructions that the target does not have, by line."""
+    for record in module.code:
+        statement = record.statement
+        if statement.opcode not in OPCODES or (statement.modifiers[:1] not in (("mma_async",), ("sync",))):
+            continue
+        try:
+            decode_statement(statement, module.target, module.version)
+        except IllegalInstruction as error:
+            place = error.location or Location("", 0)
+            yield place.line, error

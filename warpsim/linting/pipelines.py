@@ -1,0 +1,220 @@
+"""What keeps wgmma from running asynchronously: statements that ptxas has to guard, found in the text alone.
+
+ptxas 13.0 says so itself, as C7517 (it inserts a wait), C7519 (it inserts a wgmma.fence) and C7515 (it
+serialises every wgmma of the function, where it finds no place for them); the performance of the kernel is
+then lost. Two rules are looked at, along every path of a function's control flow:
+
+    in flight    a register that an unfinished wgmma writes is used by another statement
+    fence        a register of a wgmma was written since the last wgmma.fence
+
+Knows names and control flow; does not know lanes, values or shared memory, nor what calls do with registers
+(nothing), and leaves alone what depends on how ptxas allocates registers (C7511). PTX ISA 9.1, 9.7.15.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import Location
+from ..ptx.constants import Immediate
+from ..ptx.operands import Address, Operand, Register, Vector
+from ..ptx.statements import (
+    Block,
+    Directive,
+    InstructionStatement,
+    Kernel,
+    Label,
+    Program,
+    RegisterDeclaration,
+    Statement,
+    operand_names,
+)
+
+_NO_RESULT = frozenset(
+    {"st", "red", "bar", "barrier", "bra", "ret", "exit", "call", "stmatrix", "wgmma", "cp"}
+)
+_MOST_COMMITS = 16  # groups that are told apart
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineFinding:
+    """One statement that ptxas has to guard, and the wgmma that it concerns."""
+
+    rule: str
+    message: str
+    location: Location
+    fix: str
+
+    def render(self) -> str:
+        """In the assembler's shape, with the caret."""
+        text = f"{self.location}: warning: {self.message} [{self.rule}]\n{self.location.excerpt()}"
+        return f"{text}\n{self.location}: fix: {self.fix}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """What may be so before a statement: registers that a wgmma writes, by commits since then and where;
+    those that others have written since the last fence, and whether there was none at all."""
+
+    flying: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    dirty: frozenset[str] = frozenset()
+    unfenced: bool = True
+
+    def joined(self, other: _State) -> _State:
+        """What may be so on one way or the other."""
+        flying = dict(self.flying)
+        for name, known in other.flying.items():
+            flying[name] = min(known, flying.get(name, known))
+        unfenced = self.unfenced or other.unfenced
+        return _State(flying=flying, dirty=self.dirty | other.dirty, unfenced=unfenced)
+
+
+def pipeline_findings(program: Program) -> list[PipelineFinding]:
+    """What ptxas has to guard in each function of a module, in the order of the text."""
+    kernels = (one for one in program.statements if isinstance(one, Kernel) and one.body is not None)
+    return [finding for kernel in kernels for finding in _Pipeline(kernel).findings()]
+
+
+class _Pipeline:
+    """The statements of one function, and what may be so before each of them."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.statements: list[InstructionStatement] = []
+        self.labels: dict[str, int] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+        self.declared: dict[str, int] = {}
+        self._label = ""
+        self._read(kernel.body or ())
+        self.accumulators = frozenset(name for one in self.statements for name in _results(one))
+        # one name that means several registers is left alone
+        self.accumulators -= {name for name, count in self.declared.items() if count > 1}
+
+    def _read(self, statements: Iterable[Statement]) -> None:
+        for one in statements:
+            if isinstance(one, Block):
+                self._read(one.statements)
+            elif isinstance(one, InstructionStatement):
+                self.statements.append(one)
+            elif isinstance(one, Label):
+                self.labels[one.name] = len(self.statements)
+                self._label = one.name
+            elif isinstance(one, Directive) and one.name == "branchtargets":
+                self.tables[self._label] = tuple(name.strip() for name in one.text.split(","))
+            elif isinstance(one, RegisterDeclaration):
+                for name in one.names:
+                    self.declared[name] = self.declared.get(name, 0) + 1
+
+    def findings(self) -> Iterator[PipelineFinding]:
+        """One for each statement and rule."""
+        if not self.accumulators:
+            return
+        for place, state in sorted(self._states().items()):
+            yield from self._at(self.statements[place], state)
+
+    def _states(self) -> dict[int, _State]:
+        """What may be so before each statement that can be reached: the fixpoint along all paths."""
+        states, left = {0: _State()}, [0]
+        while left:
+            place = left.pop()
+            after = self._after(place, states[place])
+            for following in self._following(place):
+                known = states.get(following)
+                joined = after if known is None else known.joined(after)
+                if joined != known:
+                    states[following] = joined
+                    left.append(following)
+        return states
+
+    def _following(self, place: int) -> Iterator[int]:
+        statement = self.statements[place]
+        if statement.opcode == "bra":
+            yield from self._targets([str(one) for one in statement.operands or ()])
+        elif statement.opcode == "brx":
+            yield from self._targets(self.tables.get(str((statement.operands or ("",))[-1]), ()))
+        ends = statement.opcode in ("bra", "brx", "ret", "exit", "trap") and statement.guard is None
+        if not ends and place + 1 < len(self.statements):
+            yield place + 1
+
+    def _targets(self, names: Sequence[str]) -> Iterator[int]:
+        places = (self.labels.get(name, len(self.statements)) for name in names)
+        return (place for place in places if place < len(self.statements))
+
+    def _after(self, place: int, state: _State) -> _State:
+        """What may be so behind a statement."""
+        statement = self.statements[place]
+        if statement.opcode != "wgmma":
+            written = self.accumulators.intersection(_written(statement))
+            return replace(state, dirty=state.dirty | written) if written else state
+        verb = statement.modifiers[0] if statement.modifiers else ""
+        if verb == "fence":
+            return replace(state, dirty=frozenset(), unfenced=False)
+        if verb == "commit_group":
+            older = {name: (min(age + 1, _MOST_COMMITS), at) for name, (age, at) in state.flying.items()}
+            return replace(state, flying=older)
+        if verb == "wait_group":
+            return replace(state, flying=_left(state.flying, statement))
+        issued = dict.fromkeys(self.accumulators.intersection(_results(statement)), (0, place))
+        return replace(state, flying={**state.flying, **issued})
+
+    def _at(self, statement: InstructionStatement, state: _State) -> Iterator[PipelineFinding]:
+        if statement.opcode == "wgmma":
+            yield from self._unfenced(statement, state)
+            return
+        used = [name for name in statement.names if name in state.flying]
+        if used:
+            name = used[0]
+            first = self.statements[state.flying[name][1]].location()
+            defines = name in _written(statement)
+            more = " and, as they are defined here, may serialise every wgmma (C7515)" if defines else ""
+            yield PipelineFinding(
+                rule="in-flight",
+                message=f"{name} is {'written' if defines else 'read'} while the wgmma at line {first.line}, "
+                f"whose accumulator it is, may be in flight: ptxas inserts a wait (C7517){more}",
+                location=statement.location(),
+                fix="first wgmma.commit_group.sync.aligned; and wgmma.wait_group.sync.aligned 0;",
+            )
+
+    def _unfenced(self, statement: InstructionStatement, state: _State) -> Iterator[PipelineFinding]:
+        """A wgmma whose registers others have written since the last fence."""
+        registers = _results(statement)
+        touched = [name for name in registers if name in state.dirty]
+        if not registers or not (touched or state.unfenced):
+            return
+        said = f"{touched[0]} was written since" if touched else "there is none"
+        if state.unfenced:
+            said = "on some way from the start there is none"
+        yield PipelineFinding(
+            rule="fence",
+            message=f"this wgmma needs a wgmma.fence before it, but {said}: ptxas inserts one (C7519)",
+            location=statement.location(),
+            fix="put wgmma.fence.sync.aligned; before the first wgmma, behind what writes its registers",
+        )
+
+
+def _results(statement: InstructionStatement) -> tuple[str, ...]:
+    """The accumulator registers of a wgmma.mma_async; none for other statements."""
+    if statement.opcode != "wgmma" or statement.modifiers[:1] != ("mma_async",) or not statement.operands:
+        return ()
+    first = statement.operands[0]
+    elements: tuple[Operand, ...] = first.elements if isinstance(first, Vector) else ()
+    return tuple(one.name for one in elements if isinstance(one, Register))
+
+
+def _written(statement: InstructionStatement) -> tuple[str, ...]:
+    """The names of the registers that a statement defines."""
+    operands = statement.operands or ()
+    if statement.opcode in _NO_RESULT or not operands or isinstance(operands[0], Address):
+        return ()
+    return tuple(operand_names(operands[0]))
+
+
+def _left(
+    flying: Mapping[str, tuple[int, int]], statement: InstructionStatement
+) -> Mapping[str, tuple[int, int]]:
+    """What may be in flight behind a wait_group; one of 0 leaves nothing."""
+    operand = (statement.operands or (None,))[0]
+    pending = operand.value if isinstance(operand, Immediate) else _MOST_COMMITS
+    if not pending:
+        return {}
+    return {name: known for name, known in flying.items() if known[0] <= pending}

@@ -1,0 +1,63 @@
+"""The launch that a recording is of as plain data for the page: warps on one axis, order on the other.
+
+A mark is an instruction of the page: its row is its warp, its column its place in the order of time, its hue
+the line of the kernel. Knows places only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import OperandError
+from ..vectors.recordings import Recording
+
+Document = dict[str, Any]
+
+MOST_EVENTS = 256  # of a page
+_TURN = 137  # degrees from the hue of one line to that of the next: neighbours look unlike
+
+
+def check_size(recording: Recording) -> None:
+    """Raise OperandError for a recording of more than a page shows."""
+    count = len(recording.events)
+    if count > MOST_EVENTS:
+        raise OperandError(
+            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, by "
+            f"cta=, warp=, line= or step="
+        )
+
+
+def launch_document(recording: Recording) -> Document:
+    """Kernel, grid, block, the lines and warps that there are, and a mark for each event in its order."""
+    times = {time: place for place, time in enumerate(sorted({one.time for one in recording.events}))}
+    warps = list(
+        dict.fromkeys((one.cta, one.warp) for one in sorted(recording.events, key=_by_warp(recording)))
+    )
+    rows = {warp: place for place, warp in enumerate(warps)}
+    lines = sorted({one.line for one in recording.events})
+    hues = {line: place * _TURN % 360 for place, line in enumerate(lines)}
+    return {
+        "kernel": recording.kernel,
+        "grid": list(recording.grid),
+        "block": list(recording.block),
+        "moments": len(times),
+        "warps": [{"cta": ", ".join(map(str, cta)), "warp": warp} for cta, warp in warps],
+        "lines": [{"line": line, "hue": hues[line]} for line in lines],
+        "marks": [
+            {
+                "row": rows[one.cta, one.warp],
+                "column": times[one.time],
+                "hue": hues[one.line],
+                "text": str(one),
+            }
+            for one in recording.events
+        ],
+    }
+
+
+def _by_warp(recording: Recording) -> Any:
+    def key(event: Any) -> tuple[int, int]:
+        cta, _, warp = recording.order(event)
+        return cta, warp
+
+    return key

@@ -1,0 +1,339 @@
+"""``.npz`` of a recording: the vector set of each statement, and where each execution was.
+
+The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
+``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
+``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. The arrays of statement
+0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, which execution by
+the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...environment import in_default_environment
+from ...errors import TraceError, WarpsimError
+from ...files.archives import read_arrays, write_arrays
+from ...isa.instruction import Inputs, ScaleSelectors
+from ...machine.observers.recorder import LaunchEvent, bound_of
+from ...ptx.parser import parse
+from ...ptx.qualifiers import check_target
+from ...ptx.statements import InstructionStatement
+from ..recordings import Recording, StatementSet
+from ..sets import VectorSet
+from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
+from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
+
+Document = dict[str, Any]
+
+SCHEMA = 1
+KIND = "launch recording"
+_PLACES = 6  # columns of ``where``
+_MOST_LINES = 1 << 22  # of a text in which a statement may stand
+_MOST_COLUMNS = 1 << 16
+_KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
+_STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
+_IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
+
+
+def is_recording(path: str | Path) -> bool:
+    """Whether a file is a recording, or says that it is one."""
+    if Path(path).suffix.lower() != ".npz":
+        return False
+    try:
+        document = json.loads(read_manifest(Path(path)))
+    except (WarpsimError, OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("kind") == KIND
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def write_recording(path: str | Path, recording: Recording) -> None:
+    """Write a recording, whole or not at all. Raises NotModelled for wgmma, OSError."""
+    sets = list(recording.sets())
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    statements = []
+    for number, one in enumerate(sets):
+        where = _where(one)
+        arrays |= {f"{number}.{name}": array for name, array in one.vectors.arrays().items()}
+        arrays[f"{number}.where"] = where
+        statements.append(_statement_document(one, where))
+    document = {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "kernel": recording.kernel,
+        "file": recording.file,
+        "target": recording.target,
+        "grid": list(recording.grid),
+        "block": list(recording.block),
+        "provenance": dict(recording.provenance),
+        "statements": statements,
+    }
+    size = sum(array.nbytes for array in arrays.values())
+    members = {MANIFEST: np.array(json.dumps(document)), **arrays}
+    write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
+
+
+def _where(one: StatementSet) -> npt.NDArray[np.uint64]:
+    rows = [(*event.cta, event.warp, event.index, event.time) for event in one.events]
+    return np.array(rows, np.uint64)
+
+
+def _statement_document(one: StatementSet, where: npt.NDArray[Any]) -> Document:
+    source, start = one.statement.source, one.statement.start
+    place = source.location(start)
+    return {
+        "line": place.line,
+        "column": place.column,
+        "text": str(one.statement),
+        "pc": one.pc,
+        "literal": one.literal,
+        "vectors": manifest_of(one.vectors),
+        "where": entry_of(where),
+    }
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def read_recording(path: str | Path) -> Recording:
+    """The recording in a file. Raises TraceError for what is malformed, OSError."""
+    path = Path(path)
+    try:
+        return _read(path)
+    except TraceError as error:
+        if error.location is None and not error.message.startswith(f"{path}: "):
+            error = TraceError(f"{path}: {error.message}")
+        raise error from None
+
+
+def _read(path: Path) -> Recording:
+    arrays = dict(read_arrays(path, kinds="uiU"))
+    document = _document(arrays.pop(MANIFEST, None))
+    grid, block = _three(document, "grid"), _three(document, "block")
+    statements = _statements(document)
+    events: list[LaunchEvent] = []
+    for number, (given, statement) in enumerate(zip(document["statements"], statements, strict=True)):
+        own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"{number}.")}
+        named = {name.partition(".")[2]: array for name, array in own.items()}
+        with _of_statement(number):
+            events += _events(given, statement, named, grid, block)
+    if arrays:
+        raise TraceError(f"array {min(arrays)!r} is of no statement")
+    found = Recording(
+        kernel=document["kernel"],
+        file=document["file"],
+        target=document["target"],
+        grid=grid,
+        block=block,
+        events=(),
+        path=str(path),
+        provenance=document["provenance"],
+    )
+    found = Recording(**{**vars(found), "events": tuple(sorted(events, key=found.order))})
+    _check_once(found)
+    return found
+
+
+class _of_statement:
+    """A block whose errors say which statement of the file they are about."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, WarpsimError):
+            raise TraceError(f"statement {self.number}: {error.message}") from None
+
+
+def _document(given: npt.NDArray[Any] | None) -> Document:
+    if given is None or given.shape or given.dtype.kind != "U":
+        raise TraceError("an .npz file without a manifest is no recording")
+    try:
+        document = json.loads(str(given))
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"the manifest is no JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise TraceError(f"the manifest is not that of a {KIND}")
+    _check_keys(document, _KEYS, "manifest")
+    if document["schema"] != SCHEMA:
+        raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
+    for name in ("kernel", "file", "target"):
+        _check_text(document[name], f"manifest: {name}")
+    try:
+        check_target(document["target"])
+    except WarpsimError as error:
+        raise TraceError(f"manifest: {error.message}") from None
+    provenance = document["provenance"]
+    if not isinstance(provenance, dict) or provenance.get("kind") not in ("model", "hardware"):
+        raise TraceError("manifest: the kind of provenance is one of model, hardware")
+    return document
+
+
+def _check_keys(given: Any, keys: tuple[str, ...], what: str) -> None:
+    if not isinstance(given, dict):
+        raise TraceError(f"{what} is not a JSON object")
+    for name in given:
+        if name not in keys:
+            raise TraceError(f"{what}: unknown key {name!r}; the keys are {', '.join(keys)}")
+    for name in keys:
+        if name not in given:
+            raise TraceError(f"{what}: {name} is missing")
+
+
+def _check_text(given: Any, what: str) -> None:
+    if not isinstance(given, str) or not given.isprintable():
+        raise TraceError(f"{what} is printable text on one line")
+
+
+def _three(document: Document, name: str) -> tuple[int, int, int]:
+    given = document[name]
+    well = isinstance(given, list) and len(given) == 3 and all(type(one) is int for one in given)
+    if not well or not all(1 <= one < 1 << 31 for one in given):
+        raise TraceError(f"manifest: {name} is three positive integers")
+    x, y, z = given
+    return x, y, z
+
+
+def _statements(document: Document) -> Iterator[InstructionStatement]:
+    """The statements, parsed where they stood; raises TraceError for those that do not."""
+    given = document["statements"]
+    if not isinstance(given, list):
+        raise TraceError("manifest: statements is an array")
+    for number, one in enumerate(given):
+        what = f"statement {number}"
+        _check_keys(one, _STATEMENT_KEYS, what)
+        _check_text(one["text"], f"{what}: text")
+        for name, most in (("line", _MOST_LINES), ("column", _MOST_COLUMNS), ("pc", _MOST_LINES)):
+            if type(one[name]) is not int or not (name != "pc") <= one[name] <= most:
+                raise TraceError(f"{what}: {name} is a number of at most {most:,}")
+        if not isinstance(one["literal"], bool):
+            raise TraceError(f"{what}: literal is true or false")
+    text = _text(given)
+    parsed = {(place.line, place.column): one for place, one in _placed(text, document["file"])}
+    for number, one in enumerate(given):
+        found = parsed.get((one["line"], one["column"]))
+        if found is None or str(found) != one["text"]:
+            raise TraceError(f"statement {number}: {one['text'][:60]!r} is not one statement at its place")
+        yield found
+
+
+def _text(given: list[Document]) -> str:
+    """A text in which every statement stands where it stood, and nothing else."""
+    lines: dict[int, str] = {}
+    for one in sorted({(one["line"], one["column"], one["text"]) for one in given}):
+        line, column, text = one
+        before = lines.get(line, "")
+        lines[line] = f"{before:<{column - 1}}{text}"
+    return "\n".join(lines.get(line, "") for line in range(1, max(lines, default=0) + 1))
+
+
+def _placed(text: str, file: str) -> Iterator[tuple[Any, InstructionStatement]]:
+    try:
+        program = parse(text, file)
+    except WarpsimError as error:
+        raise TraceError(f"the statements are no PTX: {error.message}") from None
+    for one in program.statements:
+        if isinstance(one, InstructionStatement):
+            yield one.source.location(one.start), one
+
+
+def _events(
+    given: Document,
+    statement: InstructionStatement,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+) -> Iterator[LaunchEvent]:
+    """The executions of one statement, checked."""
+    manifest = manifest_from(json.dumps(given["vectors"]))
+    own = dict(arrays)
+    where = own.pop("where", None)
+    _check_array("where", where, array_entry("where", given["where"]))
+    assert where is not None
+    if missing := manifest.arrays.keys() ^ own.keys():
+        raise TraceError(f"array {min(missing)!r} is in the file or the manifest only")
+    for name, array in own.items():
+        _check_array(name, array, manifest.arrays[name])
+    vectors = manifest.assemble({name: np.ascontiguousarray(array) for name, array in own.items()})
+    _check_where(where, len(vectors), grid, block)
+    yield from _assembled(given, statement, vectors, where)
+
+
+def _check_array(name: str, array: npt.NDArray[Any] | None, entry: Any) -> None:
+    if array is None:
+        raise TraceError(f"array {name!r} is in the manifest, but not in the file")
+    if (array.dtype, array.shape) != entry.spec:
+        raise TraceError(
+            f"array {name!r} is {array.dtype} {array.shape}, but the manifest says {entry.dtype} {entry.shape}"
+        )
+    if digest_of(array) != entry.sha256:
+        raise TraceError(f"array {name!r} does not have the SHA-256 of the manifest: its data was changed")
+
+
+def _check_where(
+    where: npt.NDArray[Any], events: int, grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> None:
+    """Executions are those of warps that the launch has."""
+    if where.dtype != np.uint64 or where.shape != (events, _PLACES):
+        raise TraceError(f"where is uint64 {(events, _PLACES)}, not {where.dtype} {where.shape}")
+    warps = -(-block[0] * block[1] * block[2] // 32)
+    limits = np.array([*grid, warps, 1 << 62, 1 << 62], np.uint64)
+    outside = np.argwhere(where >= limits)
+    if outside.size:
+        row, column = outside[0].tolist()
+        what = ("x", "y", "z", "warp", "step", "time")[column]
+        raise TraceError(f"event {row} has {what} {int(where[row, column])}: the launch has none such")
+
+
+def _assembled(
+    given: Document, statement: InstructionStatement, vectors: VectorSet, where: npt.NDArray[Any]
+) -> Iterator[LaunchEvent]:
+    form = vectors.instruction
+    if statement.mnemonic not in (form.mnemonic, form.mnemonic.replace("::ordered_metadata", "")):
+        raise TraceError(f"{statement.mnemonic} is recorded as {form.mnemonic}")
+    bound = bound_of(form, statement)
+    constants, varying = vectors.constants(), vectors.varying()
+    for case, (x, y, z, warp, index, time) in enumerate(where.tolist()):
+        values = constants | {name: int(array[case]) for name, array in varying.items()}
+        inputs = Inputs(
+            registers={name: words[case] for name, words in vectors.registers.items()},
+            selector=values.get("selector", 0),
+            scale_selectors=ScaleSelectors(*(values.get(name, 0) for name in _IDS)),
+            literal=given["literal"],
+        )
+        yield LaunchEvent(
+            statement=statement,
+            bound=bound,
+            inputs=inputs,
+            d=vectors.d[case],
+            warps=(0,),
+            cta=(x, y, z),
+            warp=warp,
+            index=index,
+            pc=given["pc"],
+            time=time,
+        )
+
+
+def _check_once(recording: Recording) -> None:
+    """No warp executes one statement the same time twice."""
+    seen = set[tuple[Any, ...]]()
+    for event in recording.events:
+        key = event.pc, event.cta, event.warp, event.index
+        if key in seen:
+            raise TraceError(f"line {event.line}, {event.place} is recorded twice")
+        seen.add(key)

@@ -1,0 +1,104 @@
+"""Kernels and what launches of them did: as text for people, and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import Location
+from ..machine.fidelity import LABELS, Fidelity, Reach, StatementClass
+from ..machine.launching import LaunchReport, LoadedModule
+from ..machine.observers.findings import LaunchFinding
+from ..machine.program import Parameter
+
+Document = dict[str, Any]
+_SHOWN = 5  # of a kind that are listed one by one
+
+# --- text ------------------------------------------------------------------------------------------
+
+
+def kernel_lines(module: LoadedModule) -> Iterator[str]:
+    """Every kernel, and its parameters by their index."""
+    for name in module.entries:
+        parameters = module.parameters(name)
+        yield name if parameters else f"{name}, which has no parameters"
+        yield from (f"  {parameter_text(one)}" for one in parameters)
+
+
+def parameter_text(parameter: Parameter) -> str:
+    """``0 A: .u64, 8 bytes``."""
+    plural = "s"[: parameter.bytes != 1]
+    aligned = f", aligned to {parameter.alignment}" if parameter.kind == "b8" else ""
+    return f"{parameter.index} {parameter.name}: .{parameter.kind}, {parameter.bytes} byte{plural}{aligned}"
+
+
+def hazard_lines(hazards: Sequence[LaunchFinding]) -> Iterator[str]:
+    """Findings with their places, then how many."""
+    for one in hazards:
+        yield from str(one).splitlines()
+    if hazards:
+        yield f"{len(hazards)} finding{'s'[: len(hazards) != 1]}"
+
+
+def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
+    """How many statements were exact, the mnemonics of the others and why, and what these reached."""
+    counts = {label: sum(one.statements for one in fidelity[label]) for label in LABELS}
+    named = [f"{count} {label}" for label, count in counts.items() if count or label == "exact"]
+    yield f"statements executed: {', '.join(named)}"
+    for label in LABELS[1:]:
+        yield from (f"  {label}: {one.mnemonic}: {one.note}" for one in fidelity[label])
+    for reach in fidelity.reached[:_SHOWN]:
+        yield f"  {reach}"
+    if len(fidelity.reached) > _SHOWN:
+        yield f"  and {len(fidelity.reached) - _SHOWN} more"
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def report_document(report: LaunchReport) -> Document:
+    """``hazards`` and ``fidelity`` of a launch as JSON-ready data."""
+    fidelity = report.fidelity
+    return {
+        "hazards": [_hazard_document(one) for one in report.hazards],
+        "fidelity": {
+            "executions": dict(fidelity.counts),
+            "classes": [_class_document(one) for one in fidelity.classes],
+            "reached": [_reach_document(one) for one in fidelity.reached],
+        },
+    }
+
+
+def _place(location: Location | None) -> Document | None:
+    if location is None:
+        return None
+    return {"file": location.file, "line": location.line, "column": location.column}
+
+
+def _hazard_document(finding: LaunchFinding) -> Document:
+    return {
+        "kind": finding.kind,
+        "severity": finding.severity,
+        "message": finding.message,
+        "location": _place(finding.location),
+        "other": _place(finding.other),
+    }
+
+
+def _class_document(one: StatementClass) -> Document:
+    return {
+        "mnemonic": one.mnemonic,
+        "fidelity": one.fidelity,
+        "note": one.note,
+        "statements": one.statements,
+        "executions": one.executions,
+    }
+
+
+def _reach_document(reach: Reach) -> Document:
+    return {
+        "role": reach.role,
+        "mnemonic": reach.mnemonic,
+        "location": _place(reach.location),
+        "origin": {"mnemonic": reach.origin_mnemonic, "location": _place(reach.origin)},
+    }

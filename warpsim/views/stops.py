@@ -1,0 +1,206 @@
+"""A warp where a kernel was stopped: operands of a matrix instruction as matrices, other registers lane by lane.
+
+Returns text; does not know how a kernel is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError, UndefinedBehavior
+from ..execution.interface import unpack_metadata
+from ..isa.codes import matrix_of
+from ..isa.fragments import codes_from
+from ..isa.instruction import Inputs, Instruction
+from ..machine.machine import Event
+from ..machine.observers.debugger import RegisterValue, Stop
+from .information import Document
+from .operands import from_registers
+from .places import Place, lane_places
+from .report import matrix_lines, names_of
+from .text import words
+
+_VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
+    **{f"u{bits}": f"u{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"s{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"f{bits // 8}" for bits in (16, 32, 64)},
+    "bf16": ml_dtypes.bfloat16,
+}
+
+
+def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
+    """What is to be seen at a stop, of one lane if one is given. Raises OperandError for a lane that is none."""
+    if lane is not None and not 0 <= lane < len(stop.lanes):
+        raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
+    place = stop.statement.location()
+    why = f" writes {stop.watched}" if stop.watched else ""
+    yield f"{place.file}:{place.line}: {stop.place}{why}: {stop.statement}"
+    if stop.event is not None:
+        yield from _event_lines(stop.event, lane)
+    else:
+        yield from (f"  {line}" for line in _register_lines(stop, lane))
+
+
+# --- matrices --------------------------------------------------------------------------------------
+
+
+def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
+    form = event.instruction
+    names = names_of(event)
+    for operand in ("a", "e", "scale_a", "b", "scale_b", "c", "d"):
+        if operand not in form.registers:
+            continue
+        held = ", ".join(names.get(operand, ()))
+        yield f"  {_title(form, operand, event.inputs)} in {held}:"
+        if lane is None:
+            yield from (f"   {line}" for line in _matrix(event, operand))
+        else:
+            yield from (f"    {line}" for line in _lane(event, operand, lane))
+
+
+def _title(form: Instruction, operand: str, inputs: Inputs) -> str:
+    if operand == "e":
+        return f"metadata (selector {inputs.selector}, indices)"
+    if operand.startswith("scale_"):
+        side = operand[-1].upper()
+        return f"scales of {side} ({form.scale})"
+    rows, columns = form.matrix_shape(operand)
+    stored = ", stored" if operand == "a" and form.sparse else ""
+    return f"{operand.upper()} ({rows} x {columns}{stored}, {form.format(operand)})"
+
+
+def _words(event: Event, operand: str) -> npt.NDArray[Any]:
+    return event.d if operand == "d" else event.inputs.registers[operand]
+
+
+def _matrix(event: Event, operand: str) -> Iterator[str]:
+    form, inputs = event.instruction, event.inputs
+    if operand == "e":
+        try:
+            yield from matrix_lines(unpack_metadata(form, inputs.registers["e"], inputs.selector))
+        except UndefinedBehavior as error:
+            yield error.message
+        return
+    if operand.startswith("scale_"):
+        codes = getattr(from_registers(form, inputs).operands, operand)
+        yield from matrix_lines(matrix_of(codes, form.scale) if form.scale else codes)
+        return
+    matrix = matrix_of(codes_from(_words(event, operand), form, operand), form.format(operand))
+    for product in matrix.reshape(-1, *matrix.shape[-2:]):
+        yield from matrix_lines(product)
+
+
+def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
+    """The registers of a lane, and the elements in each: lowest bits first."""
+    form, inputs = event.instruction, event.inputs
+    held = lane_places(form, operand, lane, selector=inputs.selector, scales=inputs.scale_selectors)
+    rows = []
+    for register, name in enumerate(names_of(event)[operand]):
+        word = int(_words(event, operand)[lane, register])
+        inside = sorted((one for one in held if one.register == register), key=lambda one: one.low_bit)
+        text = ", ".join(_element(form, one, word) for one in inside) or "not read"
+        rows.append([name, f"{word:#0{2 + (form.register_bits if operand in 'abcd' else 32) // 4}x}", text])
+    yield from words(rows)
+
+
+def _element(form: Instruction, place: Place, word: int) -> str:
+    code = np.array([word >> place.low_bit & (1 << place.bits) - 1])
+    name = {"e": "index", "scale_a": "scale A", "scale_b": "scale B"}.get(
+        place.operand, place.operand.upper()
+    )
+    if place.operand == "e":
+        return f"row {place.row} chunk {place.column} = {int(code[0]):#0{2 + -(-place.bits // 4)}x}"
+    element = form.scale if place.operand.startswith("scale_") else form.format(place.operand)
+    value = code if element is None else matrix_of(code, element)
+    return f"{name}[{place.row},{place.column}] = {_number(value[0])}"
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if np.asarray(value).dtype.kind in "iub" else f"{float(value):.6g}"
+
+
+# --- registers -------------------------------------------------------------------------------------
+
+
+def _register_lines(stop: Stop, lane: int | None) -> list[str]:
+    """A column for each register before the statement, and for each that it has changed."""
+    lanes = range(len(stop.lanes)) if lane is None else [lane]
+    if not stop.registers:
+        return ["no registers"]
+    columns = [column for one in stop.registers for column in _columns(stop, one, lanes)]
+    head, *rows = zip(*columns, strict=True)
+    return words([("lane", *head), *_merged(lanes, rows)])
+
+
+def _merged(lanes: Sequence[int], rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Rows with their lanes in front; neighbours that hold the same share one."""
+    for row, same in groupby(zip(lanes, rows, strict=True), key=lambda one: one[1]):
+        numbers = [lane for lane, _ in same]
+        first, last = numbers[0], numbers[-1]
+        yield (str(first) if first == last else f"{first}..{last}", *row)
+
+
+def _columns(stop: Stop, one: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
+    before = [_cell(one.type, one.before[lane], one.missing[lane], stop.lanes[lane]) for lane in lanes]
+    yield [f"{one.name} .{one.type}", *before]
+    if one.after is not None:
+        after = [_cell(one.type, one.after[lane], not stop.lanes[lane], stop.lanes[lane]) for lane in lanes]
+        yield [f"{one.name} after", *after]
+
+
+def _cell(type_name: str, word: Any, missing: bool, executes: bool) -> str:
+    """In hexadecimal and by type; what was never written is a question mark, idle lanes have a dash."""
+    if not executes:
+        return "-"
+    if missing:
+        return "?"
+    if type_name == "pred":
+        return "true" if word else "false"
+    code = f"{int(word):#0{2 + word.dtype.itemsize * 2}x}"
+    dtype = _VALUES.get(type_name)
+    if dtype is None or np.dtype(dtype).itemsize != word.dtype.itemsize:
+        return code
+    with np.errstate(invalid="ignore"):
+        return f"{code} {_number(np.asarray(word).view(dtype)[()])}"
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def stop_document(stop: Stop) -> Document:
+    """A stop as JSON-ready data: where it is, and registers by name, or operands by role, in hexadecimal."""
+    found = {one.name: _hexadecimal(one.before, one.missing) for one in stop.registers}
+    after = {one.name: _hexadecimal(one.after) for one in stop.registers if one.after is not None}
+    operands = {}
+    if stop.event is not None:
+        operands = {
+            operand: _hexadecimal(_words(stop.event, operand)) for operand in stop.event.instruction.registers
+        }
+    return {
+        "line": stop.line,
+        "statement": str(stop.statement),
+        "cta": list(stop.cta),
+        "warp": stop.warp,
+        "step": stop.index,
+        "watched": stop.watched,
+        "lanes": np.flatnonzero(stop.lanes).tolist(),
+        "registers": found,
+        "after": after,
+        "operands": operands,
+    }
+
+
+def _hexadecimal(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> Any:
+    if values.ndim > 1:
+        return [_hexadecimal(part) for part in values]
+    digits = 2 + 2 * values.dtype.itemsize
+    texts = [one if isinstance(one, bool) else f"{one:#0{digits}x}" for one in values.tolist()]
+    if missing is None:
+        return texts
+    return [None if absent else text for text, absent in zip(texts, missing.tolist(), strict=True)]
