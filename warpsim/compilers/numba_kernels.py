@@ -30,16 +30,19 @@ Function = Callable[..., Any]
 
 @in_default_environment
 def compile_numba(function: Function, args: Sequence[Any], *, target: str = "sm_80", **options: Any) -> str:
-    """PTX text with one kernel: a Python function, or one under ``numba.cuda.jit``, for arguments of these types.
+    """PTX text with one kernel: a function, or one under ``numba.cuda.jit``, for arguments of these types.
 
-    ``options`` are those of ``numba.cuda.compile_ptx``: fastmath, lineinfo, opt. Arrays are typed as contiguous
-    row by row, for so they are copied. Raises OperandError where Numba is not able to compile for CUDA.
+    ``options`` are those of ``numba.cuda.compile_ptx``: fastmath, lineinfo, opt. Arrays are typed as
+    contiguous row by row, for so they are copied. Raises OperandError where Numba is not able to compile for CUDA.
     """
     numba, cuda = _compiler()
     types = tuple(_type(numba, value) for value in args)
     chip = divmod(int(re.sub(r"\D", "", target)), 10)
-    with _device_of(cuda, chip):
-        ptx, _ = cuda.compile_ptx(getattr(function, "py_func", function), types, cc=chip, **options)
+    try:
+        with _device_of(cuda, chip):
+            ptx, _ = cuda.compile_ptx(getattr(function, "py_func", function), types, cc=chip, **options)
+    except (ImportError, OSError, RuntimeError) as error:  # a library that is not found, in its words
+        raise OperandError(f"Numba does not compile for CUDA here: {error}") from error
     return str(ptx)
 
 
@@ -111,7 +114,7 @@ def numba_arguments(args: Sequence[Any]) -> list[Any]:
 
 
 def _parameters(value: Any) -> Iterator[Any]:
-    """An array is two null pointers, the number and bytes of its elements, its data, its shape and strides."""
+    """An array is two null pointers, number and bytes of its elements, its data, shape and strides."""
     array = _array(value)
     if array is None:
         yield from _numbers(value)

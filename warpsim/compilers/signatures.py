@@ -37,15 +37,25 @@ _ELEMENTS = {  # dtype -> Triton's name of it
     "float8_e5m2": "fp8e5",
     "float8_e5m2fnuz": "fp8e5b16",
 }
+_INTEGERS = {
+    f"{sign}{bits}": f"{kind}{bits}"
+    for sign, kind in (("i", "int"), ("u", "uint"))
+    for bits in (8, 16, 32, 64)
+}
 _SCALARS = {  # scalar type of Triton -> dtype of the parameter
-    **{f"{sign}{bits}": f"{kind}{bits}" for sign, kind in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)},
-    **{"i1": "uint8", "u1": "uint8", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"},
+    **_INTEGERS,
+    "i1": "uint8",
+    "u1": "uint8",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp32": "float32",
+    "fp64": "float64",
 }
 
 
 @dataclass(kw_only=True)
 class Signature:
-    """What is compiled: ``types`` and ``constants`` by parameter, ``attributes`` by place, ``arguments`` left."""
+    """What is compiled: types and constants by parameter, attributes by place; the arguments that are left."""
 
     types: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +110,7 @@ def _add_constant(found: Signature, name: str, value: Any) -> None:
 def _add(found: Signature, place: int, parameter: Any, value: Any, specialise: bool) -> None:
     """One argument; it stays one where its value is not compiled in."""
     kind = _type(parameter, value)
-    one = specialise and kind[0] in "iu" and kind != "i1" and value == 1 and isinstance(value, int | np.integer)
+    one = specialise and kind in _INTEGERS and value == 1
     if kind == "constexpr" or one:
         _add_constant(found, parameter.name, 1 if one else value)
         return
@@ -124,12 +134,18 @@ def _type(parameter: Any, value: Any) -> str:
         return "fp32"
     element = _element(value)
     if element not in _ELEMENTS:
-        raise OperandError(f"argument {parameter.name}: Triton has no type for {type(value).__name__} {element}")
+        raise OperandError(
+            f"argument {parameter.name}: Triton has no type for {type(value).__name__} {element}"
+        )
     return f"*{'k' * bool(parameter.is_const)}{_ELEMENTS[element]}"
 
 
 def _integer(name: str, value: int) -> str:
-    for kind, least, most in (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64)):
+    for kind, least, most in (
+        ("i32", -(1 << 31), 1 << 31),
+        ("i64", -(1 << 63), 1 << 63),
+        ("u64", 0, 1 << 64),
+    ):
         if least <= value < most:
             return kind
     raise OperandError(f"argument {name}: {value} does not fit in 64 bits")
@@ -151,4 +167,4 @@ def _divisible(kind: str, value: Any) -> bool:
     """Whether an address or integer is a multiple of 16; arrays are copied to places that are."""
     if kind[0] == "*":
         return not isinstance(value, BufferPlace) or value.address % _ALIGNMENT == 0
-    return kind in ("i32", "i64", "u32", "u64") and int(value) % _ALIGNMENT == 0
+    return kind in _INTEGERS and int(value) % _ALIGNMENT == 0

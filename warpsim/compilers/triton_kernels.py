@@ -29,7 +29,7 @@ _WARP = 32
 
 @dataclass(frozen=True, kw_only=True)
 class TritonKernel:
-    """A compiled kernel: ``ptx``, ``block`` (threads), ``shared_bytes``, ``scratch`` (bytes a CTA), ``constants``.
+    """A compiled kernel: its text, threads (``block``), bytes of shared and of scratch memory, constants.
 
     ``arguments`` are those of the call that it was compiled for, but for the ones that were compiled in.
     """
@@ -64,7 +64,7 @@ def compile_triton(
     specialise: bool = True,
     **options: Any,
 ) -> TritonKernel:
-    """A ``@triton.jit`` function compiled for arguments of these types and, where Triton looks at them, values.
+    """A ``@triton.jit`` function compiled for arguments of these types and, where Triton looks, values.
 
     ``args`` are the arguments that are not ``tl.constexpr``, in order: arrays of NumPy or PyTorch (CPU),
     buffers, numbers, None. ``constants`` are the ``tl.constexpr`` ones, by name. ``specialise`` is whether
@@ -73,7 +73,9 @@ def compile_triton(
     """
     jit = _function(function)
     signature = signature_of(jit.params, args, constants or {}, specialise=specialise)
-    compiled = _compiled(jit, signature, target, {"num_warps": num_warps, "enable_fp_fusion": True, **options})
+    compiled = _compiled(
+        jit, signature, target, {"num_warps": num_warps, "enable_fp_fusion": True, **options}
+    )
     metadata = compiled.metadata
     if getattr(metadata, "num_ctas", 1) != 1:
         raise NotModelled(f"clusters of {metadata.num_ctas} CTAs are not modelled yet: num_ctas is 1")
@@ -141,8 +143,10 @@ def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, An
 
 
 def _scratch(compiled: TritonKernel, parameters: int, programs: int) -> list[Any]:
-    """Arguments behind those of the function: global scratch memory, then the profiler's; null where unused."""
+    """Arguments behind those of the function: scratch memory, then the profiler's; null where unused."""
     more = parameters - len(compiled.arguments)
     if not 0 <= more <= len(compiled.scratch):
-        raise NotModelled(f"{compiled.name} has {more} parameters more than the function: their meaning is unknown")
+        raise NotModelled(
+            f"{compiled.name} has {more} parameters more than the function: their meaning is unknown"
+        )
     return [np.zeros(size * programs, np.uint8) if size else None for size in compiled.scratch[:more]]
