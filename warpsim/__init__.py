@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .files.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .compilers.numba_kernels import compile_numba, launch_numba
+    from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
     from .diagnosis.origins import Origins, find_origins
     from .errors import (
@@ -88,6 +90,8 @@ __all__ = [
     "WarpsimError",
     "compare_registers",
     "compare_targets",
+    "compile_numba",
+    "compile_triton",
     "compress",
     "convert_metadata",
     "corner_vectors",
@@ -109,6 +113,8 @@ __all__ = [
     "gemm_sparse",
     "generate_vectors",
     "instructions",
+    "launch_numba",
+    "launch_triton",
     "lint",
     "load",
     "make_vectors",
@@ -129,6 +135,8 @@ __all__ = [
 ]
 
 _NAMES = {  # of each module, in the order of the imports above
+    "compilers.numba_kernels": "compile_numba launch_numba",
+    "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
     "diagnosis.origins": "Origins find_origins",
     "errors": (

@@ -7,7 +7,7 @@ or the program counter (see effect.py). ``bind`` finds the row that a statement 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
@@ -56,12 +56,19 @@ def bind(site: Site) -> BoundRow:
     known = rows().get(statement.opcode)
     if known is None:
         raise _foreign(statement)
-    spelled = [(row, choice) for row in known if (choice := row.match(statement.modifiers)) is not None]
+    spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
             check_available(site, row)
             return BoundRow(step=row_step(site, row, choice), **_exactness(row, choice))
     raise _no_form(site, known)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+    """The rows that have a form with these modifiers, each with its choice."""
+    found = ((row, row.match(modifiers)) for row in rows()[opcode])
+    return tuple((row, choice) for row, choice in found if choice is not None)
 
 
 def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
