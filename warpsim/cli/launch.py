@@ -11,7 +11,7 @@ import click
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .looking import Looking, looking_options
 from .options import json_option
-from .origins import Launched, origins_options, trace
+from .origins import Launched, check_options, origins_options, trace
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
@@ -106,6 +106,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
+    check_options(asked.origins, asked.fragment, computed=[*asked.save, *asked.expect])
     if asked.origins is not None:
         return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
     done = attempt(_launched, file, asked, sizes, values)
