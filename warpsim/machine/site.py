@@ -224,7 +224,17 @@ class Site:
                 f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
             )
 
+    def reading(self, number: int) -> Reader:
+        """Reads a register by number."""
+        self._values.add(number)
+        return lambda wave, front: _value(wave, front, number)
+
     # --- results ---
+
+    def writing(self, number: int) -> Writer:
+        """Writes a register by number."""
+        self._written.add(number)
+        return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
 
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
@@ -235,9 +245,13 @@ class Site:
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
         self._written.add(found.number)
-        number, dtype = found.number, dtype_of(found.type)
+        number = found.number
         if bits_of(found.type) == bits_of(type_name):
             return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+        if bits_of(found.type) > 64:
+            message = f"a .{type_name} that is extended to .{found.type} is not modelled"
+            raise self.not_modelled(message, index)
+        dtype = dtype_of(found.type)
         signed = np.dtype(f"i{dtype_of(type_name).itemsize}") if type_name[0] == "s" else None
         wide_signed = np.dtype(f"i{dtype.itemsize}")
 
