@@ -394,10 +394,12 @@ class _Body:
             raise IllegalInstruction(message, statement.location())
         elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
         for name in statement.names:
-            for spelled in [f"{name}.{one}" for one in elements] or [name]:
+            for place, spelled in enumerate([f"{name}.{one}" for one in elements] or [name]):
                 scope.declare(spelled, RegisterName(len(types), statement.type), statement)
                 word, count = word_type(statement.type)
                 types += [word] * count
+                if elements:
+                    scope.names[f"{name}.{'rgba'[place]}"] = scope.names[spelled]
 
     def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
         """Second pass: one statement."""

@@ -64,7 +64,15 @@ class Site:
     _made_up: dict[str, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.operands = self.statement.operands or ()
+        self.operands = tuple(map(self._spread, self.statement.operands or ()))
+
+    def _spread(self, operand: Operand) -> Operand:
+        """A vector of registers where its name stands alone, as ``%v`` of ``.reg .v2 .b32 %v``."""
+        if not isinstance(operand, Register) or self.scope.find(operand.name) is not None:
+            return operand
+        names = [f"{operand.name}.{one}" for one in "xyzw"]
+        known = [Register(one) for one in names if isinstance(self.scope.find(one), RegisterName)]
+        return Vector(tuple(known)) if known else operand
 
     def flow(self) -> Flow:
         """The registers that readers, writers and addresses were made of."""

@@ -1,6 +1,7 @@
 """mov, cvta and isspacep: copies, packing, and addresses in windows (PTX ISA 9.1, 9.7.9.7 and 9.7.9.20).
 
 mov.type  d, a;              mov.type d, {a, b};            mov.type {d, _}, a;
+mov.v2.type d, a;
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ptx.operands import Sink, Vector
+from ...ptx.constants import Immediate
+from ...ptx.operands import Operand, Register, Sink, Vector
 from .. import spaces
 from ..lanes import Front, Lanes, Values
+from ..special import type_of
 from ..wide import needed, word_readers, word_type, word_writers
 from . import check_available
 from .effect import Effect, no_operation
@@ -60,6 +63,30 @@ def _written(writers: list[Writer], readers: list[Reader]) -> Step:
             one(wave, front, lanes, values)
 
     return step
+
+
+def _move_vector(site: Site, vector: str, type_name: str) -> Step:
+    """mov.v2 and mov.v4: element by element; %tid and its like are vectors of four."""
+    site.count(2)
+    count = int(vector[1:])
+    if isinstance(site.operands[1], Immediate):
+        raise site.not_modelled(f"'{site.statement.mnemonic}' of a constant is not modelled", 1)
+    targets, sources = site.elements(0, count), _elements(site, count)
+    readers = [site.reader(one, type_name, 1, place) for place, one in enumerate(sources)]
+    return _written([site.writer(one, type_name, 0, place) for place, one in enumerate(targets)], readers)
+
+
+def _elements(site: Site, count: int) -> tuple[Operand, ...]:
+    """The elements of the source of a mov.v2 or mov.v4."""
+    source = site.operands[1]
+    if isinstance(source, Register) and count == len("xyzw") and type_of(f"{source.name}.x"):
+        return tuple(Register(f"{source.name}.{one}") for one in "xyzw")
+    return site.elements(1, count)
+
+
+def _short(vector: str, type_name: str) -> bool:
+    """Vectors have at most 128 bits."""
+    return int(vector[1:]) * bits_of(type_name) <= 128
 
 
 def _vector(site: Site, index: int) -> Vector:
@@ -152,6 +179,7 @@ def _is_space(site: Site, space: str) -> Step:
 
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(_TYPES,), bind=_move),
+    Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
     Effect(
         opcode="cvta", slots=(("", "to"), _SPACES, ("u32", "u64")), bind=_converted, since=(2, 0), chip=20
     ),
