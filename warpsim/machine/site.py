@@ -127,6 +127,13 @@ class Site:
             raise self.illegal(f"expected a label, not '{given}'", operand)
         return found
 
+    def register_operand(self, index: int) -> Register:
+        """An operand that is a register, and neither a constant nor ``_``."""
+        operand = self.operands[index]
+        self.register(operand, index)
+        assert isinstance(operand, Register)
+        return operand
+
     def register(self, operand: Operand, index: int, element: int | None = None) -> RegisterName:
         """The register that an operand, or an element of it, names."""
         if not isinstance(operand, Register):

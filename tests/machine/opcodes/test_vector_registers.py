@@ -1,4 +1,4 @@
-"""Vectors of registers under one name: ptxas 13.0 takes the same statements, and elements keep their places."""
+"""Vectors of registers under one name: ptxas 13.0 takes the same, and elements keep their places."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_legality() -> None:
 
 
 def test_a_constant_for_a_vector_is_not_modelled() -> None:
-    text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\nmov.v2.u32 %u1, 5;\n}}"
+    text = f".version 9.0\n.target sm_90\n.entry k() {{ {REGISTERS}\nmov.v2.u32 %u1, 5;\n}}"
     (problem,) = load_text(text).problems
     assert isinstance(problem, NotModelled)
     assert problem.message == "'mov.v2.u32' of a constant is not modelled"
@@ -99,7 +99,8 @@ def test_special_registers_are_vectors() -> None:
 .target sm_90
 .address_size 64
 .entry k(.param .u64 p) { .reg .v4 .u32 %v; .reg .b32 %r; .reg .b64 %d; ld.param.u64 %d, [p];
-mov.v4.u32 %v, %tid; mad.lo.u32 %r, %v.y, 3, %v.x; mad.wide.u32 %d, %r, 16, %d; st.global.v4.u32 [%d], %v; }"""
+mov.v4.u32 %v, %tid; mad.lo.u32 %r, %v.y, 3, %v.x; mad.wide.u32 %d, %r, 16, %d;
+st.global.v4.u32 [%d], %v; }"""
     found = np.full((6, 4), 9, np.uint32)
     load_text(text)["k"](1, (3, 2), [found])
     np.testing.assert_array_equal(found, [[x, y, 0, 0] for y in range(2) for x in range(3)])
