@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
-from .options import json_option
+from .options import engine_option, json_option, undefined_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
@@ -33,6 +33,8 @@ class _Asked:
     checks: str
     schedule: str
     nvcc: tuple[str, ...]
+    engine: str
+    allow_undefined: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +80,8 @@ class _Done:
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
 )
+@engine_option
+@undefined_option
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -147,6 +151,8 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
+                engine=asked.engine,
+                undefined="fallback" if asked.allow_undefined else "error",
                 progress=watch,
                 **sizes,
             )
