@@ -55,11 +55,11 @@ class Frame:
 
     ``values`` by number, None where nothing has been written; ``partial`` has the mask of those that were
     written in some lanes only. ``local`` is the first byte of this activation in the local memory of each
-    lane; ``leave`` is called with the lanes that return, before they do; ``function`` is what runs, None for
-    the kernel.
+    lane, ``top`` (lanes,) the first one behind what its alloca took, None for nothing; ``leave`` is called
+    with the lanes that return, before they do; ``function`` is what runs, None for the kernel.
     """
 
-    __slots__ = ("caller", "depth", "function", "leave", "local", "partial", "resume", "values")
+    __slots__ = ("caller", "depth", "function", "leave", "local", "partial", "resume", "top", "values")
 
     def __init__(self, registers: int, caller: Frame | None = None, resume: int = -1, local: int = 0) -> None:
         self.values: list[Values | None] = [None] * registers
@@ -70,6 +70,7 @@ class Frame:
         self.function: Any = None
         self.leave: Callable[[Lanes], None] | None = None
         self.local = local
+        self.top: Values | None = None
 
     def write(self, register: int, values: Values, lanes: Lanes, everyone: bool) -> None:
         """Write a register in some lanes; ``everyone`` says that no other lane will ever read it."""

@@ -12,6 +12,7 @@ from ...ptx.operands import Arguments, Register
 from ..lanes import Frame, Front, Lanes
 from ..scope import FunctionName, LabelName, LabelTable, Variable
 from .effect import Effect
+from .stack import end_of
 
 if TYPE_CHECKING:
     from ..program import Function
@@ -62,7 +63,7 @@ def _call(site: Site, uniform: str) -> Step:
             len(function.types),
             caller=front.frame,
             resume=front.pc + 1,
-            local=front.frame.local + -(-wave.local_bytes_of(front.frame) // 16) * 16,
+            local=end_of(wave, front.frame),
         )
         frame.function = function
         wave.reserve_local(frame.local + function.local_bytes)
