@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
+from .looking import Looking, looking_options
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
@@ -33,6 +34,7 @@ class _Asked:
     checks: str
     schedule: str
     nvcc: tuple[str, ...]
+    looking: Looking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,7 @@ class _Done:
     report: LaunchReport
     saved: list[tuple[int, Path]]
     checks: list[ArrayCheck]
+    looking: Looking
 
 
 @click.command(context_settings=CONTEXT)
@@ -78,6 +81,7 @@ class _Done:
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
 )
+@looking_options
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -90,7 +94,10 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
         --arg A.npy --arg B.npy --arg zeros:f32:512x512 --arg i32:512 \\
         --save 2=C.npy --expect 2=reference.npy
     """
-    asked = _Asked(**options)
+    names = ("trace_mma", "breaks", "watches", "lane", "selection")
+    looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
+    looking.check()
+    asked = _Asked(**options, looking=looking)
     sizes = {name: _size(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
@@ -141,20 +148,28 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
             raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
     kernel = module[name]
     try:
-        with watching("CTAs") as watch:
+        with (
+            asked.looking.at(module, name, sizes["grid"], sizes["block"]) as observers,
+            watching("CTAs") as watch,
+        ):
             report = kernel(
                 args=values,
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
                 progress=watch,
+                observers=observers,
                 **sizes,
             )
     except OperandError as error:
+        if error.location is not None:  # of a statement, not of an argument
+            raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
     _write(saves, values)
     checks = [compared(index, path, values[index]) for index, path in expects]
-    return _Done(kernel=name, target=module.target, report=report, saved=saves, checks=checks)
+    return _Done(
+        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+    )
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:
@@ -191,12 +206,15 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
                 "saved": [{"index": index, "file": str(path)} for index, path in done.saved],
                 "checks": [_check_document(one) for one in done.checks],
                 **report_document(done.report),
+                **done.looking.document(),
                 "errors": [],
             }
         )
         return
     say(f"{file}: {done.kernel} on {done.target}")
     for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
+        say(f"  {line}")
+    for line in done.looking.lines():
         say(f"  {line}")
     for index, path in done.saved:
         say(f"  argument {index} written to {path}")

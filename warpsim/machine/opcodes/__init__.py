@@ -11,6 +11,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
+from ...ptx.opcode_names import OPCODES, advice
+from ...ptx.statements import InstructionStatement
 from .operation import Operation, Row
 
 if TYPE_CHECKING:
@@ -53,8 +55,7 @@ def bind(site: Site) -> BoundRow:
     statement = site.statement
     known = rows().get(statement.opcode)
     if known is None:
-        reason = REFUSED.get(statement.opcode, "no such opcode is executed")
-        raise NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
+        raise _foreign(statement)
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
@@ -79,6 +80,15 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
         if choice is not None and len((found := row.build(*choice)).sources) == sources:
             return found
     raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
+
+
+def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
+    """The error of an opcode without a row: PTX has it, or not."""
+    name = statement.opcode
+    if name not in OPCODES:
+        return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
+    reason = REFUSED.get(name, "no such opcode is executed")
+    return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
 
 
 def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
