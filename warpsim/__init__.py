@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .compilers.numba_kernels import compile_numba, launch_numba
     from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
+    from .diagnosis.origins import Origins, find_origins
     from .errors import (
         ClusterError,
         Fault,
@@ -76,6 +77,7 @@ __all__ = [
     "Instruction",
     "NotModelled",
     "OperandError",
+    "Origins",
     "Outcome",
     "PtxError",
     "RegisterTrace",
@@ -104,6 +106,7 @@ __all__ = [
     "explain",
     "find_element",
     "find_lane",
+    "find_origins",
     "find_sources",
     "fragment",
     "gemm",
@@ -135,6 +138,7 @@ _NAMES = {  # of each module, in the order of the imports above
     "compilers.numba_kernels": "compile_numba launch_numba",
     "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
+    "diagnosis.origins": "Origins find_origins",
     "errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"

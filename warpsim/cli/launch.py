@@ -11,11 +11,12 @@ import click
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .looking import Looking, looking_options
 from .options import json_option
+from .origins import Launched, check_options, origins_options, trace
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..machine.launching import LaunchReport, LoadedModule
+    from ..machine.launching import LaunchableKernel, LaunchReport, LoadedModule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,8 @@ class _Asked:
     schedule: str
     nvcc: tuple[str, ...]
     looking: Looking
+    origins: str | None
+    fragment: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,7 @@ class _Done:
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
 )
 @looking_options
+@origins_options
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -102,6 +106,9 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
+    check_options(asked.origins, asked.fragment, computed=[*asked.save, *asked.expect])
+    if asked.origins is not None:
+        return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
     done = attempt(_launched, file, asked, sizes, values)
     if isinstance(done, Failure):
         return fail(done, as_json)
@@ -169,6 +176,24 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     checks = [compared(index, path, values[index]) for index, path in expects]
     return _Done(
         kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+    )
+
+
+def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Launched:
+    """The launch, for --origins."""
+
+    def kernel() -> LaunchableKernel:
+        from ..machine.loading import load
+
+        module = load(file, asked.target, asked.nvcc)
+        return module[_entry(module, asked.entry)]
+
+    return Launched(
+        kernel=kernel,
+        grid=sizes["grid"],
+        block=sizes["block"],
+        arguments=values,
+        shared_bytes=asked.shared,
     )
 
 

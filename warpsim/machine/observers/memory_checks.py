@@ -268,8 +268,9 @@ class CopiesInFlight:
         line = copy.statement.location().line
         address = int(cells[row, column]) - int(wave.shared_base[lane])
         message = (
-            f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of line "
-            f"{line} is in flight: no cp.async.wait_group that covers it has come between [{wave.place(lane)}]"
+            f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
+            f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
+            f"[{wave.place(lane)}]"
         )
         finding = LaunchFinding(
             kind="in flight",
