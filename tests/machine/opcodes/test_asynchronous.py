@@ -35,7 +35,8 @@ def _run(body: str, count: int, words: dict[str, Array] | None = None) -> tuple[
     """Outputs (lanes, count) and the words of the source (lanes, 16)."""
     source = np.random.default_rng(3).integers(1, 1 << 32, (CTAS * THREADS, 16)).astype(np.uint32)
     inputs = {"src": source, **(words or {})}
-    found = run("sm_90a", CTAS, THREADS, inputs, {"d": (count, np.uint32)}, f"{OWN}\n{body}", **SHARED)
+    outputs = {"d": (count, np.uint32)}  # reads that come too early are looked at
+    found = run("sm_90a", CTAS, THREADS, inputs, outputs, f"{OWN}\n{body}", checks="off", **SHARED)
     return found["d"], source
 
 
