@@ -8,6 +8,8 @@ begins to take it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 import pytest
 
@@ -55,11 +57,26 @@ def differing(texts: list[str], target: str, version: str) -> list[tuple[str, st
     ]
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def taken_at(texts: list[str], places: Iterable[tuple[str, str]]) -> list[str]:
+    """Statements that the machine or ptxas takes at a version and target, or that wait to be modelled."""
+    found: dict[str, None] = {}
+    for version, target in places:
+        for judge in (by_machine, by_ptxas):
+            kept = zip(texts, judge(texts, target, version), strict=True)
+            found.update((text, None) for text, error in kept if error in (None, NOT_MODELLED))
+    return list(found)
+
+
 @pytest.mark.parametrize("opcode", sorted(OPERANDS))
-def test_forms(opcode: str, target: str) -> None:
+def test_forms(opcode: str) -> None:
+    """With all operands on one target; on the others with those that the machine or ptxas takes there."""
     spelled = [words for place, row in enumerate(rows_of(opcode)) for words in names(row, 8, SEED + place)]
-    assert differing(statements(opcode, spelled), target, "9.0") == []
+    texts = statements(opcode, spelled)
+    assert differing(texts, "sm_100a", "9.0") == []
+    some = taken_at(texts, (("9.0", "sm_100a"),))
+    assert some
+    for target in ("sm_80", "sm_90a", "sm_120a"):
+        assert differing(some, target, "9.0") == []
 
 
 @pytest.mark.parametrize("opcode", sorted(OPERANDS))
@@ -68,17 +85,35 @@ def test_mutants(opcode: str) -> None:
 
 
 VERSIONS = [
-    ("6.0", "sm_70"), ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_80"), ("7.4", "sm_80"),
-    ("7.8", "sm_90"), ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.3", "sm_90"), ("8.6", "sm_100a"), ("9.0", "sm_75"),
+    ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_80"), ("7.4", "sm_80"), ("7.8", "sm_90"),
+    ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.3", "sm_90"), ("8.6", "sm_100a"), ("9.0", "sm_75"),
 ]  # fmt: skip
+ENDS = (("6.0", "sm_70"), ("9.0", "sm_100a"))  # what the oldest has may have gone since
 
 
-@pytest.mark.parametrize(("version", "target"), VERSIONS)
-def test_versions(version: str, target: str) -> None:
-    texts = [
+@cache
+def spelled_out() -> list[str]:
+    """Three forms of each row, with all operands."""
+    return [
         text
         for opcode in sorted(OPERANDS)
         for place, row in enumerate(rows_of(opcode))
         for text in statements(opcode, names(row, 3, SEED + place))
     ]
-    assert differing(texts, target, version) == []
+
+
+@cache
+def taken() -> list[str]:
+    return taken_at(spelled_out(), ENDS)
+
+
+@pytest.mark.parametrize(("version", "target"), ENDS)
+def test_all_operands_of_the_oldest_and_the_newest(version: str, target: str) -> None:
+    assert differing(spelled_out(), target, version) == []
+
+
+@pytest.mark.parametrize(("version", "target"), VERSIONS)
+def test_versions(version: str, target: str) -> None:
+    """Of the statements that are taken at neither end none is asked about again."""
+    assert len(taken()) > 300
+    assert differing(taken(), target, version) == []
