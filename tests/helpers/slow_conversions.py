@@ -134,9 +134,7 @@ def rounding_of(flags: frozenset[str]) -> str:
     return next((x for x in flags if x in ROUNDINGS), "")
 
 
-def element(
-    code: int, result: str, source: str, flags: frozenset[str], random: Fraction = NO_BITS
-) -> int:
+def element(code: int, result: str, source: str, flags: frozenset[str], random: Fraction = NO_BITS) -> int:
     """One element under any modifiers."""
     rounding = rounding_of(flags)
     if source in INTEGERS:
@@ -264,8 +262,10 @@ def expected(modifiers: tuple[str, ...], sources: tuple[int, ...]) -> int:
     if modifiers[0] == "pack":
         return packed_integers(modifiers[2], sources)
     flags, (name, place, count), (source, own, from_count) = parts(modifiers)
+    if name == "tf32" and "rna" in flags:
+        return away_tf32(sources[0], flags)
     if name == "tf32":
-        return away_tf32(sources[0], flags) if "rna" in flags else element(sources[0], name, source, flags) << 13
+        return element(sources[0], name, source, flags) << 13
     if count == 1:
         return element(sources[0], name, source, flags)
     if from_count > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -85,6 +85,7 @@ def _predicates(words: tuple[str, ...]) -> Reference:
     return reference
 
 
+@cache
 def _true(result_type: str) -> int:
     """1.0, as other programs encode it, or all ones."""
     ones = {"f32": np.float32(1).view(np.uint32), "f16": np.float16(1).view(np.uint16)}

@@ -1,15 +1,15 @@
 """Exchange, atomics, barriers and fences: the machine takes what ptxas 13.0 takes, operands included.
 
 Forms of each row and names that differ from one in a modifier are judged by both, with all the operands that
-might suit; where they differ, a reason is listed here. Version and target of each row are those at which ptxas
-begins to take it.
+might suit; where they differ, a reason is listed here. Version and target of each row are those at which
+ptxas begins to take it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import pytest
 
@@ -44,12 +44,20 @@ def rows_of(opcode: str) -> list[Effect]:
     return [row for row in ROWS if row.opcode == opcode]
 
 
-def differing(texts: list[str], target: str, version: str) -> list[tuple[str, str | None, str | None]]:
+Verdict = tuple[str, str | None, str | None]  # a statement, the machine's error and that of ptxas
+
+
+@lru_cache(8)
+def judged(texts: tuple[str, ...], target: str, version: str) -> list[Verdict]:
+    ours, theirs = by_machine(texts, target, version), by_ptxas(texts, target, version)
+    return list(zip(texts, ours, theirs, strict=True))
+
+
+def differing(texts: list[str], target: str, version: str) -> list[Verdict]:
     """Statements that one takes and the other does not, with their errors."""
-    verdicts = zip(texts, by_machine(texts, target, version), by_ptxas(texts, target, version), strict=True)
     return [
         (text, ours, theirs)
-        for text, ours, theirs in verdicts
+        for text, ours, theirs in judged(tuple(texts), target, version)
         if (ours is None) != (theirs is None)
         and ours != NOT_MODELLED
         and not (theirs or "").startswith("ptxas crashes")
@@ -59,12 +67,9 @@ def differing(texts: list[str], target: str, version: str) -> list[tuple[str, st
 
 def taken_at(texts: list[str], places: Iterable[tuple[str, str]]) -> list[str]:
     """Statements that the machine or ptxas takes at a version and target, or that wait to be modelled."""
-    found: dict[str, None] = {}
-    for version, target in places:
-        for judge in (by_machine, by_ptxas):
-            kept = zip(texts, judge(texts, target, version), strict=True)
-            found.update((text, None) for text, error in kept if error in (None, NOT_MODELLED))
-    return list(found)
+    verdicts = [one for version, target in places for one in judged(tuple(texts), target, version)]
+    kept = (text for text, ours, theirs in verdicts if theirs is None or ours in (None, NOT_MODELLED))
+    return list(dict.fromkeys(kept))
 
 
 @pytest.mark.parametrize("opcode", sorted(OPERANDS))
@@ -85,8 +90,9 @@ def test_mutants(opcode: str) -> None:
 
 
 VERSIONS = [
-    ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_80"), ("7.4", "sm_80"), ("7.8", "sm_90"),
-    ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.3", "sm_90"), ("8.6", "sm_100a"), ("9.0", "sm_75"),
+    ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_80"), ("7.4", "sm_80"),
+    ("7.8", "sm_90"), ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.3", "sm_90"), ("8.6", "sm_100a"),
+    ("9.0", "sm_75"),
 ]  # fmt: skip
 ENDS = (("6.0", "sm_70"), ("9.0", "sm_100a"))  # what the oldest has may have gone since
 
