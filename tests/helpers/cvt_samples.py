@@ -84,9 +84,10 @@ def values_of(type_name: str, meaning: str) -> Array:
 
 
 def _pairs() -> Array:
-    """Every 16-bit code in the lower half, another in the upper half."""
-    lower = np.arange(1 << 16, dtype=np.uint32)
-    return lower | np.random.default_rng(SEED).permutation(lower) << np.uint32(16)
+    """Every 16-bit code in one half or the other."""
+    codes = np.random.default_rng(SEED).permutation(np.arange(1 << 16, dtype=np.uint32))
+    lower, upper = codes.reshape(2, -1)
+    return lower | upper << np.uint32(16)
 
 
 def sources_of(operation: Operation, modifiers: tuple[str, ...]) -> tuple[Array, ...]:

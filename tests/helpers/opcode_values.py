@@ -6,6 +6,7 @@ Knows what Operation promises of its functions; knows no opcode.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -30,6 +31,7 @@ _FLOATS = {
 }  # fmt: skip
 
 
+@cache
 def nasty(type_name: str) -> list[int]:
     """Values that break arithmetic, of one element of a type."""
     if type_name in _SMALL:

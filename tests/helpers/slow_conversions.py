@@ -15,11 +15,15 @@ FIELDS = {  # exponent bits, fraction bits, what the top codes are
     "e2m3": (2, 3, "finite"), "e2m1": (2, 1, "finite"),
 }  # fmt: skip
 PLACES = {"e3m2": 8, "e2m3": 8}
+INTEGERS = frozenset(f"{kind}{bits}" for kind in "us" for bits in (8, 16, 32, 64))
 ROUNDINGS = {"rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"}
 NAN, INFINITE = "nan", "infinite"
 Number = tuple[int, int | str, int]  # sign, magnitude, exponent of two
+Elements = tuple[str, int, int]  # of what kind, how many bits apart, how many
+NO_BITS = Fraction(0)
 
 
+@cache
 def width(name: str) -> int:
     if name == "ue8m0":
         return 8
@@ -49,7 +53,7 @@ def number(code: int, name: str) -> Number:
     return (sign, rest + (1 << fraction), last + field - 1) if field else (sign, rest, last)
 
 
-def whole(value: int, shift: int, rounding: str, random: Fraction = Fraction(0)) -> int:
+def whole(value: int, shift: int, rounding: str, random: Fraction = NO_BITS) -> int:
     """value / 2**shift rounded to an integer."""
     if shift <= 0:
         return value << -shift
@@ -68,7 +72,7 @@ def whole(value: int, shift: int, rounding: str, random: Fraction = Fraction(0))
     return {"rz": toward_zero, "rm": down, "rp": down + 1}[rounding]
 
 
-def code_of(value: Number, name: str, rounding: str, satfinite: bool, random: Fraction = Fraction(0)) -> int:
+def code_of(value: Number, name: str, rounding: str, satfinite: bool, random: Fraction = NO_BITS) -> int:
     """The code of a number that is no NaN."""
     if name == "ue8m0":
         return scale_of(value, rounding, satfinite)
@@ -109,16 +113,13 @@ def scale_of(value: Number, rounding: str, satfinite: bool) -> int:
 # --- whole forms -----------------------------------------------------------------------------------
 
 
-def is_integer(name: str) -> bool:
-    return name in {f"{kind}{bits}" for kind in "us" for bits in (8, 16, 32, 64)}
-
-
 def signed_value(bits: int, name: str) -> int:
     size = int(name[1:])
     bits %= 1 << size
     return bits - (1 << size) if name[0] == "s" and bits >> (size - 1) else bits
 
 
+@cache
 def span(name: str) -> tuple[int, int]:
     size = int(name[1:])
     return (-(1 << (size - 1)), (1 << (size - 1)) - 1) if name[0] == "s" else (0, (1 << size) - 1)
@@ -128,19 +129,22 @@ def flushed(code: int, name: str) -> int:
     return code & 0x8000_0000 if name == "f32" and not code & 0x7F80_0000 else code
 
 
-def element(
-    code: int, result: str, source: str, flags: frozenset[str], random: Fraction = Fraction(0)
-) -> int:
+@cache
+def rounding_of(flags: frozenset[str]) -> str:
+    return next((x for x in flags if x in ROUNDINGS), "")
+
+
+def element(code: int, result: str, source: str, flags: frozenset[str], random: Fraction = NO_BITS) -> int:
     """One element under any modifiers."""
-    rounding = next((x for x in flags if x in ROUNDINGS), "")
-    if is_integer(source):
+    rounding = rounding_of(flags)
+    if source in INTEGERS:
         return from_integer(signed_value(code, source), result, rounding, flags)
     code %= 1 << width(source)
     before = code
     if "ftz" in flags:
         code = flushed(code, source)
     value = number(code, source)
-    if is_integer(result):
+    if result in INTEGERS:
         return to_integer(value, result, source, rounding)
     if value[1] == NAN:
         return nan_of(before, result, source, rounding, flags)
@@ -204,7 +208,7 @@ def quiet(code: int, result: str, source: str) -> int:
 
 
 def from_integer(value: int, result: str, rounding: str, flags: frozenset[str]) -> int:
-    if is_integer(result):
+    if result in INTEGERS:
         low, high = span(result)
         return (min(max(value, low), high) if "sat" in flags else value) % (1 << int(result[1:]))
     made = code_of((-1 if value < 0 else 1, abs(value), 0), result, rounding, False)
@@ -257,24 +261,31 @@ def expected(modifiers: tuple[str, ...], sources: tuple[int, ...]) -> int:
     """The result of any cvt, as bits."""
     if modifiers[0] == "pack":
         return packed_integers(modifiers[2], sources)
-    result, source = modifiers[-2:]
-    flags = frozenset(modifiers[:-2])
-    if result == "tf32" and "rna" in flags:
+    flags, (name, place, count), (source, own, from_count) = parts(modifiers)
+    if name == "tf32" and "rna" in flags:
         return away_tf32(sources[0], flags)
-    if result == "tf32":
-        return element(sources[0], "tf32", source, flags) << 13
-    (name, count), (from_name, from_count) = packed_name(result), packed_name(source)
-    place = PLACES.get(name, width(name))
+    if name == "tf32":
+        return element(sources[0], name, source, flags) << 13
+    if count == 1:
+        return element(sources[0], name, source, flags)
     if from_count > 1:
-        own = PLACES.get(from_name, width(from_name))
         codes = [sources[0] >> own * (from_count - 1 - i) for i in range(from_count)]
     else:
         codes = list(sources[:count])
-    random = random_fractions(sources[-1], result) if "rs" in flags else [Fraction(0)] * count
+    random = random_fractions(sources[-1], modifiers[-2]) if "rs" in flags else [NO_BITS] * count
     total = 0
     for code, bits in zip(codes, random, strict=True):
-        total = total << place | element(code, name, from_name, flags, bits)
+        total = total << place | element(code, name, source, flags, bits)
     return total
+
+
+@cache
+def parts(modifiers: tuple[str, ...]) -> tuple[frozenset[str], Elements, Elements]:
+    """The flags, the elements of the result and those of the source."""
+    result, source = (
+        (name, PLACES.get(name, width(name)), count) for name, count in map(packed_name, modifiers[-2:])
+    )
+    return frozenset(modifiers[:-2]), result, source
 
 
 def packed_integers(name: str, sources: tuple[int, ...]) -> int:

@@ -9,28 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, cached_property, lru_cache
 from math import isqrt
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is itself alone: quick to look up
 class Kind:
     bits: int
     precision: int  # with the leading bit
     nan: int
 
-    @property
+    @cached_property
     def sign(self) -> int:
         return 1 << self.bits - 1
 
-    @property
+    @cached_property
     def infinity(self) -> int:
         return self.sign - (1 << self.precision - 1)
 
-    @property
+    @cached_property
     def bias(self) -> int:
         return (1 << self.bits - self.precision - 1) - 1
 
-    @property
+    @cached_property
     def lowest(self) -> int:
         """Exponent of the last bit of a subnormal number."""
         return 2 - self.bias - self.precision
@@ -46,6 +47,13 @@ NAN = "nan"
 Value = Fraction | str  # a number, or NAN, "+inf", "-inf", "+0", "-0"
 
 
+@cache
+def power(exponent: int) -> Fraction:
+    """Two to the power of it."""
+    return Fraction(2) ** exponent
+
+
+@lru_cache(1 << 17)  # forms share their sources
 def decode(bits: int, kind: Kind) -> Value:
     sign, magnitude = bits & kind.sign, bits & (kind.sign - 1)
     if magnitude > kind.infinity:
@@ -56,13 +64,13 @@ def decode(bits: int, kind: Kind) -> Value:
         return "-0" if sign else "+0"
     field, fraction = divmod(magnitude, 1 << kind.precision - 1)
     significand = fraction + (1 << kind.precision - 1 if field else 0)
-    number = Fraction(significand) * Fraction(2) ** (max(field, 1) - 1 + kind.lowest)
+    number = Fraction(significand) * power(max(field, 1) - 1 + kind.lowest)
     return -number if sign else number
 
 
 def floor_log2(number: Fraction) -> int:
     guess = number.numerator.bit_length() - number.denominator.bit_length()
-    return guess if number >= Fraction(2) ** guess else guess - 1
+    return guess if number >= power(guess) else guess - 1
 
 
 def to_integer(number: Fraction, mode: str) -> int:
@@ -86,25 +94,25 @@ def encode(value: Value, kind: Kind, mode: str, ftz: bool = False) -> int:
     if isinstance(value, str):
         return names[value]
     exponent = floor_log2(abs(value))
-    smallest = Fraction(2) ** (1 - kind.bias)
+    smallest = power(1 - kind.bias)
     if ftz:
-        unit = Fraction(2) ** (exponent - kind.precision + 1)
+        unit = power(exponent - kind.precision + 1)
         if abs(to_integer(value / unit, mode) * unit) < smallest:
             return kind.sign if value < 0 else 0
     last = max(exponent - kind.precision + 1, kind.lowest)
-    steps = to_integer(value / Fraction(2) ** last, mode)
+    steps = to_integer(value / power(last), mode)
     sign = kind.sign if value < 0 else 0
-    number = abs(steps) * Fraction(2) ** last
+    number = abs(steps) * power(last)
     if not number:
         return sign
-    limit = Fraction(2) ** (kind.bias + 1)
+    limit = power(kind.bias + 1)
     if number >= limit:  # rounding toward a side stops at the largest number
         finite = mode == "rz" or mode == ("rm" if value > 0 else "rp")
         return sign | (kind.infinity - finite)
     exponent = floor_log2(number)
     if exponent < 1 - kind.bias:
-        return sign | int(number / Fraction(2) ** kind.lowest)
-    fraction = number / Fraction(2) ** exponent - 1
+        return sign | int(number / power(kind.lowest))
+    fraction = number / power(exponent) - 1
     return sign | exponent + kind.bias << kind.precision - 1 | int(fraction * 2 ** (kind.precision - 1))
 
 
@@ -221,7 +229,7 @@ def clamped(bits: int, kind: Kind, clamp: str) -> int:
 
 def order(value: Value) -> tuple[Fraction, int]:
     if str(value).endswith("inf"):
-        return Fraction(-1 if value == "-inf" else 1) * Fraction(2) ** 2000, 0
+        return Fraction(-1 if value == "-inf" else 1) * power(2000), 0
     return number(value), value != "-0"
 
 
