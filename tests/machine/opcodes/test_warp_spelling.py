@@ -1,13 +1,8 @@
 """Exchange, atomics, barriers and fences: the machine takes what ptxas 13.0 takes, operands included.
 
 Forms of each row and names that differ from one in a modifier are judged by both, with all the operands that
-<<<<<<< HEAD
-might suit; where they differ, a reason is listed here. So are versions and targets around those at which
-ptxas begins to take a row.
-=======
 might suit; where they differ, a reason is listed here. Version and target of each row are those at which
 ptxas begins to take it.
->>>>>>> wt-quick
 """
 
 from __future__ import annotations
@@ -70,9 +65,6 @@ def differing(texts: list[str], target: str, version: str) -> list[Verdict]:
     ]
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
-=======
 def taken_at(texts: list[str], places: Iterable[tuple[str, str]]) -> list[str]:
     """Statements that the machine or ptxas takes at a version and target, or that wait to be modelled."""
     verdicts = [one for version, target in places for one in judged(tuple(texts), target, version)]
@@ -80,7 +72,6 @@ def taken_at(texts: list[str], places: Iterable[tuple[str, str]]) -> list[str]:
     return list(dict.fromkeys(kept))
 
 
->>>>>>> wt-quick
 @pytest.mark.parametrize("opcode", sorted(OPERANDS))
 def test_forms(opcode: str) -> None:
     """With all operands on one target; on the others with those that the machine or ptxas takes there."""
@@ -99,14 +90,9 @@ def test_mutants(opcode: str) -> None:
 
 
 VERSIONS = [
-<<<<<<< HEAD
-    ("6.0", "sm_70"), ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.4", "sm_80"),
-    ("7.8", "sm_90"), ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.6", "sm_100a"), ("9.0", "sm_75"),
-=======
     ("6.2", "sm_70"), ("6.3", "sm_75"), ("6.4", "sm_75"), ("7.0", "sm_80"), ("7.4", "sm_80"),
     ("7.8", "sm_90"), ("8.0", "sm_90"), ("8.1", "sm_90"), ("8.3", "sm_90"), ("8.6", "sm_100a"),
     ("9.0", "sm_75"),
->>>>>>> wt-quick
 ]  # fmt: skip
 ENDS = (("6.0", "sm_70"), ("9.0", "sm_100a"))  # what the oldest has may have gone since
 
@@ -118,7 +104,7 @@ def spelled_out() -> list[str]:
         text
         for opcode in sorted(OPERANDS)
         for place, row in enumerate(rows_of(opcode))
-        for text in statements(opcode, names(row, 2, SEED + place))
+        for text in statements(opcode, names(row, 3, SEED + place))
     ]
 
 
