@@ -168,7 +168,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
-                engine=asked.engine,
+                engine=asked.engine,  # type: ignore[arg-type]
                 undefined="fallback" if asked.allow_undefined else "error",
                 progress=watch,
                 observers=observers,

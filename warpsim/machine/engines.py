@@ -20,14 +20,14 @@ from ..isa.instruction import Inputs, Instruction
 Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 
 
-def modes_of(engine: str | Engine, undefined: Undefined) -> dict[str, Any]:
+def modes_of(engine: EngineName | Engine, undefined: Undefined) -> dict[str, Any]:
     """``engine`` and ``undefined`` as waves keep them. Raises OperandError for others than there are."""
     if undefined not in get_args(Undefined):
         raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
     return {"engine": _engine(engine), "undefined": undefined}
 
 
-def _engine(engine: str | Engine) -> Engine:
+def _engine(engine: EngineName | Engine) -> Engine:
     if callable(engine):
         return partial(_asked, engine)
     if engine not in get_args(EngineName):
@@ -50,4 +50,4 @@ def _listed(names: Any) -> str:
     return " or ".join(map(repr, get_args(names)))
 
 
-__all__ = ["Engine", "Undefined", "modes_of"]
+__all__ = ["Engine", "EngineName", "Undefined", "modes_of"]

@@ -14,7 +14,7 @@ from ..environment import in_default_environment
 from ..errors import NotModelled, OperandError, WarpsimError
 from .arguments import arguments_of, device_of
 from .device import Device
-from .engines import Engine, Undefined, modes_of
+from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, run, shared_total, symbols_of
 from .observers.findings import Findings, LaunchFinding, Mode
@@ -72,7 +72,7 @@ class LaunchableKernel:
         progress: Callable[[int, int], None] | None = None,
         threads: int | None = None,
         observers: Sequence[Any] = (),
-        engine: str | Engine = "kernel",
+        engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.

@@ -9,7 +9,7 @@ means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -389,15 +389,22 @@ class Wave:
     def deadlock(self) -> Fault:
         """Who waits where, for what."""
         lines = list[str]()
-        places = [self._stands_at(front).statement.location() for front in self.waiting]
+        places = [self.stands_at(front).statement.location() for front in self.waiting]
         for front, place in zip(self.waiting, places, strict=True):
             lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
-        arrived = [int(self.arrived[number].max()) for number in range(_BARRIERS)]
-        counts = ", ".join(f"barrier {n} has {count}" for n, count in enumerate(arrived) if count)
-        detail = f" ({counts} of {int(self.alive_of_cta.max())} threads)" if counts else ""
+        counts = ", ".join(self._counts(int(self.cta[self.waiting[0].lanes.index[0]])))
+        detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
 
-    def _stands_at(self, front: Front) -> Record:
+    def _counts(self, cta: int) -> Iterator[str]:
+        """How many threads of a CTA have arrived at each barrier, and how many it waits for."""
+        for number in range(_BARRIERS):
+            reasons = [one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)]
+            wanted = {one.threads or int(self.alive_of_cta[cta]) for one in reasons if one.number == number}
+            if count := int(self.arrived[number, cta]):
+                yield f"barrier {number} has {count}{f' of {max(wanted)}' if wanted else ''} threads"
+
+    def stands_at(self, front: Front) -> Record:
         """The statement that lanes wait at: they may go on behind it, or repeat it."""
         return self.code[front.pc if isinstance(front.waits, LaneWait) else front.pc - 1]
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..lanes import Front, Lanes
 from ..spaces import DEVICE_BASE, Bytes, Offsets
+from .divergent_barriers import DivergentBarriers
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -310,4 +311,9 @@ def checks_of(findings: Findings) -> list[Any]:
     """The observers that a launch has by default; none where checks are off."""
     if findings.mode == "off":
         return []
-    return [UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)]
+    return [
+        UninitialisedReads(findings),
+        CopiesInFlight(findings),
+        Races(findings),
+        DivergentBarriers(findings),
+    ]
