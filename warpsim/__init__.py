@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from .files.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from .compilers.numba_kernels import compile_numba, launch_numba
+    from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
+    from .diagnosis.origins import Origins, find_origins
     from .errors import (
         ClusterError,
         Fault,
@@ -74,6 +77,7 @@ __all__ = [
     "Instruction",
     "NotModelled",
     "OperandError",
+    "Origins",
     "Outcome",
     "PtxError",
     "RegisterTrace",
@@ -86,6 +90,8 @@ __all__ = [
     "WarpsimError",
     "compare_registers",
     "compare_targets",
+    "compile_numba",
+    "compile_triton",
     "compress",
     "convert_metadata",
     "corner_vectors",
@@ -100,12 +106,15 @@ __all__ = [
     "explain",
     "find_element",
     "find_lane",
+    "find_origins",
     "find_sources",
     "fragment",
     "gemm",
     "gemm_sparse",
     "generate_vectors",
     "instructions",
+    "launch_numba",
+    "launch_triton",
     "lint",
     "load",
     "make_vectors",
@@ -126,7 +135,10 @@ __all__ = [
 ]
 
 _NAMES = {  # of each module, in the order of the imports above
+    "compilers.numba_kernels": "compile_numba launch_numba",
+    "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
+    "diagnosis.origins": "Origins find_origins",
     "errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"

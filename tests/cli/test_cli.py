@@ -370,7 +370,7 @@ def test_where_the_registers_cannot_be_written(run: Any, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "Error: Missing argument 'TRACE...'."),
+        (["run"], "Error: Missing argument 'TRACE|RECORDING...'."),
         (["run", "pass.ptx", "--target", "sm_1"],
          "Error: Invalid value for '--target': 'sm_1' is none of sm_70, "),
         (["run", "pass.ptx", "--engine", "x"], "Error: Invalid value for '--engine': 'x' is not one of "),

@@ -12,7 +12,7 @@ import numpy as np
 from warpsim.machine.launching import LaunchableKernel, LaunchReport, load_text
 from warpsim.vectors.recordings import Recording
 
-MMA_LINE, ADD_LINE, SPARSE_LINE = 15, 16, 19
+MMA_LINE, ADD_LINE, SPARSE_LINE = 15, 17, 20
 LOOP = """.version 9.0
 .target sm_80
 .address_size 64
@@ -27,11 +27,13 @@ mov.b32 %b0, 0x3c003c00; mov.b32 %b1, %own; mov.b32 %b2, 0; mov.b32 %b3, 0; mov.
 mov.f32 %d0, 0f00000000; mov.f32 %d1, 0f00000000; mov.f32 %d2, 0f00000000; mov.f32 %d3, 0f00000000;
 mov.u32 %i, 0;
 again:
-    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0}, {%d0, %d1, %d2, %d3};
+    mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
+        {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0}, {%d0, %d1, %d2, %d3};
 add.u32 %i, %i, 1;
 setp.lt.u32 %q, %i, 3;
 @%q bra again;
-mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0, %b1}, {%d0, %d1, %d2, %d3}, %e, 0x1;
+mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    {%d0, %d1, %d2, %d3}, {%a0, %a1}, {%b0, %b1}, {%d0, %d1, %d2, %d3}, %e, 0x1;
 st.global.v4.f32 [%base], {%d0, %d1, %d2, %d3};
 ret;
 }

@@ -1,6 +1,7 @@
 """Statements of effect rows, right and wrong ones, and what ptxas and the machine each say about them.
 
-Knows which operands are worth trying with an opcode. Knows no form: names come from the rows and from mutations.
+Knows which operands are worth trying with an opcode. Knows no form: names come from the rows, and from
+mutations.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Words = tuple[str, ...]
 NOT_MODELLED = "not modelled"
 MEMORY = ".shared .align 16 .b8 sm[64];"
 _ATOMS = (
-    "%r6, [%d1], %r2", "%d6, [%d1], %d2", "%h6, [%d1], %h2", "_, [%d1], %r2", "%r6, [%d1], 4", "%d6, [%d1], 4",
+    "%r6, [%d1], %r2", "%d6, [%d1], %d2", "%h6, [%d1], %h2", "_, [%d1], %r2", "%r6, [%d1], 4",
+    "%d6, [%d1], 4",
     "%r6, [%d1], %r2, %r3", "%d6, [%d1], %d2, %d3", "%h6, [%d1], %h2, %h3", "%r6, [%d1], %r2, %d3",
     "%d6, [%d1], %d2, %d3", "{%r1, %r2}, [%d1], {%r3, %r4}", "{%h1, %h2}, [%d1], {%h3, %h4}",
     "{%r1, %r2, %r3, _}, [%d1], {%r3, %r4, %r5, %r6}", "{%h1, %h2, %h3, %h4}, [%d1], {%h3, %h4, %h5, %h6}",
@@ -32,24 +34,29 @@ _BARS = (
 )  # fmt: skip
 OPERANDS: dict[str, tuple[str, ...]] = {
     "shfl": (
-        "%r6, %r1, %r2, %r3, %r4", "%r6|%p1, %r1, 1, 31, -1", "%r6|_, %r1, 1, 31, -1", "_|%p1, %r1, 1, 31, -1",
+        "%r6, %r1, %r2, %r3, %r4", "%r6|%p1, %r1, 1, 31, -1", "%r6|_, %r1, 1, 31, -1",
+        "_|%p1, %r1, 1, 31, -1",
         "_, %r1, 1, 31, -1", "%r6, 3, %r2, %r3, %r4", "%d6, %d1, 1, 31, -1", "%r6, %r1, %r2, %r3",
         "%r6|%p1, %r1, 1, 31", "%r6, %r1, %r2",
     ),
     "vote": (
-        "%p6, %p1, %r1", "%p6, !%p1, -1", "%p6, 1, -1", "%r6, %p1, %r1", "%r6, !%p1, -1", "%p6, %p1", "%r6, !%p1",
+        "%p6, %p1, %r1", "%p6, !%p1, -1", "%p6, 1, -1", "%r6, %p1, %r1", "%r6, !%p1, -1", "%p6, %p1",
+        "%r6, !%p1",
         "%r6|%p6, %p1, %r1",
     ),
     "match": (
-        "%r6, %r1, %r2", "%r6|%p1, %r1, %r2", "%r6, %d1, -1", "%r6|%p1, %d1, -1", "_|%p1, %r1, %r2", "%r6|_, %r1, -1",
+        "%r6, %r1, %r2", "%r6|%p1, %r1, %r2", "%r6, %d1, -1", "%r6|%p1, %d1, -1", "_|%p1, %r1, %r2",
+        "%r6|_, %r1, -1",
         "%r6, 4, %r2", "%r6, %r1", "%d6, %d1, -1",
     ),
     "redux": ("%r6, %r1, %r2", "%r6, %r1, -1", "%r6, 4, -1", "%d6, %d1, -1", "%r6, %r1"),
     "activemask": ("%r6", "%d6", "%p6"),
     "elect": ("%r6|%p1, %r1", "_|%p1, -1", "%r6, -1", "%p1, -1", "%r6|_, -1"),
     "atom": _ATOMS,
-    "red": tuple(one.split(", ", 1)[1] for one in _ATOMS if not one.startswith("{")) + (
-        "[%d1], {%r3, %r4}", "[%d1], {%h3, %h4}", "[%d1], {%r3, %r4, %r5, %r6}", "[%d1], {%h3, %h4, %h5, %h6}",
+    "red": (
+        *(one.split(", ", 1)[1] for one in _ATOMS if not one.startswith("{")),
+        "[%d1], {%r3, %r4}", "[%d1], {%h3, %h4}", "[%d1], {%r3, %r4, %r5, %r6}",
+        "[%d1], {%h3, %h4, %h5, %h6}",
         "[%d1], {%h1, %h2, %h3, %h4, %h5, %h6, %h7, %h8}", "[%d1], {%r3, %r4}, %d3",
     ),
     "bar": _BARS,

@@ -61,6 +61,7 @@ def test_the_fourth_axis_is_zero(name: str) -> None:
 @pytest.mark.parametrize("name", ["%pm0", "%envreg3", "%reserved_smem_offset_begin", "%pm7_64"])
 def test_what_is_not_modelled(name: str) -> None:
     bits, register = (64, "%d1") if name.endswith("_64") else (32, "%r1")
-    text = f".version 9.0\n.target sm_90\n.entry k() {{ .reg .b64 %d<2>; .reg .b32 %r<2>; mov.u{bits} {register}, {name}; }}"
+    registers = ".reg .b64 %d<2>; .reg .b32 %r<2>;"
+    text = f".version 9.0\n.target sm_90\n.entry k() {{ {registers} mov.u{bits} {register}, {name}; }}"
     with pytest.raises(NotModelled, match=f"the special register {name} is not modelled"):
         load_text(text)["k"](1, 1)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
+from .looking import Looking, looking_options
 from .options import json_option
+from .origins import Launched, origins_options, trace
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..machine.launching import LaunchReport, LoadedModule
+    from ..machine.launching import LaunchableKernel, LaunchReport, LoadedModule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,9 @@ class _Asked:
     checks: str
     schedule: str
     nvcc: tuple[str, ...]
+    looking: Looking
+    origins: str | None
+    fragment: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,7 @@ class _Done:
     report: LaunchReport
     saved: list[tuple[int, Path]]
     checks: list[ArrayCheck]
+    looking: Looking
 
 
 @click.command(context_settings=CONTEXT)
@@ -78,6 +84,8 @@ class _Done:
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
 )
+@looking_options
+@origins_options
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -90,11 +98,16 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
         --arg A.npy --arg B.npy --arg zeros:f32:512x512 --arg i32:512 \\
         --save 2=C.npy --expect 2=reference.npy
     """
-    asked = _Asked(**options)
+    names = ("trace_mma", "breaks", "watches", "lane", "selection")
+    looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
+    looking.check()
+    asked = _Asked(**options, looking=looking)
     sizes = {name: _size(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
+    if asked.origins is not None:
+        return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
     done = attempt(_launched, file, asked, sizes, values)
     if isinstance(done, Failure):
         return fail(done, as_json)
@@ -141,20 +154,46 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
             raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
     kernel = module[name]
     try:
-        with watching("CTAs") as watch:
+        with (
+            asked.looking.at(module, name, sizes["grid"], sizes["block"]) as observers,
+            watching("CTAs") as watch,
+        ):
             report = kernel(
                 args=values,
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
                 progress=watch,
+                observers=observers,
                 **sizes,
             )
     except OperandError as error:
+        if error.location is not None:  # of a statement, not of an argument
+            raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
     _write(saves, values)
     checks = [compared(index, path, values[index]) for index, path in expects]
-    return _Done(kernel=name, target=module.target, report=report, saved=saves, checks=checks)
+    return _Done(
+        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+    )
+
+
+def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Launched:
+    """The launch, for --origins."""
+
+    def kernel() -> LaunchableKernel:
+        from ..machine.loading import load
+
+        module = load(file, asked.target, asked.nvcc)
+        return module[_entry(module, asked.entry)]
+
+    return Launched(
+        kernel=kernel,
+        grid=sizes["grid"],
+        block=sizes["block"],
+        arguments=values,
+        shared_bytes=asked.shared,
+    )
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:
@@ -191,12 +230,15 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
                 "saved": [{"index": index, "file": str(path)} for index, path in done.saved],
                 "checks": [_check_document(one) for one in done.checks],
                 **report_document(done.report),
+                **done.looking.document(),
                 "errors": [],
             }
         )
         return
     say(f"{file}: {done.kernel} on {done.target}")
     for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
+        say(f"  {line}")
+    for line in done.looking.lines():
         say(f"  {line}")
     for index, path in done.saved:
         say(f"  argument {index} written to {path}")

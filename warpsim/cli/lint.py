@@ -43,8 +43,8 @@ def lint(
     """Look for mistakes in sparse operands without executing anything.
 
     Operands of a MNEMONIC are registers e, a and b, the selector, and logical A as a matrix, any of them:
-    e=e.txt selector=1 A=a.npy. Of a TRACE, VECTORS or RECORDING every sparse instruction is looked at. Exit code 1: an
-    error was found.
+    e=e.txt selector=1 A=a.npy. Of a TRACE, VECTORS or RECORDING every sparse instruction is
+    looked at. Exit code 1: an error was found.
     """
     if is_file(source) and (operands or target):
         raise click.UsageError("operands and --target go with a mnemonic: a trace or vector set has its own")

@@ -154,8 +154,10 @@ def _say_run(done: Run | Again, show: str) -> None:
     from ..views.recordings import recording_lines
     from ..views.report import run_lines
 
-    again = isinstance(done, Again)
-    *lines, verdict = recording_lines(done.recording, done.items, show) if again else run_lines(done, show)
+    if isinstance(done, Again):
+        *lines, verdict = recording_lines(done.recording, done.items, show)
+    else:
+        *lines, verdict = run_lines(done, show)
     colour = "green" if done.passed else "red"
     say("\n".join([*lines, click.style(verdict, fg=colour)]))
 

@@ -7,10 +7,10 @@ its name ends in ``.ptx`` and a vector set otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..traces.running import Run
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b")
 WHICH = (
@@ -45,12 +47,19 @@ def _selection(context: click.Context, parameter: click.Parameter, text: str | N
         raise click.BadParameter(f"{error.message}{excerpt}") from None
 
 
-SELECT = click.option(
-    "--select",
-    "selection",
-    callback=_selection,
-    metavar='"cta=X,Y warp=N line=N step=N"',
-    help="Of a recording: executions by a CTA, by a warp of it, of a line, the so many-th of each warp.",
+def selection_option(help: str) -> Callable[[Command], Command]:
+    """The option --select, whose value is a Selection, None where it is not given."""
+    return click.option(
+        "--select",
+        "selection",
+        callback=_selection,
+        metavar='"cta=X,Y warp=N line=N step=N"',
+        help=help,
+    )
+
+
+SELECT = selection_option(
+    "Of a recording: executions by a CTA, by a warp of it, of a line, the so many-th of each warp."
 )
 
 

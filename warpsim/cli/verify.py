@@ -92,9 +92,9 @@ def verify(
 ) -> int:
     """Execute vector sets and traces again and compare every bit of D.
 
-    FILE is a vector set (.npz, or any format of 'warpsim convert'), the recording of a launch, or a trace (.ptx). Sets in .npz files may
-    have any size: they are read and executed in parts. What is shown as expected comes from the file, what
-    is shown as got from the model.
+    FILE is a vector set (.npz, or any format of 'warpsim convert'), the recording of a launch (.npz), or a
+    trace (.ptx). Sets in .npz files may have any size: they are read and executed in parts. What is shown as
+    expected comes from the file, what is shown as got from the model.
     """
     options = Options(
         target=target,

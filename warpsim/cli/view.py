@@ -62,7 +62,7 @@ def view(
     if as_json:
         print_json(summary)
     else:
-        say(_sentence(summary))
+        say(_sentence(summary, report.document["launch"] is not None))
     return EXPECTED if report.document["passed"] else MISMATCH
 
 
@@ -88,16 +88,15 @@ def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:
         "bytes": out.stat().st_size,
         "target": document["target"],
         "instructions": len(document["instructions"]),
-        "recorded": document["launch"] is not None,
         "passed": document["passed"],
         "checks": len(document["checks"]),
         "failed_checks": sum(check["different"] > 0 for check in document["checks"]),
     }
 
 
-def _sentence(summary: dict[str, Any]) -> str:
+def _sentence(summary: dict[str, Any], recorded_only: bool) -> str:
     checks, failed = summary["checks"], summary["failed_checks"]
     verdict = f"{failed} of {checks} checks failed" if failed else f"{checks} checks passed"
     count, size = summary["instructions"], summary["bytes"] / 1e6
-    middle = "" if summary["recorded"] else f", {verdict}"
+    middle = "" if recorded_only else f", {verdict}"
     return f"{summary['report']}: {count} instructions{middle}, {size:.1f} MB"

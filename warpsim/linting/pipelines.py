@@ -1,8 +1,8 @@
 """What keeps wgmma from running asynchronously: statements that ptxas has to guard, found in the text alone.
 
-ptxas 13.0 says so itself, as C7517 (it inserts a wait), C7519 (it inserts a wgmma.fence) and C7515 (it
-serialises every wgmma of the function, where it finds no place for them); the performance of the kernel is
-then lost. Two rules are looked at, along every path of a function's control flow:
+ptxas 13.0 says so itself, as C7517 (it inserts a wait), C7519 (it inserts a wgmma.fence), and C7514 or C7515
+(it serialises every wgmma of the function, where it finds no place for them); the performance of the
+kernel is then lost. Two rules are looked at, along every path of a function's control flow:
 
     in flight    a register that an unfinished wgmma writes is used by another statement
     fence        a register of a wgmma was written since the last wgmma.fence
@@ -165,12 +165,12 @@ class _Pipeline:
         if used:
             name = used[0]
             first = self.statements[state.flying[name][1]].location()
-            defines = name in _written(statement)
-            more = " and, as they are defined here, may serialise every wgmma (C7515)" if defines else ""
+            used_as = "written" if name in _written(statement) else "read"
             yield PipelineFinding(
                 rule="in-flight",
-                message=f"{name} is {'written' if defines else 'read'} while the wgmma at line {first.line}, "
-                f"whose accumulator it is, may be in flight: ptxas inserts a wait (C7517){more}",
+                message=f"{name} is {used_as} while the wgmma at line {first.line}, whose accumulator it is, "
+                "may be in flight: ptxas inserts a wait (C7517), or serialises every wgmma of the function "
+                "(C7514, C7515)",
                 location=statement.location(),
                 fix="first wgmma.commit_group.sync.aligned; and wgmma.wait_group.sync.aligned 0;",
             )

@@ -63,7 +63,9 @@ def arguments_of(
 
 
 def device_of(given: Sequence[Any]) -> Device | None:
-    """The device of the first buffer among the arguments."""
+    """The device of the first buffer among the arguments, or None."""
+    if not isinstance(given, Sequence):
+        return None
     owners = (one.buffer if isinstance(one, BufferPlace) else one for one in given)
     return next((one.device for one in owners if isinstance(one, Buffer)), None)
 
@@ -87,7 +89,8 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         return _struct(parameter, bytes(value))
     array = _array(value)
     if not array.ndim:
-        return _struct(parameter, array.tobytes()) if array.dtype.kind == "V" else _scalar(parameter, array)
+        record = issubclass(array.dtype.type, np.void)
+        return _struct(parameter, array.tobytes()) if record else _scalar(parameter, array)
     if isinstance(value, list | tuple):
         raise OperandError(f"a {_kind(value)} is no array: results could not come back; give a NumPy array")
     arguments.buffers[-1] = buffer = _uploaded(device, parameter, array, arguments)

@@ -24,7 +24,7 @@ from .schedules import Schedule, parted
 from .spaces import DEVICE_BASE, Bytes
 from .wave import WARP, Dimensions, Wave
 
-LANES = 1024  # of a wave: about what fits the caches
+LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
 IN_FLIGHT = 8192  # CTAs that have begun and not ended
 QUANTUM = 2_000_000  # statements of a wave before others get a turn, where they hardly wait for each other
 TURN = 20_000  # the same where they may well
@@ -153,15 +153,12 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
 
 
 def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator[Wave]:
-    """Those that have begun, then as many new ones as there is room for."""
-    flying = sum(len(wave.ctas) for wave in pending)
+    """Those that have begun, then as many new ones as there is room for; whoever asks has run the last."""
     yield from pending
-    for wave in left:
+    flying = sum(len(wave.ctas) for wave in pending if wave.alive)
+    while flying < most and (wave := next(left, None)) is not None:
         yield wave
-        if wave.fronts or wave.waiting:
-            flying += len(wave.ctas)
-            if flying >= most:
-                return
+        flying += len(wave.ctas) if wave.alive else 0
 
 
 def communicates(entry: Entry) -> bool:

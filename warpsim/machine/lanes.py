@@ -101,9 +101,9 @@ class Front:
 
     __slots__ = ("frame", "lanes", "pc", "turns", "waits")
 
-    def __init__(self, pc: int, frame: Frame, lanes: Lanes) -> None:
+    def __init__(self, pc: int, frame: Frame, lanes: Lanes, turns: int = 0) -> None:
         self.pc = pc
         self.frame = frame
         self.lanes = lanes
-        self.turns = 0
+        self.turns = turns  # kept by lanes that part, wait and are woken: a loop may have barriers in it
         self.waits: object | None = None  # what for, where it does not run

@@ -78,10 +78,11 @@ class LaunchableKernel:
         "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
         of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
         all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
-        their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1 line=120 step=3", each part
-        of which may be left out. ``observers`` watch every wave (machine/observers). ``device`` has the memory, by default that of the buffers among the
-        arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are accepted
-        and not used: waves were measured to gain nothing from them (grid.py).
+        their operands in ``events``: True for all, or a selection such as "cta=0,0 warp=1 line=120 step=3",
+        each part of which may be left out. ``observers`` watch every wave (machine/observers). ``device``
+        has the memory, by default that of the buffers among the arguments or a new one. ``progress`` is told
+        of CTAs done, and of how many. ``threads`` are accepted and not used: waves were measured to gain
+        nothing from them (grid.py).
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
         for clusters; nothing is then written back.
@@ -94,8 +95,7 @@ class LaunchableKernel:
         recorder = Recorder(selection_of(record))
         watching = (*observers, *([recorder] if record else []))
         order = Schedule(schedule)
-        device = device or device_of(args) or Device(self._module.target)
-        _check_device(device, self._module)
+        device = _device(device, args, self._module)
         symbols_of(device, self._module)
         kept = len(device.memory.allocations)
         try:
@@ -138,11 +138,15 @@ def _check_cluster(entry: Entry, given: Size | None) -> None:
         raise NotModelled(f"clusters of {' x '.join(map(str, cluster))} CTAs are not modelled yet{said}")
 
 
-def _check_device(device: Device, module: Module) -> None:
-    if not isinstance(device, Device):
-        raise OperandError(f"device={device!r}: it is a warpsim.Device")
-    if device.target is not None and device.target != module.target:
-        raise OperandError(f"the device is {device.target}, but the module is loaded for {module.target}")
+def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
+    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
+    if given is None:
+        given = device_of(args) or Device(module.target)
+    if not isinstance(given, Device):
+        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+    if given.target not in (None, module.target):
+        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
+    return given
 
 
 class LoadedModule:

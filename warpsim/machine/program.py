@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotModelled, PtxError, WarpsimError, located
+from ..errors import Location, NotModelled, PtxError, WarpsimError, located
 from ..ptx.decode import parse_version
 from ..ptx.operands import Register
 from ..ptx.parser import parse
@@ -329,6 +329,16 @@ def _directive_of(program: Program, name: str) -> Directive:
     )
 
 
+class _End(InstructionStatement):
+    """The return behind the last statement of a function, which nobody wrote: it points at the function."""
+
+    __slots__ = ()
+
+    def location(self) -> Location:
+        """The place of the word that opens the function."""
+        return Statement.location(self)
+
+
 class _Body:
     """The statements of one function, in two passes: what names mean, then what statements do."""
 
@@ -343,9 +353,7 @@ class _Body:
         scope = Scope(self.module.scope)
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
-        end = InstructionStatement(
-            None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start
-        )
+        end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
         for number, (statement, around) in enumerate([*self.sites, (end, scope)]):
             self.module._noted(lambda: self._record(statement, around, self.start + number))  # noqa: B023
             if len(self.module.code) == self.start + number:  # a problem: nothing runs, but places stay right

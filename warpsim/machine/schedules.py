@@ -47,7 +47,7 @@ def parted(front: Front) -> list[Front]:
     for warp in np.unique(front.lanes.index // WARP).tolist():
         mask = np.zeros_like(front.lanes.mask)
         mask[warp * WARP : (warp + 1) * WARP] = front.lanes.mask[warp * WARP : (warp + 1) * WARP]
-        parts.append(Front(front.pc, front.frame, Lanes(mask)))
+        parts.append(Front(front.pc, front.frame, Lanes(mask), front.turns))
     return parts
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import IllegalInstruction, NotModelled, WarpsimError
 from ..ptx.constants import Immediate
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
-from ..ptx.statements import InstructionStatement
+from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces, special
 from .lanes import Front, Lanes, Values
 from .opcodes.operation import bits_of, dtype_of
@@ -67,10 +67,12 @@ class Site:
         self.operands = self.statement.operands or ()
 
     def flow(self) -> Flow:
-        """The registers that readers, writers and addresses were made of."""
-        found = (self.scope.find(name) for name in self.statement.names)
+        """The registers that readers, writers and addresses were made of; others that it names are read."""
+        names = [name for operand in self.operands for name in operand_names(operand)]
+        found = [self.scope.find(name) for name in names]
+        named = {one.number for one in found if isinstance(one, RegisterName)}
         return Flow(
-            values=frozenset(self._values),
+            values=frozenset(self._values | (named - self._addresses - self._written)),
             addresses=frozenset(self._addresses),
             written=frozenset(self._written),
             framed=any(isinstance(one, Variable) and one.framed for one in found),

@@ -118,7 +118,7 @@ def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Value
         wave.waiting = [one for one in wave.waiting if not _waits_at(one, front)]
         front.lanes = Lanes((front.lanes.mask | joining) & ~left)
     if left.any():
-        halted = Front(front.pc, front.frame, Lanes(left))
+        halted = Front(front.pc, front.frame, Lanes(left), front.turns)
         halted.waits = LaneWait(names=_missing(wave, left, members))
         wave.waiting.append(halted)
     if not front.lanes.count:

@@ -234,8 +234,9 @@ class Wave:
                     return False
             front.pc = target
             return True
+        turns = front.turns + (target <= front.pc)
         self._leave(front, lanes)
-        self.fronts.append(Front(target, front.frame, lanes))
+        self.fronts.append(Front(target, front.frame, lanes, turns))
         return True
 
     def _leave(self, front: Front, lanes: Lanes) -> None:
@@ -251,7 +252,7 @@ class Wave:
         self._leave(front, lanes)
         for number in np.unique(chosen[lanes.index]).tolist():
             part = Lanes(lanes.mask & (chosen == number))
-            self.fronts.append(Front(targets[number], front.frame, part))
+            self.fronts.append(Front(targets[number], front.frame, part, front.turns))
         return True
 
     def call(self, front: Front, lanes: Lanes, frame: Frame, target: int) -> bool:
@@ -299,7 +300,7 @@ class Wave:
 
     def wait(self, front: Front, lanes: Lanes, reason: object, *, behind: bool = True) -> bool:
         """Some lanes stop until somebody wakes them; they go on behind this statement, or repeat it."""
-        halted = Front(front.pc + behind, front.frame, lanes)
+        halted = Front(front.pc + behind, front.frame, lanes, front.turns)
         halted.waits = reason
         self._leave(front, lanes)
         self.waiting.append(halted)
@@ -313,7 +314,7 @@ class Wave:
             if woken is None or not woken.any():
                 left.append(front)
                 continue
-            self.fronts.append(Front(front.pc, front.frame, Lanes(woken)))
+            self.fronts.append(Front(front.pc, front.frame, Lanes(woken), front.turns))
             front.lanes = Lanes(front.lanes.mask & ~mask)
             if front.lanes.count:
                 left.append(front)
@@ -324,7 +325,7 @@ class Wave:
         freed = Lanes(halted.lanes.mask & mask)
         if not freed.count:
             return
-        self.fronts.append(Front(halted.pc + 1, halted.frame, freed))
+        self.fronts.append(Front(halted.pc + 1, halted.frame, freed, halted.turns))
         halted.lanes = Lanes(halted.lanes.mask & ~mask)
         if not halted.lanes.count:
             self.waiting.remove(halted)

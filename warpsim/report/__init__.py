@@ -1,6 +1,7 @@
 """The interactive report of a run or of a launch's recording: one HTML file that needs nothing but itself.
 
-``view`` makes a Report of a trace, of what run_trace returned, or of a recording. Knows no numbers and no layouts of its
+``view`` makes a Report of a trace, of what run_trace returned, or of a recording.
+Knows no numbers and no layouts of its
 own: document.py gathers what the views know into plain data, page.py puts it into a page, and the
 modules in static/ show it and compute explanations in exact integers.
 """
@@ -66,8 +67,8 @@ def view(
 ) -> Report:
     """The report of a run or recording, or of a file of either; a trace is run first.
 
-    The keyword arguments are those of run_trace, for the file of a trace only. Raises what read_trace, run_trace
-    and read_recording do, and OperandError for a recording of more events than a page shows.
+    The keyword arguments are those of run_trace, for the file of a trace only. Raises what read_trace,
+    run_trace and read_recording do, and OperandError for a recording of more events than a page shows.
     """
     if isinstance(trace, Run | Recording):
         return Report(run=trace)

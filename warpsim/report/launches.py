@@ -22,8 +22,8 @@ def check_size(recording: Recording) -> None:
     count = len(recording.events)
     if count > MOST_EVENTS:
         raise OperandError(
-            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, by "
-            f"cta=, warp=, line= or step="
+            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, "
+            f"by cta=, warp=, line= or step="
         )
 
 

@@ -70,9 +70,10 @@ def verify(
 ) -> Outcome:
     """What comes of executing a vector set or a trace again and comparing every bit of D.
 
-    ``source`` is a set, or the file of one, a recording of a launch, or a trace (``.ptx``); sets in .npz files are read in parts and
-    may have any size. ``target`` is another chip than the set's own. ``show`` differences are kept of each
-    instruction; ``jobs`` threads execute the cases (None: one a core), or the Dask cluster of ``scheduler``.
+    ``source`` is a set, or the file of one, of the recording of a launch, or of a trace (``.ptx``); sets in
+    .npz files are read in parts and may have any size. ``target`` is another chip than the set's own.
+    ``show`` differences are kept of each instruction; ``jobs`` threads execute the cases (None: one a core),
+    or the Dask cluster of ``scheduler``.
     A difference is no error: ask ``Outcome.passed``, and ``Outcome.tally`` how many words were compared and
     which differ first. Raises TraceError with the place in a file, what executing raises (naming the case),
     IllegalInstruction where the target has no such form, OperandError, ClusterError, OSError.

@@ -20,10 +20,10 @@ _SHOWN = 10  # events of a list
 
 
 def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> Iterator[str]:
-    """What was recorded, the instructions whose D is shown (``last``, ``all``, ``none``), what is recomputed."""
+    """What was recorded, instructions whose D is shown (``last``, ``all``, ``none``), what was compared."""
     count = len(recording.events)
-    plural = "s"[: count != 1]
-    yield f"{recording.path}: {recording.target}, kernel {recording.kernel}, {count:,} matrix instruction{plural}"
+    counted = f"{count:,} matrix instruction{'s'[: count != 1]}"
+    yield f"{recording.path}: {recording.target}, kernel {recording.kernel}, {counted}"
     for event in {"all": recording.events, "last": recording.events[-1:], "none": ()}[show]:
         yield f"  {event.place}:"
         yield from event_lines(event)
@@ -37,7 +37,7 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
         yield from (f"    {mismatch}" for mismatch in tally.first)
     words = sum(item.tally.words for item in items)
     verdict = "passed" if all(item.tally.passed for item in items) else "FAILED"
-    yield f"  {verdict}: {count:,} matrix instruction{plural}, {words:,} words compared bit by bit"
+    yield f"  {verdict}: {counted}, {words:,} words compared bit by bit"
 
 
 def recording_document(recording: Recording, items: Sequence[Item]) -> Document:

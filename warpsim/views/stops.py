@@ -1,4 +1,4 @@
-"""A warp where a kernel was stopped: operands of a matrix instruction as matrices, other registers lane by lane.
+"""A warp where a kernel was stopped: operands of a matrix instruction as matrices, other registers by lane.
 
 Returns text; does not know how a kernel is stopped.
 """
@@ -35,7 +35,7 @@ _VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
 
 
 def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
-    """What is to be seen at a stop, of one lane if one is given. Raises OperandError for a lane that is none."""
+    """What is to be seen at a stop, of one lane if one is given; raises OperandError for one that is none."""
     if lane is not None and not 0 <= lane < len(stop.lanes):
         raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
     place = stop.statement.location()

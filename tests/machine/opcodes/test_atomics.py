@@ -1,4 +1,4 @@
-"""atom and red against a Python loop over the lanes in their order, on few addresses that many lanes share."""
+"""atom and red against a Python loop over the lanes in their order, on addresses that many lanes share."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_guards_and_parted_lanes(random: np.random.Generator) -> None:
 
 
 def values(name: str, count: int, random: np.random.Generator, gentle: bool) -> list[int]:
-    """Bits of a format: with ``gentle`` numbers around one, else NaN, infinities and subnormals among them."""
+    """Bits of a format: with ``gentle`` numbers around one, else also NaN, infinities and subnormals."""
     if gentle:
         return [int(one) for one in random.normal(size=count).astype(f"f{8 if name == 'f64' else 4}").view(
             f"u{8 if name == 'f64' else 4}")]  # fmt: skip

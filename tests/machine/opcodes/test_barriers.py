@@ -1,4 +1,4 @@
-"""Barriers of CTAs and warps: who waits for whom, in what order memory is seen, reductions, deadlocks; fences."""
+"""Barriers of CTAs and warps: who waits for whom, what is seen afterwards, reductions, deadlocks; fences."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_warps_that_never_meet() -> None:
         run(body, {}, {}, threads=32)
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; @!%p0 bar.sync 0;"
     with pytest.raises(
-        Fault, match="deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
+        Fault, match=r"deadlock: .* for lanes 9-31 of its warp, members of its mask 0xffffffff"
     ):
         run(body, {}, {}, threads=32)
 

@@ -243,7 +243,7 @@ def test_elect_and_activemask(random: np.random.Generator) -> None:
         assert int(found["f"][lane]) == (0x1F if lane % 32 < 5 else 0xFFFF_FFE0)
 
 
-# --- who is there ---------------------------------------------------------------------------------------------
+# --- who is there -----------------------------------------------------------------------------------
 
 PARTED = """setp.lt.u32 %p0, %lane, %k;
 @%p0 bra LOW;
@@ -316,21 +316,21 @@ def test_lanes_that_never_come() -> None:
     body = """setp.lt.u32 %p0, %lane, 4; @%p0 redux.sync.add.u32 %d, %lane, -1;
     bar.sync 0;"""
     message = (
-        r"deadlock: nobody can go on \(barrier 0 has 28 of 32 threads\); waiting: .*CTA \(0, 0, 0\), warp 0, lane 0 "
-        r"and 3 more at .* for lanes 4-31 of its warp, members of its mask 0xffffffff"
+        r"deadlock: nobody can go on \(barrier 0 has 28 of 32 threads\); waiting: .*CTA \(0, 0, 0\), warp 0, "
+        r"lane 0 and 3 more at .* for lanes 4-31 of its warp, members of its mask 0xffffffff"
     )
     with pytest.raises(Fault, match=message):
         run(body, {}, {"d": 32}, threads=32)
 
 
 def test_a_lane_outside_its_own_mask() -> None:
-    message = r"redux\.sync\.add\.u32: the lane is no member of its own mask 0x3 \[CTA \(0, 0, 0\), warp 0, lane 2\]"
+    message = r"redux\.sync\.add\.u32: the lane is no member of its own mask 0x3 \[CTA .*, warp 0, lane 2\]"
     with pytest.raises(UndefinedBehavior, match=message):
         run("redux.sync.add.u32 %d, %lane, 3;", {}, {"d": 32}, threads=32)
 
 
 def test_different_masks_never_meet() -> None:
-    body = "mov.u32 %t2, 15; setp.eq.u32 %p1, %lane, 3; selp.b32 %t2, 7, 15, %p1; redux.sync.add.u32 %d, %lane, %t2;"
+    body = "setp.eq.u32 %p1, %lane, 3; selp.b32 %t2, 7, 15, %p1; redux.sync.add.u32 %d, %lane, %t2;"
     with pytest.raises(UndefinedBehavior, match="no member of its own mask 0x7"):
         run(body, {}, {"d": 32}, threads=4)
     body = "setp.eq.u32 %p1, %lane, 3; selp.b32 %t2, 13, 15, %p1; redux.sync.add.u32 %d, %lane, %t2;"

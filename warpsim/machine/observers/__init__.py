@@ -6,7 +6,7 @@
     uninitialised (wave, front, register, mask)                lanes read a register never written
     matrix (wave, front, record, instruction, inputs, d, warps)  a matrix instruction is done
     exit (wave, front, lanes)                                  lanes are done
-    instrument (code) -> code                                  before a wave runs: records that do more besides
+    instrument (code) -> code                                  before a wave runs: records that do more
 
 Which of them an observer has is its business; where there is none, nothing is told.
 """

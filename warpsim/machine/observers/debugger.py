@@ -93,7 +93,8 @@ class Debugger:
     @property
     def missed(self) -> list[int | str]:
         """Lines and registers at which nothing has stopped so far."""
-        return [one for one in (*self.breaks, *self.watches) if one not in self._seen]
+        wanted: list[int | str] = [*self.breaks, *self.watches]
+        return [one for one in wanted if one not in self._seen]
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """The code, with records that look; raises OperandError for a line or register that is not there."""

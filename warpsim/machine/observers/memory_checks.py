@@ -1,4 +1,4 @@
-"""Checks of shared and local memory: bytes that nobody wrote, and races between the barriers of a CTA.
+"""Checks of shared and local memory: bytes that nobody wrote or that are still on their way, and races.
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
@@ -225,8 +225,65 @@ class Races:
         self.findings.add(("race", front.pc, int(at[cell]), before), finding)
 
 
+class CopiesInFlight:
+    """Tells of bytes of shared memory that are read while an asynchronous copy may still be writing them.
+
+    ``started_at`` has, of each byte in flight, the statement that started its copy, plus 1.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.started_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.flying = 0
+
+    def copying(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """The bytes are in flight from now on."""
+        if self.started_at.size != wave.shared.size:
+            self.started_at = np.zeros(wave.shared.size, np.int32)
+        self.started_at[_cells(offsets, size)] = front.pc + 1
+        self.flying += offsets.size
+
+    def landed(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """The bytes are there."""
+        self.started_at[_cells(offsets, size)] = 0
+        self.flying -= offsets.size
+
+    def load(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Bytes in flight are read: what is there is left to chance."""
+        if not self.flying or memory is not wave.shared:
+            return
+        cells = _cells(offsets, size)
+        started = self.started_at[cells]
+        if not started.any():
+            return
+        row, column = (int(one) for one in np.argwhere(started)[0])
+        lane = int(lanes.index[row % lanes.count])
+        record, copy = wave.code[front.pc], wave.code[int(started[row, column]) - 1]
+        line = copy.statement.location().line
+        address = int(cells[row, column]) - int(wave.shared_base[lane])
+        message = (
+            f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
+            f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
+            f"[{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="in flight",
+            severity="error",
+            message=message,
+            location=record.statement.location(),
+            other=copy.statement.location(),
+        )
+        self.findings.add(("in flight", front.pc, int(started[row, column])), finding)
+
+
 def checks_of(findings: Findings) -> list[Any]:
     """The observers that a launch has by default; none where checks are off."""
     if findings.mode == "off":
         return []
-    return [UninitialisedReads(findings), Races(findings)]
+    return [UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)]

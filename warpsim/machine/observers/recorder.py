@@ -155,8 +155,8 @@ class Recorder:
         if self.bytes > self.limit_bytes:
             count = sum(len(one.warps) for one in self._batches)
             raise OperandError(
-                f"the recording has more than {self.limit_bytes:,} bytes after {count:,} matrix instructions: "
-                f"select fewer, by cta=, warp=, line= or step=",
+                f"the recording has more than {self.limit_bytes:,} bytes after {count:,} matrix "
+                f"instructions: select fewer, by cta=, warp=, line= or step=",
                 batch.record.statement.location(),
             )
         self._batches.append(batch)

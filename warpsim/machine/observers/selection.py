@@ -35,7 +35,7 @@ Warps = npt.NDArray[np.intp]  # their numbers in a wave
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Executions by a CTA, by a warp of each CTA, of a line, and the so many-th of each warp; None for any."""
+    """Executions by a CTA, by a warp of each CTA, of a line, the so many-th of each warp; None for any."""
 
     cta: Dimensions | None = None
     warp: int | None = None
@@ -49,7 +49,7 @@ class Selection:
         return all(one is None or one == two for one, two in zip(wanted, given, strict=True))
 
     def chosen(self, wave: Wave, line: int, warps: Warps, numbers: npt.NDArray[np.int64]) -> Mask:
-        """``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is of each."""
+        """``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is."""
         if self.line not in (None, line):
             return np.zeros(len(warps), np.bool_)
         mask = np.ones(len(warps), np.bool_) if self.step is None else numbers == self.step

@@ -7,10 +7,12 @@ or the program counter (see effect.py). ``bind`` finds the row that a statement 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
+from ...ptx.opcode_names import OPCODES, advice
+from ...ptx.statements import InstructionStatement
 from .operation import Operation, Row
 
 if TYPE_CHECKING:
@@ -53,14 +55,20 @@ def bind(site: Site) -> BoundRow:
     statement = site.statement
     known = rows().get(statement.opcode)
     if known is None:
-        reason = REFUSED.get(statement.opcode, "no such opcode is executed")
-        raise NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
-    spelled = [(row, choice) for row in known if (choice := row.match(statement.modifiers)) is not None]
+        raise _foreign(statement)
+    spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
             check_available(site, row)
             return BoundRow(step=row_step(site, row, choice), **_exactness(row, choice))
     raise _no_form(site, known)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+    """The rows that have a form with these modifiers, each with its choice."""
+    found = ((row, row.match(modifiers)) for row in rows()[opcode])
+    return tuple((row, choice) for row, choice in found if choice is not None)
 
 
 def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
@@ -72,6 +80,15 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
         if choice is not None and len((found := row.build(*choice)).sources) == sources:
             return found
     raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
+
+
+def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
+    """The error of an opcode without a row: PTX has it, or not."""
+    name = statement.opcode
+    if name not in OPCODES:
+        return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
+    reason = REFUSED.get(name, "no such opcode is executed")
+    return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
 
 
 def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:

@@ -37,6 +37,8 @@ def _uniform(read: Reader, wave: Wave, front: Front, lanes: Lanes, what: str) ->
 
 def _check_constants(site: Site, number: int, threads: int | None, arrives: bool) -> None:
     """What is wrong whatever runs; raises IllegalInstruction."""
+    if "cta" in site.statement.modifiers[1:]:
+        raise site.illegal(f".cta stands next to {site.statement.opcode}")
     which = site.operands[number]
     if isinstance(which, Immediate) and not 0 <= which.value < _MOST:
         raise site.illegal(f"barrier {which}: there are 0 to 15", number)

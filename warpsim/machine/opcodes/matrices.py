@@ -2,8 +2,8 @@
 
 Knows how registers become the inputs of an instruction; forms, operands and arithmetic are those of isa, ptx
 and execution. ``wave.kept["engine"]`` is what computes, ``(instruction, inputs) -> d``, and
-``wave.kept["undefined"]`` "error" or "fallback", the mode of metadata without a meaning (PTX ISA 9.1, sections
-9.7.14.5.14 and 9.7.14.6.3).
+``wave.kept["undefined"]`` "error" or "fallback", the mode of metadata without a meaning (PTX ISA 9.1,
+sections 9.7.14.5.14 and 9.7.14.6.3).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from typing import Any, Literal
 
@@ -96,6 +96,7 @@ def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Itera
         yield from (("", *more) for more in _matches(rest, left))
 
 
+@cache
 def bits_of(type_name: str) -> int:
     """Bits of one lane of a PTX type: 1 for "pred", 32 for "f16x2" and "b32", 64 for "f32x2"."""
     if type_name == "pred":
@@ -105,6 +106,7 @@ def bits_of(type_name: str) -> int:
     return int(digits) * int(count or 1)
 
 
+@cache
 def dtype_of(type_name: str) -> np.dtype[Any]:
     """The dtype of the values of a PTX type: bool, uint8, uint16, uint32 or uint64."""
     bits = bits_of(type_name)

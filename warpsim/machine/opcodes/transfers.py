@@ -85,7 +85,8 @@ def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values,
     if wave.observers:
         wave.tell("store", front, lanes, memory, offsets, size)
     spaces.put_words(memory, offsets, words)
-    wave.rounds = 0
+    if memory is wave.memory.data:
+        wave.rounds = 0  # somebody elsewhere may have waited for this
 
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:

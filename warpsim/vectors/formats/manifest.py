@@ -150,6 +150,7 @@ def manifest_lines(vectors: VectorSet) -> list[str]:
 
 
 def entry_of(array: Array) -> dict[str, Any]:
+    """What a manifest says of an array."""
     return {"dtype": array.dtype.name, "shape": list(array.shape), "sha256": digest_of(array)}
 
 
@@ -221,6 +222,7 @@ def _immediates(given: dict[str, Any]) -> dict[str, int]:
 
 
 def array_entry(name: str, given: Any) -> ArrayEntry:
+    """What a manifest says of one array, checked; raises TraceError."""
     if not isinstance(given, dict) or given.keys() != {"dtype", "shape", "sha256"}:
         raise TraceError(f"manifest: array {name!r} is an object of dtype, shape and sha256")
     dtype, shape, sha256 = given["dtype"], given["shape"], given["sha256"]

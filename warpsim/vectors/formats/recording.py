@@ -2,9 +2,10 @@
 
 The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
-``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. The arrays of statement
-0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, which execution by
-the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes compared.
+``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. The arrays of
+statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp,
+which execution by the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes
+compared.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
 from ...isa.instruction import Inputs, ScaleSelectors
 from ...machine.observers.recorder import LaunchEvent, bound_of
+from ...ptx.decode import decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
 from ...ptx.statements import InstructionStatement
@@ -277,9 +279,8 @@ def _check_array(name: str, array: npt.NDArray[Any] | None, entry: Any) -> None:
     if array is None:
         raise TraceError(f"array {name!r} is in the manifest, but not in the file")
     if (array.dtype, array.shape) != entry.spec:
-        raise TraceError(
-            f"array {name!r} is {array.dtype} {array.shape}, but the manifest says {entry.dtype} {entry.shape}"
-        )
+        said = f"{entry.dtype} {entry.shape}"
+        raise TraceError(f"array {name!r} is {array.dtype} {array.shape}, but the manifest says {said}")
     if digest_of(array) != entry.sha256:
         raise TraceError(f"array {name!r} does not have the SHA-256 of the manifest: its data was changed")
 
@@ -303,7 +304,7 @@ def _assembled(
     given: Document, statement: InstructionStatement, vectors: VectorSet, where: npt.NDArray[Any]
 ) -> Iterator[LaunchEvent]:
     form = vectors.instruction
-    if statement.mnemonic not in (form.mnemonic, form.mnemonic.replace("::ordered_metadata", "")):
+    if decode_statement(statement, form.target) != form:
         raise TraceError(f"{statement.mnemonic} is recorded as {form.mnemonic}")
     bound = bound_of(form, statement)
     constants, varying = vectors.constants(), vectors.varying()

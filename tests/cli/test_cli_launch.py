@@ -1,0 +1,211 @@
+"""``warpsim launch``: arguments, files, what is said, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import ml_dtypes
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from warpsim.cli import cli
+from warpsim.cli.launch_arguments import argument
+
+SCALE = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 out, .param .u64 in, .param .f32 factor, .param .u32 n)
+{
+    .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %rd<6>; .reg .f32 %f<4>;
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [in]; ld.param.f32 %f1, [factor]; ld.param.u32 %r5, [n];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1;
+    setp.ge.u32 %p, %r4, %r5; @%p ret;
+    mul.wide.u32 %rd3, %r4, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+    ld.global.f32 %f2, [%rd2]; mul.f32 %f2, %f2, %f1; st.global.f32 [%rd1], %f2;
+    ret;
+}
+.visible .entry race(.param .u64 out)
+{
+    .reg .b32 %r<6>; .shared .b32 cell;
+    mov.u32 %r1, %tid.x; st.shared.u32 [cell], %r1; ret;
+}
+.visible .entry broken() { .reg .b32 %r<6>; mul.u32 %r1, %r2, %r3; ret; }
+.visible .entry nothing() { ret; }
+"""
+LISTING = """
+kernels:
+  scale
+    0 out: .u64, 8 bytes
+    1 in: .u64, 8 bytes
+    2 factor: .f32, 4 bytes
+    3 n: .u32, 4 bytes
+  race
+    0 out: .u64, 8 bytes
+  broken, which has no parameters
+  nothing, which has no parameters"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, ["launch", *map(str, arguments)], standalone_mode=False)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.ptx").write_text(SCALE)
+    np.save("in.npy", np.arange(40, dtype=np.float32))
+    np.save("good.npy", 1.5 * np.arange(40, dtype=np.float32))
+    return tmp_path
+
+
+SIZES = ("--entry", "scale", "--grid", "2", "--block", "32,1")
+GIVEN = ("--arg", "zeros:f32:40", "--arg", "in.npy", "--arg", "f32:1.5", "--arg", "i32:40")
+
+
+def test_results_are_written_and_compared(folder):
+    result = run("k.ptx", *SIZES, *GIVEN, "--save", "0=out.npy", "--expect", "0=good.npy")
+    assert result.output == (
+        "k.ptx: scale on sm_80\n"
+        "  statements executed: 17 exact\n"
+        "  argument 0 written to out.npy\n"
+        "  argument 0 and good.npy: 40 elements equal, bit for bit\n"
+    )
+    assert result.return_value == 0
+    assert np.load("out.npy").tobytes() == np.load("good.npy").tobytes()
+    assert not np.load("in.npy")[0]
+    assert sorted(one.name for one in folder.iterdir()) == ["good.npy", "in.npy", "k.ptx", "out.npy"]
+
+
+def test_a_bit_that_differs():
+    wrong = np.load("good.npy")
+    wrong.view(np.uint32)[7] ^= 1
+    np.save("wrong.npy", wrong)
+    result = run("k.ptx", *SIZES, *GIVEN, "--expect", "0=wrong.npy")
+    assert result.return_value == 1
+    assert result.output.endswith(
+        "  argument 0 and wrong.npy: 1 of 40 elements differ\n"
+        "    first: [7] is 0x41280000, expected 0x41280001\n"
+    )
+    document = json.loads(run("k.ptx", *SIZES, *GIVEN, "--expect", "0=wrong.npy", "--json").output)
+    assert document["checks"] == [
+        {
+            "index": 0, "file": "wrong.npy", "compared": 40, "different": 1,
+            "first": {"place": [7], "is": "0x41280000", "expected": "0x41280001"},
+        }
+    ]  # fmt: skip
+    assert document["kernel"] == "scale"
+    assert document["errors"] == document["hazards"] == []
+    assert document["fidelity"]["executions"]["approximate"] == 0
+
+
+def usage(*arguments):
+    result = run(*arguments)
+    assert isinstance(result.exception, click.UsageError)
+    return result.exception.message
+
+
+def test_kernels_are_listed_where_none_is_named():
+    assert usage("k.ptx") == f"--entry is missing{LISTING}"
+    assert usage("k.ptx", "--entry", "x") == f"--entry x: there is no such kernel{LISTING}"
+    said = "1 arguments, but the kernel has 4 parameters: out (.u64), in (.u64), factor (.f32), n (.u32)"
+    assert usage("k.ptx", "--entry", "scale", "--arg", "null") == said + LISTING
+    bad = usage("k.ptx", *SIZES, *GIVEN[:4], "--arg", "zeros:f32:2", "--arg", "i32:40")
+    assert bad.startswith(
+        "parameter 2, factor (.f32, 4 bytes): given an array, which is passed by its address,"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--grid", "2,x"), "--grid 2,x: expected one to three numbers, as in 4,4"),
+        (("--save", "0"), "--save 0: expected INDEX=FILE.npy, with the number of a parameter"),
+        (("--save", "9=x.npy"), "--save 9=x.npy: there are 4 arguments, 0 to 3"),
+        (("--expect", "3=x.npy"), "3=x.npy: argument 3, i32:40, is no array"),
+        (("--block", "2000"), "block (2000, 1, 1): x is 1 to 1024" + LISTING),
+        (("--shared", "-4"), "shared_bytes=-4: it is an integer, at least 0" + LISTING),
+        (("--schedule", "x"), "schedule='x': it is 'program', an integer or 'random:SEED'" + LISTING),
+    ],
+)
+def test_options_that_do_not_fit(options, message):
+    assert usage("k.ptx", *SIZES, *GIVEN, *options) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("what", "--arg what: expected FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, "
+         "hex:TYPE:BITS, bytes:FILE, null"),
+        ("zeros:f32:4by4", "--arg zeros:f32:4by4: the shape '4by4' is not like 512x512"),
+        ("zeros:f32:99999x99999x9", "--arg zeros:f32:99999x99999x9: 359,992,800,036 bytes, "
+         "more than 17,179,869,184"),
+        ("random:f32:4:x", "--arg random:f32:4:x: the seed 'x' is no number"),
+        ("i8:200", "--arg i8:200: i8 goes from -128 to 127"),
+        ("i32:1.5", "--arg i32:1.5: '1.5' is no integer"),
+        ("f32:one", "--arg f32:one: 'one' is no number"),
+        ("hex:f16:0x10000", "--arg hex:f16:0x10000: 0x10000 does not fit in 16 bits"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_not_understood(text, message):
+    assert usage("k.ptx", *SIZES, "--arg", text) == message
+
+
+def test_unknown_types():
+    assert usage("k.ptx", "--arg", "zeros:q32:4").startswith(
+        "--arg zeros:q32:4: no type 'q32'; there are u8, u16,"
+    )
+
+
+def test_what_arguments_mean(folder):
+    (folder / "s.bin").write_bytes(b"abc")
+    assert argument("null") is None
+    assert argument("bytes:s.bin") == b"abc"
+    assert argument("zeros:bf16:2x3").dtype == ml_dtypes.bfloat16
+    assert argument("zeros:e4m3:2x3").shape == (2, 3)
+    assert argument("i32:-0x10") == np.array(-16, np.int32)
+    assert argument("b64:0xffffffffffffffff").dtype == np.uint64
+    assert argument("hex:f32:0x7fc00001").tobytes() == b"\x01\0\xc0\x7f"
+    assert argument("f16:0.1") == np.float16(0.1)
+    assert np.array_equal(argument("random:f16:64x2:3"), argument("random:f16:64x2:3"))
+    assert not np.array_equal(argument("random:u8:64"), argument("random:u8:64:1"))
+    assert np.array_equal(argument("in.npy"), np.arange(40, dtype=np.float32))
+
+
+def test_what_cannot_be_read_or_is_not_legal(folder):
+    assert run("missing.ptx", "--entry", "k").return_value == 3
+    assert run("k.ptx", *SIZES, "--arg", "missing.npy").return_value == 3
+    result = run("k.ptx", "--entry", "broken")
+    assert result.return_value == 3
+    assert "error: mul" in result.output + result.stderr
+    (folder / "bad.ptx").write_text("no ptx at all {{")
+    assert run("bad.ptx", "--entry", "k").return_value == 3
+    assert run("k.ptx", "--entry", "nothing", "--cluster", "2").return_value == 4
+
+
+def test_faults_and_races_write_nothing(folder):
+    short = ("--arg", "zeros:f32:8", *GIVEN[2:])
+    result = run("k.ptx", *SIZES, *short, "--save", "0=out.npy")
+    assert result.return_value == 3
+    assert "is in no allocation: 0 bytes past the end of out of 32 bytes" in result.stderr
+    assert not (folder / "out.npy").exists()
+    document = json.loads(run("k.ptx", *SIZES, *short, "--json").stdout)
+    assert document["errors"][0]["kind"] == "Fault"
+    race = ("--entry", "race", "--block", "64", "--arg", "null")
+    assert run("k.ptx", *race).return_value == 3
+    warned = run("k.ptx", *race, "--checks", "warn")
+    assert warned.return_value == 0
+    assert "race: st.shared.u32" in warned.output
+    assert run("k.ptx", *race, "--checks", "off").output.count("race:") == 0
+
+
+def test_arrays_of_other_shapes_are_not_compared():
+    result = run("k.ptx", *SIZES, *GIVEN, "--expect", "0=k.npy")
+    assert result.return_value == 3
+    np.save("k.npy", np.zeros((4, 10), np.float32))
+    result = run("k.ptx", *SIZES, *GIVEN, "--expect", "0=k.npy")
+    assert result.return_value == 3
+    assert "k.npy: holds float32 (4, 10), but parameter 0 is float32 (40,)" in result.stderr

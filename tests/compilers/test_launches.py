@@ -1,0 +1,78 @@
+"""Kernels of Triton and Numba: their committed PTX always runs, and anew where the compilers are."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsim
+from tests.helpers.compiled_cases import CASES, FOLDER, CompiledCase, heading
+from warpsim.compilers.numba_kernels import numba_arguments
+from warpsim.machine.launching import load_text
+
+pytestmark = pytest.mark.filterwarnings("default")  # what the compilers warn of is theirs
+
+
+def fresh(case: CompiledCase) -> list[Any]:
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_committed_text_runs(name: str) -> None:
+    case = CASES[name]()
+    module, given = load_text(case.text, f"{name}.ptx"), fresh(case)
+    assert module.problems == ()
+    target, threads, shared_bytes = heading(case.text)
+    assert module.target == target
+    kernel = module[module.entries[0]]
+    scratch = [None] * 2 if case.compiler == "triton" else []
+    arguments = [*given, *scratch] if case.compiler == "triton" else numba_arguments(given)
+    assert kernel(case.grid, case.block or threads, arguments, shared_bytes).hazards == ()
+    case.check(given)
+
+
+@pytest.mark.parametrize("name", [name for name, make in CASES.items() if make().compiler == "triton"])
+def test_triton_compiles_and_it_runs(name: str) -> None:
+    pytest.importorskip("triton")
+    case = CASES[name]()
+    given = fresh(case)
+    report = warpsim.launch_triton(case.function(), case.grid, given, case.constants, **case.options)
+    assert report.hazards == ()
+    case.check(given)
+
+
+@pytest.mark.parametrize("name", [name for name, make in CASES.items() if make().compiler == "numba"])
+def test_numba_compiles_and_it_runs(name: str) -> None:
+    case = CASES[name]()
+    given = fresh(case)
+    try:
+        report = warpsim.launch_numba(case.function(), case.grid, case.block, given)
+    except warpsim.OperandError as error:
+        pytest.skip(str(error))
+    assert report.hazards == ()
+    case.check(given)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_names_no_place_of_a_machine(name: str) -> None:
+    assert not re.search(r"/(home|tmp|usr|work|root|builds?)/", CASES[name]().text)
+
+
+def test_every_source_has_its_text_and_is_launched() -> None:
+    sources = set(FOLDER.glob("*/*.py"))
+    assert sources == {make().source for make in CASES.values()}
+    assert {path.with_suffix(".ptx") for path in sources} == set(FOLDER.glob("*/*.ptx"))
+
+
+@pytest.mark.skipif(find_spec("triton") is not None, reason="Triton is here")
+def test_without_triton_the_error_says_what_is_missing() -> None:
+    class Function:
+        params = ()
+        arg_names = ()
+
+    with pytest.raises(warpsim.OperandError, match=r"Triton is needed: pip install 'warpsim\[triton\]'"):
+        warpsim.launch_triton(Function(), 1, [])

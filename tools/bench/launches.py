@@ -1,0 +1,138 @@
+"""Whole kernels: ``python -m tools.bench.launches [--repeat 3] [--profile CASE]``.
+
+Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product, integer
+code of 32 warps in warp instructions, what matrix instructions cost beside batched execution of the same number,
+and how the time grows with CTAs. Wall-clock times, the best of several, all in one run: compare the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import numpy as np
+
+import warpsim
+from tests.helpers import kernel_cases
+from warpsim.machine.launching import LaunchableKernel, load_text
+
+from .measure import Result, best
+
+_HEAD = ".version 9.0\n.target sm_80\n.address_size 64\n"
+_STRAIGHT = 2000  # statements of straight integer code
+_CHAIN = 500  # mma after mma
+_MIXED = ("add.s32 %r{0}, %r{1}, %r{2};", "xor.b32 %r{0}, %r{1}, %r{2};", "shl.b32 %r{0}, %r{1}, 3;")
+_MORE = (
+    "mad.lo.s32 %r{0}, %r{1}, %r{2}, %r{0};",
+    "and.b32 %r{0}, %r{1}, 1023;",
+    "sub.s32 %r{0}, %r{1}, %r{2};",
+)
+_MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+
+
+def _kernel(body: str, registers: str) -> LaunchableKernel:
+    text = f"{_HEAD}.visible .entry k(.param .u64 out)\n{{\n{registers}\n{body}\nret;\n}}\n"
+    return load_text(text)["k"]
+
+
+def straight() -> LaunchableKernel:
+    """Integer code without branches, 16 registers that all depend on the thread."""
+    lines = [f"mov.u32 %r{one}, %tid.x;" for one in range(16)]
+    patterns = (*_MIXED, *_MORE)
+    for number in range(_STRAIGHT - 16):
+        places = number % 16, (number * 5 + 1) % 16, (number * 7 + 3) % 16
+        lines.append(patterns[number % len(patterns)].format(*places))
+    return _kernel("\n".join(lines), ".reg .b32 %r<16>;")
+
+
+def chain() -> LaunchableKernel:
+    """One mma after another on the same registers."""
+    lines = [f"mov.b32 %r{one}, 0x3c003800;" for one in range(6)]
+    lines += [f"mov.f32 %f{one}, 0f00000000;" for one in range(4)]
+    d = "{%f0, %f1, %f2, %f3}"
+    lines += [f"{_MMA} {d}, {{%r0, %r1, %r2, %r3}}, {{%r4, %r5}}, {d};"] * _CHAIN
+    return _kernel("\n".join(lines), ".reg .b32 %r<6>;\n.reg .f32 %f<4>;")
+
+
+def _launch(kernel: LaunchableKernel, grid: int, block: int) -> Callable[[], object]:
+    return lambda: kernel(grid, block, [None], checks="off")
+
+
+def _product() -> Callable[[], object]:
+    case = kernel_cases.case(kernel_cases.BENCHMARK)
+    kernel = load_text((kernel_cases.FOLDER / case.file).read_text())[case.entry]
+
+    def run() -> None:
+        given = [one.copy() if isinstance(one, np.ndarray) else one for one in case.arguments]
+        kernel(case.grid, case.block, given, case.shared_bytes, checks="off")
+
+    return run
+
+
+def _batched(warps: int) -> Callable[[], object]:
+    """The mma of the chain for so many warps, by one call of execute each."""
+    form: Any = warpsim.decode(_MMA, target="sm_80")
+    a, b = (np.full((warps, 32, count), 0x3C003800, np.uint32) for count in (4, 2))
+
+    def run() -> None:
+        c = np.zeros((warps, 32, 4), np.uint32)
+        for _ in range(_CHAIN):
+            c = warpsim.execute(form, a=a, b=b, c=c)
+
+    return run
+
+
+def cases(repeat: int) -> list[Result]:
+    """Every measurement."""
+
+    def seconds(function: Callable[[], object]) -> float:
+        return best(function, repeat, time.perf_counter)
+
+    product = seconds(_product())
+    integers, matrices = straight(), chain()
+    warp_rate = 32 * _STRAIGHT / (whole := seconds(_launch(integers, 1, 1024))) / 1e6
+    few = 32 * _STRAIGHT / (many_ctas := seconds(_launch(integers, 32, 32))) / 1e6
+    launched, batched = seconds(_launch(matrices, 4, 256)), seconds(_batched(32))
+    one, eight = seconds(_launch(integers, 4, 256)), seconds(_launch(integers, 32, 256))
+    return [
+        Result(name="f16 2:4 product of 512", seconds=product, figure=product, unit="s", goal=2),
+        Result(
+            name="integers, 1 CTA of 32 warps", seconds=whole, figure=warp_rate, unit="M a second", goal=2
+        ),
+        Result(name="integers, 32 CTAs of 1 warp", seconds=many_ctas, figure=few, unit="M a second", goal=2),
+        Result(
+            name="mma of 32 warps", seconds=launched, figure=batched / launched, unit="x batched", goal=0.5
+        ),
+        Result(name="8 times the CTAs", seconds=eight, figure=eight / one / 8, unit="x linear", goal=1.1),
+    ]
+
+
+def main() -> int:
+    """Print the table, or the profile of one case."""
+    parser = argparse.ArgumentParser(prog="python -m tools.bench.launches", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--profile", choices=("product", "integers", "mma"))
+    given = parser.parse_args()
+    if given.profile:
+        made = {"product": _product, "integers": lambda: _launch(straight(), 1, 1024)}
+        run = made.get(given.profile, lambda: _launch(chain(), 4, 256))()
+        run()
+        profile = cProfile.Profile()
+        profile.runcall(run)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+        return 0
+    for one in cases(given.repeat):
+        print(f"{one.name:32} {one.seconds * 1e3:10.1f} ms {one.figure:8.2f} {one.unit:12} [{one.goal:g}]")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,166 @@
+"""Looking into a launch: ``--trace-mma``, ``--break``, ``--watch``, ``--lane`` and ``--select``.
+
+Knows what is asked for and where it goes; what is seen is the observers' business, what it looks like the
+views'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .output import complain, say
+from .sources import selection_option
+
+if TYPE_CHECKING:
+    from ..machine.launching import LoadedModule
+    from ..machine.observers.debugger import Debugger, Stop
+    from ..machine.observers.recorder import Recorder
+    from ..machine.observers.selection import Selection
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--trace-mma",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.npz",
+        help="Record the matrix instructions, for run, verify, explain, diff, lint and view.",
+    ),
+    click.option(
+        "--break",
+        "breaks",
+        type=click.IntRange(1),
+        multiple=True,
+        metavar="LINE",
+        help="Print the registers at a line: of a matrix instruction as matrices.",
+    ),
+    click.option(
+        "--watch", "watches", multiple=True, metavar="REGISTER", help="Print a register where it is written."
+    ),
+    click.option("--lane", type=click.IntRange(0, 31), metavar="N", help="Print this lane only."),
+    selection_option(
+        "Record, or print, these only: executions by a CTA, by a warp of it, of a line, the so many-th of "
+        "each warp. Without it, the first at each line and of each register is printed."
+    ),
+)
+
+
+def looking_options(command: Command) -> Command:
+    """A command with the options of Looking."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(kw_only=True)
+class Looking:
+    """What is to be seen of a launch: the options as they are given. ``documents`` are stops for JSON."""
+
+    trace_mma: Path | None
+    breaks: tuple[int, ...]
+    watches: tuple[str, ...]
+    lane: int | None
+    selection: Selection | None
+    as_json: bool
+    documents: list[Any] = field(default_factory=list)
+    recorded: int = 0
+
+    def check(self) -> None:
+        """Raise UsageError for options that go with others that are not given."""
+        if self.lane is not None and not (self.breaks or self.watches):
+            raise click.UsageError("--lane goes with --break or --watch")
+        if self.selection is not None and not (self.breaks or self.watches or self.trace_mma):
+            raise click.UsageError("--select goes with --trace-mma, --break or --watch")
+
+    @contextmanager
+    def at(self, module: LoadedModule, kernel: str, grid: Any, block: Any) -> Iterator[Sequence[Any]]:
+        """The observers of a launch; the recording is written at the end, even of a launch that fails.
+
+        Raises UsageError for a line or register that is not there, OSError.
+        """
+        recorder, debugger = self._recorder(), self._debugger(module)
+        try:
+            yield [one for one in (recorder, debugger) if one is not None]
+        finally:
+            if recorder is not None:
+                self._write(recorder, module, kernel, grid, block)
+            if debugger is not None:
+                self._missed(debugger)
+
+    def _recorder(self) -> Recorder | None:
+        from ..machine.observers.recorder import Recorder
+        from ..machine.observers.selection import EVERYTHING
+
+        return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
+
+    def _debugger(self, module: LoadedModule) -> Debugger | None:
+        from ..errors import OperandError
+        from ..machine.observers.debugger import Debugger
+
+        if not self.breaks and not self.watches:
+            return None
+        debugger = Debugger(
+            show=self._show, breaks=self.breaks, watches=self.watches, selection=self.selection
+        )
+        try:
+            debugger.instrument(module.module.code)
+        except OperandError as error:
+            raise click.UsageError(error.message) from None
+        return debugger
+
+    def _show(self, stop: Stop) -> None:
+        from ..views.stops import stop_document, stop_lines
+
+        if self.as_json:
+            self.documents.append(stop_document(stop))
+        else:
+            say("\n".join(stop_lines(stop, self.lane)))
+
+    def _write(self, recorder: Recorder, module: LoadedModule, kernel: str, grid: Any, block: Any) -> None:
+        from ..vectors.formats.recording import write_recording
+        from ..vectors.recordings import Recording
+
+        events = recorder.events()
+        self.recorded = len(events)
+        assert self.trace_mma is not None
+        recording = Recording(
+            kernel=kernel,
+            file=module.module.program.source.file,
+            target=module.target,
+            grid=_three(grid),
+            block=_three(block),
+            events=events,
+        )
+        write_recording(self.trace_mma, recording)
+
+    def _missed(self, debugger: Debugger) -> None:
+        which = f" by {self.selection}" if self.selection is not None else ""
+        for one in debugger.missed:
+            what = f"line {one} was not executed" if isinstance(one, int) else f"{one} was not written"
+            complain(f"warpsim: note: {what}{which}")
+        if debugger.more:
+            complain(f"warpsim: note: {debugger.more:,} more stops are not shown: --select fewer")
+
+    def lines(self) -> Iterator[str]:
+        """What became of the recording."""
+        if self.trace_mma is not None:
+            plural = "s"[: self.recorded != 1]
+            yield f"{self.recorded:,} matrix instruction{plural} recorded in {self.trace_mma}"
+
+    def document(self) -> dict[str, Any]:
+        """The stops and the recording as JSON-ready data, where they were asked for."""
+        found: dict[str, Any] = {"stops": self.documents} if self.breaks or self.watches else {}
+        if self.trace_mma is not None:
+            found["recording"] = {"file": str(self.trace_mma), "events": self.recorded}
+        return found
+
+
+def _three(given: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*given, 1, 1)[:3]
+    return x, y, z

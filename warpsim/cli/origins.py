@@ -1,0 +1,129 @@
+"""``warpsim launch --origins``: which element of which array each element of a fragment is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
+
+if TYPE_CHECKING:
+    from ..diagnosis.origins import OperandOrigins, Origins
+    from ..machine.launching import LaunchableKernel
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launched:
+    """A launch whose operands are traced: a kernel, when it is asked for, and its arguments."""
+
+    kernel: Callable[[], LaunchableKernel]
+    grid: Sequence[int]
+    block: Sequence[int]
+    arguments: Sequence[Any]
+    shared_bytes: int
+
+
+def origins_options(command: Command) -> Command:
+    """--origins and --fragment."""
+    fragment = click.option(
+        "--fragment",
+        metavar="LINE:OPERAND[:N]",
+        help="With --origins: show every element of an operand, as in 62:a, in its N-th execution.",
+    )
+    origins = click.option(
+        "--origins",
+        metavar="NAME,...",
+        help="Do not compute: tell which elements of these array parameters the matrix instructions "
+        "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A.",
+    )
+    return origins(fragment(command))
+
+
+def names_of(text: str) -> dict[str, str]:
+    """The names in --origins, and what each stands for. Raises UsageError."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, key = (one.strip() for one in part.partition("="))
+        if not name or (equals and not key) or name in found:
+            raise click.UsageError(f"--origins {text}: expected names, as in A,B,E or A=0,B=2")
+        found[name] = key if equals else name
+    return found
+
+
+def trace(file: Path, launched: Launched, names: str, fragment: str | None, as_json: bool) -> int:
+    """Find origins and say what was found; the exit code is 1 where something does not fit."""
+    found = attempt(_traced, file, launched, names_of(names))
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    _report(found, chosen(found, fragment), as_json)
+    return MISMATCH if found.findings else EXPECTED
+
+
+def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
+    from ..diagnosis.origins import find_origins
+    from ..errors import OperandError
+
+    kernel = launched.kernel()
+    try:
+        return find_origins(
+            kernel,
+            launched.grid,
+            launched.block,
+            launched.arguments,
+            {_display(kernel, name, key): key for name, key in names.items()},
+            shared_bytes=launched.shared_bytes,
+        )
+    except OperandError as error:
+        raise click.UsageError(error.message) from None
+
+
+def _display(kernel: LaunchableKernel, name: str, key: str) -> str:
+    """A bare index goes by the name of its parameter."""
+    bare = name == key and key.isdecimal() and int(key) < len(kernel.parameters)
+    return kernel.parameters[int(key)].name if bare else name
+
+
+def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int] | None:
+    """The operand and execution to show: the one that is asked for, else that of the first finding."""
+    if fragment is not None:
+        return _asked(origins, fragment)
+    for finding in origins.findings[:1]:
+        for one in origins.operands:
+            if one.role == finding.operand and one.operand.given.location == finding.location:
+                place = finding.places[0]
+                return one, int((one.operand.places == place).all(axis=1).argmax())
+    return (origins.operands[0], 0) if origins.operands else None
+
+
+def _asked(origins: Origins, fragment: str) -> tuple[OperandOrigins, int]:
+    line, _, rest = fragment.partition(":")
+    role, _, number = rest.partition(":")
+    if not line.isdecimal() or not role or not (number or "0").isdecimal():
+        raise click.UsageError(
+            f"--fragment {fragment}: expected LINE:OPERAND or LINE:OPERAND:N, as in 62:a:0"
+        )
+    for one in origins.operands:
+        if one.operand.given.location.line == int(line) and one.role == role:
+            execution, count = int(number or 0), len(one.operand.places)
+            if execution >= count:
+                raise click.UsageError(f"--fragment {fragment}: there are {count} executions, from 0 on")
+            return one, execution
+    known = ", ".join(f"{one.operand.given.location.line}:{one.role}" for one in origins.operands)
+    raise click.UsageError(f"--fragment {fragment}: the operands are {known or 'none'}")
+
+
+def _report(origins: Origins, shown: tuple[OperandOrigins, int] | None, as_json: bool) -> None:
+    from ..views.origins import fragment_document, fragment_lines, origin_lines, origins_document
+
+    if as_json:
+        fragment = fragment_document(*shown) if shown else None
+        print_json({**origins_document(origins), "fragment": fragment, "errors": []})
+        return
+    for line in (*origin_lines(origins), *(fragment_lines(*shown) if shown else ())):
+        say(line)

@@ -1,0 +1,71 @@
+"""Tags: bytes that tell where they came from, whoever moves them.
+
+Every byte of some buffers has an index, from 1 on. In each of several runs it is replaced by one digit of
+that index to the base 256, and then by two hashes of it; the bytes that arrive somewhere in all runs give the
+index back, and the hashes tell a byte that was moved from one that was computed. Knows indices and bytes;
+does not know kernels. The bytes of D of a matrix instruction have an index of their own, ``result``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+CONSTANT = 0  # a byte that is the same in all runs
+COMPUTED = -1  # a byte that arithmetic has made
+_HASHES = 2
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd: golden ratio, and a prime
+
+Indices = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tagging:
+    """Tags of so many bytes."""
+
+    total: int
+
+    @property
+    def result(self) -> int:
+        """The index of every byte of D."""
+        return self.total + 1
+
+    @property
+    def digits(self) -> int:
+        """Runs that are needed to tell all indices apart."""
+        return -(-self.result.bit_length() // 8)
+
+    @property
+    def runs(self) -> int:
+        """Runs in all."""
+        return self.digits + _HASHES
+
+    def tags(self, index: Indices, run: int) -> Bytes:
+        """What the bytes of some indices are replaced by in a run."""
+        if run < self.digits:
+            return (index >> 8 * run & 255).astype(np.uint8)
+        return _hash(index, run - self.digits)
+
+    def decoded(self, seen: Bytes) -> Indices:
+        """``(...)``: the index of bytes ``(runs, ...)``, CONSTANT, or COMPUTED."""
+        index = np.zeros(seen.shape[1:], np.int64)
+        for run in range(self.digits):
+            index |= seen[run].astype(np.int64) << 8 * run
+        moved = (index >= 1) & (index <= self.result)
+        for run in range(self.digits, self.runs):
+            moved &= self.tags(index, run) == seen[run]
+        constant = (seen == seen[0]).all(axis=0)
+        decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED))
+        return decoded
+
+
+def _hash(index: Indices, number: int) -> Bytes:
+    """One byte of an index; the second is never the first, so that no constant is taken for an index."""
+    mixed = [index.astype(np.uint64) * np.uint64(factor) >> np.uint64(40) for factor in _FACTORS]
+    first = mixed[0].astype(np.uint8)
+    if number == 0:
+        return first
+    return first ^ (mixed[1] % np.uint64(255) + np.uint64(1)).astype(np.uint8)

@@ -1,0 +1,161 @@
+"""Where the elements of matrix instructions come from: as text for people, and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..diagnosis.origins import OperandOrigins, Origins
+from ..diagnosis.packing_checks import PackingFinding
+from .text import words
+
+Document = dict[str, Any]
+_STATEMENTS = 4  # that are shown one by one
+_LINES = 6  # of one finding
+
+
+def origin_lines(origins: Origins) -> Iterator[str]:
+    """What does not fit, what depends on the data, the arrays, and what each statement reads of them."""
+    yield from _finding_lines(origins.findings)
+    for one in origins.dependences:
+        yield f"depends on the data: {one}"
+    for buffer in origins.buffers:
+        what = f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
+        yield f"{buffer.name}: {what}, {origins.used(buffer):.1%} of it in matrix instructions"
+    statements = _statements(origins.operands)
+    for operands in statements[:_STATEMENTS]:
+        yield from _statement_lines(operands)
+    if len(statements) > _STATEMENTS:
+        yield f"and {len(statements) - _STATEMENTS} more matrix statements"
+    if not statements:
+        yield "no matrix instruction was executed alike with all tags"
+
+
+def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
+    """Every sentence once, with the statements that it is true of."""
+    alike: dict[str, list[PackingFinding]] = {}
+    for one in findings:
+        alike.setdefault(one.message, []).append(one)
+    if not alike:
+        yield "nothing found: the operands fit together as far as this can tell"
+    for message, group in alike.items():
+        numbers = [str(one.location.line) for one in group]
+        more = ", ..." if len(numbers) > _LINES else ""
+        lines = f"line{'s'[: len(numbers) != 1]} {', '.join(numbers[:_LINES])}{more}"
+        yield f"{message} [{group[0].kind}]"
+        yield f"  {group[0].location.file}, {lines}: {group[0].where}"
+
+
+def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]]:
+    """Operands, those of one statement together."""
+    found: dict[int, list[OperandOrigins]] = {}
+    for one in operands:
+        found.setdefault(id(one.operand.given), []).append(one)
+    return list(found.values())
+
+
+def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
+    given = operands[0].operand.given
+    count = len(given.places)
+    place, times = given.location, f"{count} execution{'s'[: count != 1]} of a warp"
+    yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
+    for one in operands:
+        yield f"  {one.role}: {_operand_text(one)}"
+
+
+def _operand_text(one: OperandOrigins) -> str:
+    if one.formulas and one.buffer:
+        rest = _counts_text(one, [name for name in one.counts if name != "moved"])
+        return "; ".join([f"from {one.buffer.name}, {one.formulas[0]}", *([rest] if rest else [])])
+    return _counts_text(one, list(one.counts))
+
+
+def _counts_text(one: OperandOrigins, names: Sequence[str]) -> str:
+    source = f"from {one.buffer.name}" if one.buffer else "moved"
+    unit = f" {one.counted}"
+    shown = [(one.counts[name], source if name == "moved" else name) for name in names if one.counts[name]]
+    return ", ".join(f"{count}{unit} {what}" for count, what in shown)
+
+
+def fragment_lines(one: OperandOrigins, execution: int) -> Iterator[str]:
+    """A table of one fragment: lane, register, bits and where they come from."""
+    place = one.operand.given.location
+    x, y, z, warp, step = one.operand.places[execution].tolist()
+    yield (
+        f"{one.role} at {place.file}:{place.line}, execution {execution}: "
+        f"CTA ({x}, {y}, {z}), warp {warp}, step {step}"
+    )
+    rows = [
+        (str(each.lane), f"{one.role}{each.register}", f"{each.bits[0]}..{each.bits[1]}", each.source)
+        for each in one.table(execution)
+    ]
+    yield from (f"  {line}" for line in words([("lane", "register", "bits", "from"), *rows]))
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def origins_document(origins: Origins) -> Document:
+    """Findings, dependences, arrays and operands as JSON-ready data."""
+    return {
+        "findings": [_finding_document(one) for one in origins.findings],
+        "dependences": [
+            {"file": one.location.file, "line": one.location.line, "message": one.message}
+            for one in origins.dependences
+        ],
+        "buffers": [
+            {
+                "name": one.name,
+                "parameter": one.parameter,
+                "shape": list(one.shape),
+                "dtype": str(one.dtype),
+                "used": origins.used(one),
+            }
+            for one in origins.buffers
+        ],
+        "operands": [_operand_document(one) for one in origins.operands],
+    }
+
+
+def _finding_document(one: PackingFinding) -> Document:
+    return {
+        "kind": one.kind,
+        "operand": one.operand,
+        "message": one.message,
+        "file": one.location.file,
+        "line": one.location.line,
+        "places": one.places.tolist(),
+    }
+
+
+def _operand_document(one: OperandOrigins) -> Document:
+    given = one.operand.given
+    return {
+        "file": given.location.file,
+        "line": given.location.line,
+        "mnemonic": given.instruction.mnemonic,
+        "operand": one.role,
+        "buffer": one.buffer.name if one.buffer else None,
+        "executions": len(given.places),
+        "counts": one.counts,
+        "formulas": list(one.formulas),
+    }
+
+
+def fragment_document(one: OperandOrigins, execution: int) -> Document:
+    """The table of one fragment as JSON-ready data."""
+    return {
+        "line": one.operand.given.location.line,
+        "operand": one.role,
+        "execution": execution,
+        "place": one.operand.places[execution].tolist(),
+        "elements": [
+            {
+                "lane": element.lane,
+                "register": element.register,
+                "bits": list(element.bits),
+                "from": element.source,
+            }
+            for element in one.table(execution)
+        ],
+    }
