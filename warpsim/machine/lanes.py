@@ -56,8 +56,8 @@ class Frame:
     ``values`` by number, None where nothing has been written; ``partial`` has the mask of those that were
     written in some lanes only. ``local`` is the first byte of this activation in the local memory of each
     lane; ``leave`` is called with the lanes that return, before they do; ``function`` is what runs, None for
-    the kernel. ``lanes`` counts those that were called and have not returned; ``entered`` has the latest frame
-    of each call that was made here, by its place and function.
+    the kernel. ``lanes`` counts those that were called and have not returned; ``entered`` has the latest
+    frame of each call that was made here, by its place and function.
     """
 
     __slots__ = (

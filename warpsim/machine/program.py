@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Location, NotModelled, PtxError, WarpsimError, located
+from ..errors import IllegalInstruction, Location, NotModelled, PtxError, WarpsimError, located
 from ..ptx.decode import parse_version
 from ..ptx.operands import Register
 from ..ptx.parser import parse
@@ -42,7 +42,6 @@ from .problems import NoSuchKernel, joined
 from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
 from .site import NOTHING, Flow, Site
 from .wave import Step
-
 
 _CODE_ALIGNMENT = 16  # bytes
 
@@ -244,8 +243,10 @@ class Module:
                     found = self.scope.names.get(name)
                     if isinstance(found, FunctionName) or found in self.variables:
                         continue
-                    message = f"{statement.name} starts with the address of {name}, which is no function "
-                    message += "and no variable in .global or .const"
+                    message = (
+                        f"{statement.name} starts with the address of {name}, "
+                        "which is no function and no variable in .global or .const"
+                    )
                     self.problems.append(IllegalInstruction(message, statement.location()))
                     self._of_variables[statement.name] = self.problems[-1]
 

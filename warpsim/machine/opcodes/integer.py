@@ -247,7 +247,7 @@ def _sum_of_differences(type_name: str) -> Operation:
     return _operation(type_name, 3, compute)
 
 
-def _byte_differences(result: str, a_type: str, b_type: str, accumulate: str) -> Operation:
+def _byte_sums(result: str, a_type: str, b_type: str, accumulate: str) -> Operation:
     """|a - b| byte by byte, or c plus their sum; each is lower than 256."""
     of_a, of_b = _elements(a_type, 8, 0, 4), _elements(b_type, 8, 0, 4)
 
@@ -333,7 +333,7 @@ ROWS: tuple[Row, ...] = (
     Row(opcode="max",   slots=(("relu",), ("s16x2",)),       build=_maximum, since=(8, 0), chip=90),
     Row(opcode="dp4a",  slots=(_WORDS, _WORDS),              build=_dp4a, since=(5, 0), chip=61),
     Row(opcode="dp2a",  slots=(_HALVES, _WORDS, _WORDS),     build=_dp2a, since=(5, 0), chip=61),
-    Row(opcode="vabsdiff4", slots=(("u32",), ("u32",), ("u32",), _ADD), build=_byte_differences, since=(3, 0)),
-    Row(opcode="vabsdiff4", slots=(("u32",), ("s32",), ("s32",), _ADD), build=_byte_differences, since=(3, 0)),
+    Row(opcode="vabsdiff4", slots=(("u32",), ("u32",), ("u32",), _ADD), build=_byte_sums, since=(3, 0)),
+    Row(opcode="vabsdiff4", slots=(("u32",), ("s32",), ("s32",), _ADD), build=_byte_sums, since=(3, 0)),
 )
 # fmt: on
