@@ -80,14 +80,16 @@ def check_elements(kernel: LaunchableKernel, origins: Origins, arguments: Any, l
     """Registers of a launch on the data hold, element by element, what is said; how many were compared."""
     sources = {one.name: np.ascontiguousarray(arguments[one.parameter]) for one in origins.buffers}
     report = kernel(args=[*arguments], checks="off", record=True, **launch)
-    executed: dict[tuple[int, ...], dict[str, Any]] = {}
-    times: dict[tuple[int, ...], int] = {}
-    for event in report.events:
-        for row, place in enumerate(event.places.tolist()):
-            where = (event.location.line, event.location.column, *place)
-            times[where] = times.get(where, -1) + 1
-            registers = {name: words[row] for name, words in event.inputs.registers.items()}
-            executed[(*where, times[where])] = registers
+    executed = {
+        (
+            event.line,
+            event.statement.location().column,
+            *event.cta,
+            event.warp,
+            event.index,
+        ): event.inputs.registers
+        for event in report.events
+    }
     compared = 0
     for one in origins.operands:
         if one.buffer is not None:
@@ -425,6 +427,29 @@ def test_command_line_without_findings(tmp_path: Path) -> None:
     assert code == 0
     assert text.startswith("nothing found: the operands fit together as far as this can tell\n")
     assert "  31    b3        31..16  b[7, 95]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--fragment=63:a",), "--fragment goes with --origins"),
+        (
+            ("--origins=a", "--save=3=d.npy"),
+            "--origins computes nothing: --save and --expect do not go with it",
+        ),
+        (("--origins=a,=b",), "--origins a,=b: expected names, as in A,B,E or A=0,B=2"),
+        (("--origins=a,q",), "origins: no parameter 'q'; they are 0 a, 1 e, 2 b, 3 d, 4 steps"),
+        (
+            ("--origins=a", "--fragment=a"),
+            "--fragment a: expected LINE:OPERAND or LINE:OPERAND:N, as in 62:a:0",
+        ),
+        (("--origins=a", "--fragment=63:a:64"), "--fragment 63:a:64: there are 64 executions, from 0 on"),
+    ],
+)
+def test_command_line_usage(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="UsageError") as caught:
+        command(tmp_path, *options)
+    assert message in str(caught.value)
 
 
 def test_command_line_json(tmp_path: Path) -> None:

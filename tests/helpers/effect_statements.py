@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 
 from tests.helpers import ptxas
-from tests.helpers.opcode_statements import Words, spelling
+from tests.helpers.opcode_statements import LATER, Words, spelling
 from warpsim.machine.opcodes.operation import Row
 
 Spell = Callable[[str, Words], Sequence[str]]  # opcode and modifiers -> the texts of its operands
@@ -61,10 +61,11 @@ def mutants(rows: Sequence[Row], opcode: str, spell: Spell, count: int, seed: in
 def judged(texts: Iterable[str], target: str, version: str = "9.0") -> list[tuple[str, str | None]]:
     """Each statement with the errors of ptxas, or None."""
     lines = list(dict.fromkeys(texts))
+    declarations = DECLARATIONS + (LATER if version == "9.0" else "")
     return list(
         zip(
             lines,
-            ptxas.verdicts(lines, target=target, declarations=DECLARATIONS, version=version),
+            ptxas.verdicts(lines, target=target, declarations=declarations, version=version),
             strict=True,
         )
     )

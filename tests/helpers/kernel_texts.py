@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.machine.launching import LaunchReport, load_text
+from warpsim.machine.observers.findings import Mode
 
 Array = npt.NDArray[Any]
 
@@ -82,6 +83,7 @@ def run(
     inputs: Mapping[str, Array],
     outputs: Mapping[str, tuple[int, npt.DTypeLike]],
     body: str,
+    checks: Mode = "error",
     **more: Any,
 ) -> dict[str, Array]:
     """Outputs ``(lanes of the grid, registers)`` of a launch; ``outputs`` are registers and dtype of each."""
@@ -89,6 +91,6 @@ def run(
     rows = {name: np.ascontiguousarray(one.reshape(ctas * threads, -1)) for name, one in inputs.items()}
     text = kernel(target, rows, made, body, **more)
     arguments: Sequence[Array] = [*rows.values(), *made.values()]
-    report = load_text(text)["k"](ctas, threads, arguments)
+    report = load_text(text)["k"](ctas, threads, arguments, checks=checks)
     assert isinstance(report, LaunchReport)
     return made

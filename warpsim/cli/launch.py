@@ -10,8 +10,8 @@ import click
 
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .looking import Looking, looking_options
-from .options import json_option
-from .origins import Launched, origins_options, trace
+from .options import engine_option, json_option, undefined_option
+from .origins import Launched, check_options, origins_options, trace
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
@@ -38,6 +38,8 @@ class _Asked:
     looking: Looking
     origins: str | None
     fragment: str | None
+    engine: str
+    allow_undefined: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,8 @@ class _Done:
 )
 @looking_options
 @origins_options
+@engine_option
+@undefined_option
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -106,6 +110,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
+    check_options(asked.origins, asked.fragment, computed=[*asked.save, *asked.expect])
     if asked.origins is not None:
         return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
     done = attempt(_launched, file, asked, sizes, values)
@@ -163,6 +168,8 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
+                engine=asked.engine,
+                undefined="fallback" if asked.allow_undefined else "error",
                 progress=watch,
                 observers=observers,
                 **sizes,

@@ -45,6 +45,14 @@ def origins_options(command: Command) -> Command:
     return origins(fragment(command))
 
 
+def check_options(origins: str | None, fragment: str | None, *, computed: Sequence[str]) -> None:
+    """Raise UsageError for options that do not go together; ``computed`` need a launch that computes."""
+    if origins is None and fragment is not None:
+        raise click.UsageError("--fragment goes with --origins")
+    if origins is not None and computed:
+        raise click.UsageError("--origins computes nothing: --save and --expect do not go with it")
+
+
 def names_of(text: str) -> dict[str, str]:
     """The names in --origins, and what each stands for. Raises UsageError."""
     found: dict[str, str] = {}

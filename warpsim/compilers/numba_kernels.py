@@ -30,10 +30,10 @@ Function = Callable[..., Any]
 
 @in_default_environment
 def compile_numba(function: Function, args: Sequence[Any], *, target: str = "sm_80", **options: Any) -> str:
-    """PTX text with one kernel: a function, or one under ``numba.cuda.jit``, for arguments of these types.
+    """PTX text with one kernel: a function, or one under ``numba.cuda.jit``, for such arguments.
 
     ``options`` are those of ``numba.cuda.compile_ptx``: fastmath, lineinfo, opt. Arrays are typed as
-    contiguous row by row, for so they are copied. Raises OperandError where Numba is not able to compile for CUDA.
+    contiguous row by row, for so they are copied. Raises OperandError where Numba cannot compile for CUDA.
     """
     numba, cuda = _compiler()
     types = tuple(_type(numba, value) for value in args)

@@ -55,7 +55,7 @@ _SCALARS = {  # scalar type of Triton -> dtype of the parameter
 
 @dataclass(kw_only=True)
 class Signature:
-    """What is compiled: types and constants by parameter, attributes by place; the arguments that are left."""
+    """What is compiled: types and constants by parameter, attributes by place; arguments that are left."""
 
     types: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)

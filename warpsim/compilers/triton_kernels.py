@@ -45,12 +45,12 @@ class TritonKernel:
 
     def kernel(self) -> LaunchableKernel:
         """What can be launched."""
-        return _loaded(self.ptx, self.target, self.name)
+        return _loaded(self.ptx, self.name)
 
 
 @lru_cache(maxsize=64)
-def _loaded(ptx: str, target: str, name: str) -> LaunchableKernel:
-    return load_text(ptx, f"{name}.ptx", target)[name]
+def _loaded(ptx: str, name: str) -> LaunchableKernel:
+    return load_text(ptx, f"{name}.ptx")[name]  # for the target of the text: Triton makes sm_90a of 90
 
 
 @in_default_environment

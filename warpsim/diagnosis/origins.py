@@ -3,7 +3,8 @@
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". Knows kernels and arrays; prints nothing.
+the arrays hold are "constant". mma and mma.sp are traced, wmma is not: its fragments are nobody's business.
+Knows kernels and arrays; prints nothing.
 """
 
 from __future__ import annotations

@@ -35,14 +35,20 @@ class Device:
         array = as_array(value)
         if array.dtype.hasobject or array.dtype.kind in "US":
             raise OperandError(f"{name or 'the array'} has dtype {array.dtype}, which has no bytes to copy")
-        buffer = self.empty(array.shape, array.dtype, name)
+        buffer = self._buffer(array.shape, array.dtype, name)
         buffer.set(array)
         return buffer
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, name: str = "") -> Buffer:
-        """A buffer of zeros for an array of that shape and dtype."""
-        kind = np.dtype(dtype)
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        """A buffer for an array of that shape and dtype, which nobody has written.
+
+        Its bytes are zero here, and anything on a chip: a launch warns of reading them (``checks``).
+        """
+        buffer = self._buffer((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype), name)
+        self.memory.unwritten(buffer.allocation)
+        return buffer
+
+    def _buffer(self, shape: tuple[int, ...], kind: np.dtype[Any], name: str) -> Buffer:
         size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
         return Buffer(self, self.memory.allocate(size, name), shape, kind)
 
@@ -83,6 +89,7 @@ class Buffer:
             given = f"{array.dtype} {array.shape}"
             raise OperandError(f"the buffer is {self.dtype} {self.shape}, but the array is {given}")
         self.device.memory.bytes_of(self.allocation)[:] = array.reshape(-1).view(np.uint8)
+        self.device.memory.written(self.allocation)
 
     def __repr__(self) -> str:
         return f"<Buffer {self.dtype} {self.shape} at {self.address:#x}>"

@@ -11,7 +11,11 @@ Knows grids, blocks and how many CTAs go together; does not know text or argumen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+<<<<<<< HEAD
 from dataclasses import dataclass
+=======
+from dataclasses import dataclass, field
+>>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -110,6 +114,7 @@ class Launch:
     shared_bytes: int = 0
     schedule: Schedule
     observers: Callable[[], Sequence[Any]] = tuple
+    modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
 
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """The so many-th wave, of the CTAs with these coordinates."""
@@ -123,6 +128,7 @@ class Launch:
             shared_bytes=self.shared_bytes,
             observers=self.observers(),
         )
+        wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
         wave.choose = self.schedule.chooser(number)
         if wave.choose is not None:

@@ -14,6 +14,7 @@ from ..environment import in_default_environment
 from ..errors import NotModelled, OperandError, WarpsimError
 from .arguments import arguments_of, device_of
 from .device import Device
+from .engines import Engine, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, run, shared_total, symbols_of
 from .observers.findings import Findings, LaunchFinding, Mode
@@ -71,23 +72,28 @@ class LaunchableKernel:
         progress: Callable[[int, int], None] | None = None,
         threads: int | None = None,
         observers: Sequence[Any] = (),
+        engine: str | Engine = "kernel",
+        undefined: Undefined = "error",
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
-        "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what becomes
-        of races and reads of bytes that nobody wrote: "error" raises the first error, "warn" collects
-        all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix instructions with
-        their operands in ``events``: True for all, or a selection such as "cta=0,0 warp=1 line=120 step=3",
-        each part of which may be left out. ``observers`` watch every wave (machine/observers). ``device``
-        has the memory, by default that of the buffers among the arguments or a new one. ``progress`` is told
-        of CTAs done, and of how many. ``threads`` are accepted and not used: waves were measured to gain
-        nothing from them (grid.py).
+        "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what
+        becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
+        collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
+        instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
+        line=120 step=3", each part of which may be left out. ``observers`` watch every wave
+        (machine/observers). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
+        its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
+        "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
+        among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are
+        accepted and not used: waves were measured to gain nothing from them (grid.py).
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
         for clusters; nothing is then written back.
         """
         _check_threads(threads)
+        modes = modes_of(engine, undefined)
         sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
         check_block(self._entry, sizes[1])
         _check_cluster(self._entry, cluster)
@@ -97,6 +103,8 @@ class LaunchableKernel:
         order = Schedule(schedule)
         device = _device(device, args, self._module)
         symbols_of(device, self._module)
+        if checks == "off":
+            device.memory.fresh = None  # nobody will know what this launch writes
         kept = len(device.memory.allocations)
         try:
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
@@ -110,6 +118,7 @@ class LaunchableKernel:
                 shared_bytes=total,
                 schedule=order,
                 observers=lambda: (*checks_of(findings), *watching),
+                modes=modes,
             )
             counts = run(launch, progress)
             for back in arguments.write_back:

@@ -42,6 +42,7 @@ from .problems import NoSuchKernel, joined
 from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
 from .site import NOTHING, Flow, Site
 from .wave import Step
+from .wide import needed, word_type
 
 _CODE_ALIGNMENT = 16  # bytes
 
@@ -424,11 +425,17 @@ class _Body:
 
     def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
         types = self.function.types
+        if self.module.version < needed((statement.type,))[0]:
+            message = f"registers of type .{statement.type} need PTX 8.3"
+            raise IllegalInstruction(message, statement.location())
         elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
         for name in statement.names:
-            for spelled in [f"{name}.{one}" for one in elements] or [name]:
+            for place, spelled in enumerate([f"{name}.{one}" for one in elements] or [name]):
                 scope.declare(spelled, RegisterName(len(types), statement.type), statement)
-                types.append(statement.type)
+                word, count = word_type(statement.type)
+                types += [word] * count
+                if elements:
+                    scope.names[f"{name}.{'rgba'[place]}"] = scope.names[spelled]
 
     def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
         """Second pass: one statement."""

@@ -64,7 +64,15 @@ class Site:
     _made_up: dict[str, None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.operands = self.statement.operands or ()
+        self.operands = tuple(map(self._spread, self.statement.operands or ()))
+
+    def _spread(self, operand: Operand) -> Operand:
+        """A vector of registers where its name stands alone, as ``%v`` of ``.reg .v2 .b32 %v``."""
+        if not isinstance(operand, Register) or self.scope.find(operand.name) is not None:
+            return operand
+        names = [f"{operand.name}.{one}" for one in "xyzw"]
+        known = [Register(one) for one in names if isinstance(self.scope.find(one), RegisterName)]
+        return Vector(tuple(known)) if known else operand
 
     def flow(self) -> Flow:
         """The registers that readers, writers and addresses were made of; others that it names are read."""
@@ -120,6 +128,13 @@ class Site:
         if not isinstance(found, LabelName):
             raise self.illegal(f"expected a label, not '{given}'", operand)
         return found
+
+    def register_operand(self, index: int) -> Register:
+        """An operand that is a register, and neither a constant nor ``_``."""
+        operand = self.operands[index]
+        self.register(operand, index)
+        assert isinstance(operand, Register)
+        return operand
 
     def register(self, operand: Operand, index: int, element: int | None = None) -> RegisterName:
         """The register that an operand, or an element of it, names."""
@@ -226,7 +241,17 @@ class Site:
                 f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
             )
 
+    def reading(self, number: int) -> Reader:
+        """Reads a register by number."""
+        self._values.add(number)
+        return lambda wave, front: _value(wave, front, number)
+
     # --- results ---
+
+    def writing(self, number: int) -> Writer:
+        """Writes a register by number."""
+        self._written.add(number)
+        return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
 
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
@@ -237,9 +262,13 @@ class Site:
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
         self._written.add(found.number)
-        number, dtype = found.number, dtype_of(found.type)
+        number = found.number
         if bits_of(found.type) == bits_of(type_name):
             return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+        if bits_of(found.type) > 64:
+            message = f"a .{type_name} that is extended to .{found.type} is not modelled"
+            raise self.not_modelled(message, index)
+        dtype = dtype_of(found.type)
         signed = np.dtype(f"i{dtype_of(type_name).itemsize}") if type_name[0] == "s" else None
         wide_signed = np.dtype(f"i{dtype.itemsize}")
 

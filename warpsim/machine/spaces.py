@@ -102,7 +102,8 @@ def _culprit(lanes: Lanes, addresses: Offsets, place: int) -> tuple[int, int]:
 class DeviceMemory:
     """The global memory of a device: allocations in one array of bytes, each with a gap behind it.
 
-    ``written`` tells which bytes hold something; it is kept only where somebody asks for it.
+    ``fresh`` has 255 for each byte of ``data`` that nobody has written, 0 for others; None where all hold
+    something.
     """
 
     def __init__(self) -> None:
@@ -110,6 +111,7 @@ class DeviceMemory:
         self.allocations: list[Allocation] = []
         self._bases: list[int] = []
         self._end = 0  # bytes handed out so far
+        self.fresh: Bytes | None = None
 
     def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT) -> Allocation:
         """New bytes, zero; views of ``data`` taken before no longer show this memory."""
@@ -122,6 +124,8 @@ class DeviceMemory:
             grown = padded(max(self._end, 2 * self.data.size))
             grown[: self.data.size] = self.data
             self.data = grown
+            if self.fresh is not None:
+                self.fresh = np.concatenate([self.fresh, np.zeros(grown.size - self.fresh.size, np.uint8)])
         found = Allocation(address=DEVICE_BASE + offset, size=size, name=name)
         self.allocations.append(found)
         self._bases.append(found.address)
@@ -131,6 +135,7 @@ class DeviceMemory:
         """Forget all but the first ``count`` allocations; their bytes are zero when handed out again."""
         for one in self.allocations[count:]:
             self.bytes_of(one)[:] = 0
+            self.written(one)
         del self.allocations[count:], self._bases[count:]
         last = self.allocations[-1] if self.allocations else None
         self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
@@ -139,6 +144,23 @@ class DeviceMemory:
         """The bytes of an allocation; writing to them writes here."""
         start = allocation.address - DEVICE_BASE
         return self.data[start : start + allocation.size]
+
+    def unwritten(self, allocation: Allocation) -> None:
+        """Nobody has written the bytes of an allocation."""
+        if self.fresh is None:
+            self.fresh = np.zeros_like(self.data)
+        start = allocation.address - DEVICE_BASE
+        self.fresh[start : start + allocation.size] = 255
+
+    def written(self, allocation: Allocation) -> None:
+        """The bytes of an allocation hold something."""
+        if self.fresh is not None:
+            start = allocation.address - DEVICE_BASE
+            self.fresh[start : start + allocation.size] = 0
+
+    def allocation_at(self, address: int) -> Allocation:
+        """The allocation that an address within one lies in."""
+        return self.allocations[bisect_right(self._bases, address) - 1]
 
     def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
         """Places in ``data`` of words that lie each within one allocation. Raises Trespass."""

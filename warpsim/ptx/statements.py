@@ -147,7 +147,8 @@ class InstructionStatement(_Remembering):
     def operand_location(self, index: int, element: int | None = None) -> Location:
         """The place of ``operands[index]``, or of one element of that vector, pair or argument list."""
         operand, *elements = self._spans().operands[index]
-        return self.source.location(*operand if element is None else elements[element])
+        written = element is not None and element < len(elements)  # not so of a vector that has a name
+        return self.source.location(*elements[element or 0] if written else operand)
 
     def _spans(self) -> _Spans:
         # Few statements are ever asked for their spans, so the text is read again instead of keeping them.

@@ -13,7 +13,6 @@ from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
 from warpsim.errors import Fault
-from warpsim.machine.launching import load_text
 
 Words = npt.NDArray[Any]
 THREADS, CTAS = 80, 3
@@ -269,8 +268,3 @@ def test_local_memory_is_refused() -> None:
         Fault, match=r"atom\.add\.u32: the address lies in \.local \[CTA \(0, 0, 0\), warp 0, lane 0\]"
     ):
         run(body, {}, {}, threads=32)
-
-
-def test_128_bits_are_not_modelled() -> None:
-    text = ".version 9.0\n.target sm_90\n.entry k() { .reg .b64 %d<2>; atom.exch.b128 %d1, [%d1], %d1; }"
-    assert [type(one).__name__ for one in load_text(text).problems] == ["NotModelled"]

@@ -29,7 +29,7 @@ CRASHES = ("v8.b16", "v8.u16", "v8.s16")
 def _registers(words: Words) -> str:
     count = int(next((one[1:] for one in words if one in ("v2", "v4", "v8")), "1"))
     bits = bits_of(words[-1]) if words[-1][-1].isdigit() and words[-1][0] in "busf" else 32
-    prefix = {8: "%h", 16: "%h", 32: "%r", 64: "%d"}[bits]
+    prefix = {8: "%h", 16: "%h", 32: "%r", 64: "%d", 128: "%q"}[bits]
     names = [f"{prefix}{place}" for place in range(1, count + 1)]
     return names[0] if count == 1 else "{" + ", ".join(names) + "}"
 

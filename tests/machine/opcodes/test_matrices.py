@@ -13,9 +13,11 @@ from tests.helpers.kernel_texts import kernel, registers, run
 from warpsim.errors import UndefinedBehavior
 from warpsim.machine.arguments import arguments_of
 from warpsim.machine.device import Device
-from warpsim.machine.grid import launch
+from warpsim.machine.grid import Launch, symbols_of
+from warpsim.machine.grid import run as run_launch
 from warpsim.machine.launching import load_text
 from warpsim.machine.program import load_module
+from warpsim.machine.schedules import Schedule
 
 Array = npt.NDArray[Any]
 
@@ -213,5 +215,16 @@ def test_observers_are_told() -> None:
     entry, device, watcher = module.entry("k"), Device(target), _Watcher()
     given = [device.array(one) for one in (*arrays.values(), d)]
     arguments = arguments_of(device, entry.parameters, entry.parameter_bytes, given)
-    launch(module, entry, device, (2, 1, 1), (96, 1, 1), arguments.content, observers=lambda: [watcher])
+    launch = Launch(
+        module=module,
+        entry=entry,
+        device=device,
+        grid=(2, 1, 1),
+        block=(96, 1, 1),
+        parameters=arguments.content,
+        schedule=Schedule("program"),
+        observers=lambda: [watcher],
+    )
+    symbols_of(device, module)
+    run_launch(launch)
     assert watcher.seen == [(text, (2, 32, 4), [1, 4])]

@@ -1,11 +1,17 @@
-"""Checks of shared and local memory: bytes that nobody wrote or that are still on their way, and races.
+"""Checks of memories: bytes that nobody wrote or that are still on their way, and races in shared memory.
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
+<<<<<<< HEAD
 not, nor strong accesses (volatile, relaxed, acquire, release) among themselves. What named barriers of some
 warps, phases of an mbarrier, fences and acquires order is taken for ordered between all, so that no alarm is
 false.
 Does not know global memory, or what an access means.
+=======
+not. What named barriers of some warps order is taken for ordered between all, so that no alarm is false.
+Of global memory it knows what
+nobody wrote, no more.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..lanes import Front, Lanes
-from ..spaces import Bytes, Offsets
+from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -59,6 +65,8 @@ class UninitialisedReads:
     ) -> None:
         """The bytes hold something from now on."""
         shadow = self._shadow(wave, memory)
+        if memory is wave.memory.data and wave.memory.fresh is not None:
+            wave.memory.fresh[_cells(offsets, size)] = 0
         if shadow is not None:
             unit = min(size, 8)
             view = shadow.view(f"u{unit}")
@@ -67,10 +75,23 @@ class UninitialisedReads:
 
     landed = store
 
+    def atomic(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Bytes that nobody wrote are found, unless they are only exchanged; then they hold something."""
+        if "exch" not in wave.code[front.pc].statement.modifiers:
+            self.load(wave, front, lanes, memory, offsets, size)
+        self.store(wave, front, lanes, memory, offsets, size)
+
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
         """Bytes that nobody wrote are found."""
+        if memory is wave.memory.data and wave.memory.fresh is not None:
+            missing = wave.memory.fresh[_cells(offsets, size)].any(axis=1)
+            if missing.any():
+                self._found(wave, front, lanes, memory, offsets, size, int(missing.argmax()))
+            return
         shadow = self._shadow(wave, memory)
         if shadow is None:
             return
@@ -93,9 +114,7 @@ class UninitialisedReads:
         first: int,
     ) -> None:
         lane = int(lanes.index[first % lanes.count]) if offsets.size >= lanes.count else int(lanes.index[0])
-        space = "shared" if memory is wave.shared else "local"
-        address = int(offsets[first]) - int(wave.shared_base[lane] if space == "shared" else 0)
-        where = f"{address:#x} of shared memory" if space == "shared" else "local memory"
+        where = self._where(wave, lane, memory, int(offsets[first]))
         record = wave.code[front.pc]
         message = (
             f"{record.statement.mnemonic} reads {size} bytes at {where} that nobody has written "
@@ -105,6 +124,16 @@ class UninitialisedReads:
             kind="uninitialised", severity="warning", message=message, location=record.statement.location()
         )
         self.findings.add(("uninitialised", front.pc), finding)
+
+    @staticmethod
+    def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
+        """A place in a memory in words."""
+        if memory is wave.shared:
+            return f"{offset - int(wave.shared_base[lane]):#x} of shared memory"
+        if memory is wave.local:
+            return "local memory"
+        allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
+        return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"
 
     def uninitialised(self, wave: Wave, front: Front, register: int, mask: npt.NDArray[np.bool_]) -> None:
         """A register that was never written is read."""

@@ -23,7 +23,7 @@ GROUPS = (
     *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
     *("tiles", "asynchronous", "mbarriers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
-    *("rounded", "approximate", "conversion", "packing"),
+    *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # Opcodes that PTX has and that are known not to be executed, and why.
 REFUSED: dict[str, str] = {}

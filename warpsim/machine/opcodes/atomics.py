@@ -2,12 +2,12 @@
 
 Knows forms, operands and spaces; what becomes of the words is in updates.py. Lanes that reach one address
 do so in the order of their numbers; PTX leaves the order open. Orders and scopes change nothing here: a
-statement is done before the next one begins. Forms of 128 bits are not modelled.
+statement is done before the next one begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,10 @@ from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
 from ..spaces import Bytes, Offsets
-from .effect import Effect
-from .operation import bits_of
+from ..wide import needed, word_readers, word_type, word_writers
+from . import check_available
+from .effect import Effect, no_operation
+from .operation import Row, bits_of
 from .transfers import parts, space_of
 from .updates import SPACES, apply, updates_of
 
@@ -65,13 +67,15 @@ def _atomic(
     returns, sources = int(site.statement.opcode == "atom"), 2 if name == "cas" else 1
     site.count(returns + 1 + sources + bool(hint))
     count, space = int(vector[1:] or 1), space_of(space)
-    size = bits_of(kind) // 8 * count
+    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((scope, kind))[0]))
+    word, each = word_type(kind)
+    size = bits_of(word) // 8 * count * each
     writers = _results(site, kind, count) if returns else []
     address = site.address(returns, space)
     readers = [_elements(site, returns + 1 + place, kind, count) for place in range(sources)]
     if hint:
         site.reader(site.operands[-1], "b64", len(site.operands) - 1)
-    updates = updates_of(name, kind)
+    updates = updates_of(name, word)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         prepared = _places(wave, front, lanes, space, address(wave, front), size)
@@ -86,20 +90,26 @@ def _atomic(
 
 
 def _results(site: Site, kind: str, count: int) -> list[tuple[int, Writer]]:
-    """Writers by element; none where ``_`` stands for all of them."""
+    """Writers by word; none where ``_`` stands for all of them."""
     if isinstance(site.operands[0], Sink):
         return []
-    return [
-        (place, site.writer(one, kind, 0, place if count > 1 else None))
+    writers = [
+        write
         for place, one in enumerate(site.elements(0, count))
+        for write in word_writers(site, one, kind, 0, place if count > 1 else None)
     ]
+    return list(enumerate(writers))
 
 
 def _elements(site: Site, index: int, kind: str, count: int) -> list[Reader]:
     given = site.elements(index, count)
     if "f16" in kind and any(isinstance(one, Immediate) for one in given):
         raise site.illegal(f"{site.statement.mnemonic} takes no constant", index)
-    return [site.reader(one, kind, index, place if count > 1 else None) for place, one in enumerate(given)]
+    return [
+        read
+        for place, one in enumerate(given)
+        for read in word_readers(site, one, kind, index, place if count > 1 else None)
+    ]
 
 
 def _together(wave: Wave, front: Front, readers: list[Reader]) -> Values:
@@ -125,10 +135,6 @@ def _check_later(site: Site, *modifiers: str) -> None:
             raise site.illegal(f"{site.statement.opcode}.{word} needs {needs} or higher")
 
 
-def _wide(site: Site, *modifiers: str) -> Step:
-    raise site.not_modelled(f"'{site.statement.mnemonic}' is not modelled: registers of 128 bits")
-
-
 # --- rows ----------------------------------------------------------------------------------------------
 
 _SCOPES = ("", "cta", "cluster", "gpu", "sys")
@@ -150,9 +156,8 @@ def _rows(
     opcode: str, orders: tuple[str, ...], table: tuple[tuple[_Forms, tuple[int, int], int], ...]
 ) -> Iterator[Effect]:
     for forms, since, chip in table:
-        bind: Callable[..., Step] = _wide if "b128" in forms[-1] else _atomic
         slots = (orders, _SCOPES, *forms)
-        yield Effect(opcode=opcode, slots=slots, bind=bind, since=since, chip=chip, legal=_hinted)
+        yield Effect(opcode=opcode, slots=slots, bind=_atomic, since=since, chip=chip, legal=_hinted)
 
 
 # fmt: off

@@ -12,8 +12,10 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes
-from .effect import Effect
-from .operation import bits_of
+from ..wide import needed
+from . import check_available
+from .effect import Effect, no_operation
+from .operation import Row, bits_of
 from .transfers import loading
 
 if TYPE_CHECKING:
@@ -23,7 +25,23 @@ if TYPE_CHECKING:
 _LINE = 128  # bytes
 _PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 _SECOND = ("", "L2::evict_first", "L2::evict_unchanged")
-_TYPES = ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+_TYPES = (
+    "b8",
+    "u8",
+    "s8",
+    "b16",
+    "u16",
+    "s16",
+    "b32",
+    "u32",
+    "s32",
+    "b64",
+    "u64",
+    "s64",
+    "f32",
+    "f64",
+    "b128",
+)
 _WIDEST = 128  # bits
 
 
@@ -83,6 +101,7 @@ def _policy(site: Site, first: str, second: str) -> Step:
 
 def _uniform_load(site: Site, space: str, vector: str, type_name: str) -> Step:
     site.count(2)
+    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
     return loading(site, "global" if space else "generic", int(vector[1:] or 1), type_name)
 
 

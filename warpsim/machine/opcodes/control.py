@@ -13,6 +13,7 @@ from ...ptx.operands import Arguments, Register
 from ..lanes import Frame, Front, Lanes
 from ..scope import FunctionName, LabelName, LabelTable, Variable
 from .effect import Effect
+from .stack import end_of
 
 if TYPE_CHECKING:
     from ..program import Function
@@ -77,14 +78,15 @@ def _entered(wave: Wave, front: Front, function: Function) -> Frame:
 
     Lanes that come to one call at different times work in one frame: they may meet in the function.
     """
+    local = end_of(wave, front.frame)
     known = front.frame.entered.get((front.pc, function.name))
-    if known is not None and known.lanes:
+    if known is not None and known.lanes and known.local >= local and known.top is None:
         return known
     frame = Frame(
         len(function.types),
         caller=front.frame,
         resume=front.pc + 1,
-        local=front.frame.local + -(-wave.local_bytes_of(front.frame) // 16) * 16,
+        local=local,
     )
     frame.function = function
     front.frame.entered[front.pc, function.name] = frame

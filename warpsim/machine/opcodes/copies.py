@@ -1,25 +1,32 @@
 """mov, cvta and isspacep: copies, packing, and addresses in windows (PTX ISA 9.1, 9.7.9.7 and 9.7.9.20).
 
 mov.type  d, a;              mov.type d, {a, b};            mov.type {d, _}, a;
+mov.v2.type d, a;
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ptx.operands import Sink, Vector
+from ...ptx.constants import Immediate
+from ...ptx.operands import Operand, Register, Sink, Vector
 from .. import spaces
 from ..lanes import Front, Lanes, Values
-from .effect import Effect
-from .operation import bits_of, dtype_of
+from ..special import type_of
+from ..wide import needed, word_readers, word_type, word_writers
+from . import check_available
+from .effect import Effect, no_operation
+from .operation import Row, bits_of, dtype_of
 
 if TYPE_CHECKING:
-    from ..site import Site
+    from ..site import Reader, Site, Writer
     from ..wave import Step, Wave
 
-_TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+_TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
+_COUNTS = ((2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,
     "shared::cta": spaces.SHARED_WINDOW,
@@ -35,13 +42,51 @@ _SPACES = tuple(_WINDOWS)
 
 def _move(site: Site, type_name: str) -> Step:
     site.count(2)
+    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
     target, source = site.operands
     if isinstance(target, Vector):
         return _unpacked(site, type_name)
     if isinstance(source, Vector):
         return _packed(site, type_name)
-    write, read = site.writer(target, type_name, 0), site.reader(source, type_name, 1)
-    return lambda wave, front, lanes: write(wave, front, lanes, read(wave, front))
+    readers = word_readers(site, source, type_name, 1)
+    return _written(word_writers(site, target, type_name, 0), readers)
+
+
+def _written(writers: list[Writer], readers: list[Reader]) -> Step:
+    """Everything is read before anything is written."""
+    if len(writers) == 1:
+        write, read = writers[0], readers[0]
+        return lambda wave, front, lanes: write(wave, front, lanes, read(wave, front))
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        for one, values in zip(writers, [read(wave, front) for read in readers], strict=True):
+            one(wave, front, lanes, values)
+
+    return step
+
+
+def _move_vector(site: Site, vector: str, type_name: str) -> Step:
+    """mov.v2 and mov.v4: element by element; %tid and its like are vectors of four."""
+    site.count(2)
+    count = int(vector[1:])
+    if isinstance(site.operands[1], Immediate):
+        raise site.not_modelled(f"'{site.statement.mnemonic}' of a constant is not modelled", 1)
+    targets, sources = site.elements(0, count), _elements(site, count)
+    readers = [site.reader(one, type_name, 1, place) for place, one in enumerate(sources)]
+    return _written([site.writer(one, type_name, 0, place) for place, one in enumerate(targets)], readers)
+
+
+def _elements(site: Site, count: int) -> tuple[Operand, ...]:
+    """The elements of the source of a mov.v2 or mov.v4."""
+    source = site.operands[1]
+    if isinstance(source, Register) and count == len("xyzw") and type_of(f"{source.name}.x"):
+        return tuple(Register(f"{source.name}.{one}") for one in "xyzw")
+    return site.elements(1, count)
+
+
+def _short(vector: str, type_name: str) -> bool:
+    """Vectors have at most 128 bits."""
+    return int(vector[1:]) * bits_of(type_name) <= 128
 
 
 def _vector(site: Site, index: int) -> Vector:
@@ -53,7 +98,11 @@ def _vector(site: Site, index: int) -> Vector:
 
 def _element_type(site: Site, vector: Vector, type_name: str, operand: int) -> str:
     count = len(vector.elements)
-    if count not in (2, 4, 8) or type_name[0] != "b" or bits_of(type_name) // count < 8:
+    if (
+        count not in _COUNTS[bits_of(type_name) > 64]
+        or type_name[0] != "b"
+        or bits_of(type_name) // count < 8
+    ):
         raise site.illegal(f"mov.{type_name} does not take a vector of {count} elements", operand)
     return f"b{bits_of(type_name) // count}"
 
@@ -62,32 +111,38 @@ def _packed(site: Site, type_name: str) -> Step:
     """The first element is lowest."""
     vector = _vector(site, 1)
     part = _element_type(site, vector, type_name, 1)
-    write, whole, bits = site.writer(site.operands[0], type_name, 0), dtype_of(type_name), bits_of(part)
+    whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)
+    writers = word_writers(site, site.operands[0], type_name, 0)
     readers = [site.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
+    each = len(readers) // len(writers)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        joined: Values = np.zeros((), whole)
-        for place, read in enumerate(readers):
-            joined = joined | read(wave, front).astype(whole) << whole.type(bits * place)
-        write(wave, front, lanes, joined)
+    def joined(parts: list[Reader], wave: Wave, front: Front) -> Values:
+        word: Values = np.zeros((), whole)
+        for place, read in enumerate(parts):
+            word = word | read(wave, front).astype(whole) << whole.type(bits * place)
+        return word
 
-    return step
+    words: list[Reader] = [
+        partial(joined, readers[place : place + each]) for place in range(0, len(readers), each)
+    ]
+    return _written(writers, words)
 
 
 def _unpacked(site: Site, type_name: str) -> Step:
     vector = _vector(site, 0)
     part = _element_type(site, vector, type_name, 0)
-    read, bits, narrow = site.reader(site.operands[1], type_name, 1), bits_of(part), dtype_of(part)
+    readers = word_readers(site, site.operands[1], type_name, 1)
+    bits, narrow, each = bits_of(part), dtype_of(part), len(vector.elements) // len(readers)
     writers = [
-        (bits * place, site.writer(one, part, 0, place))
+        (*divmod(place, each), site.writer(one, part, 0, place))
         for place, one in enumerate(vector.elements)
         if not isinstance(one, Sink)
     ]
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        value = read(wave, front)
-        for shift, write in writers:
-            write(wave, front, lanes, (value >> value.dtype.type(shift)).astype(narrow))
+        words = [read(wave, front) for read in readers]
+        for word, place, write in writers:
+            write(wave, front, lanes, (words[word] >> words[word].dtype.type(bits * place)).astype(narrow))
 
     return step
 
@@ -124,6 +179,7 @@ def _is_space(site: Site, space: str) -> Step:
 
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(_TYPES,), bind=_move),
+    Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
     Effect(
         opcode="cvta", slots=(("", "to"), _SPACES, ("u32", "u64")), bind=_converted, since=(2, 0), chip=20
     ),

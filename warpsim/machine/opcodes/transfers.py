@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import spaces
 from ..lanes import Front, Lanes, Values
+from ..wide import WIDE, needed, word_readers, word_type, word_writers
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row, Version, bits_of, dtype_of
@@ -16,7 +17,23 @@ if TYPE_CHECKING:
     from ..site import Site
     from ..wave import Step, Wave
 
-_TYPES = ("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+_TYPES = (
+    "b8",
+    "u8",
+    "s8",
+    "b16",
+    "u16",
+    "s16",
+    "b32",
+    "u32",
+    "s32",
+    "b64",
+    "u64",
+    "s64",
+    "f32",
+    "f64",
+    "b128",
+)
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _SHARED = ("shared", "shared::cta", "shared::cluster")
 _CACHED = ("", "global")  # what has cache lines that can be told how long to stay
@@ -104,6 +121,7 @@ def _check(site: Site, modifiers: tuple[str, ...]) -> None:
         site.reader(site.operands[2], "b64", 2)
     _, count, type_name = _chosen(modifiers)
     needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
+    needs.append(needed(modifiers))
     needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
     for since, chip in needs:
         check_available(site, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
@@ -117,17 +135,19 @@ def _load(site: Site, *modifiers: str) -> Step:
 
 def loading(site: Site, space: str, count: int, type_name: str) -> Step:
     """The step of a load: so many elements of a type from the second operand to the first."""
-    size = bits_of(type_name) // 8
+    word, each = word_type(type_name)
+    size = bits_of(word) // 8
     targets = [
-        site.writer(one, type_name, 0, place if count > 1 else None, wide=True)
+        write
         for place, one in enumerate(site.elements(0, count))
+        for write in word_writers(site, one, type_name, 0, place if count > 1 else None, wide=True)
     ]
     address, space = site.place(1, space)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         where = address(wave, front)
         for part in parts(lanes, space, where):
-            found = load(wave, front, part, space, part.of(where), size, count)
+            found = load(wave, front, part, space, part.of(where), size, count * each)
             for place, write in enumerate(targets):
                 write(wave, front, part, part.spread(np.ascontiguousarray(found[:, place])))
 
@@ -144,10 +164,11 @@ def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
 def _store(site: Site, *modifiers: str) -> Step:
     space, count, type_name = _chosen(modifiers)
     _check(site, modifiers)
-    dtype = dtype_of(type_name)
+    dtype = dtype_of(word_type(type_name)[0])
     sources = [
-        site.reader(one, type_name, 1, place if count > 1 else None, wide=True)
+        read
         for place, one in enumerate(site.elements(1, count))
+        for read in word_readers(site, one, type_name, 1, place if count > 1 else None, wide=True)
     ]
     address, space = site.place(0, space)
 
@@ -174,7 +195,8 @@ def _wide(*modifiers: str) -> bool:
     """Vectors of at most 256 bits; a priority in the second cache belongs to those that are so wide."""
     _, count, type_name = _chosen(modifiers)
     bits = count * bits_of(type_name)
-    return bits <= 2 * _WIDEST and (bits == 2 * _WIDEST or not any(one in _L2[1:] for one in modifiers))
+    most = _WIDEST if type_name == WIDE else 2 * _WIDEST
+    return bits <= most and (bits == 2 * _WIDEST or not any(one in _L2[1:] for one in modifiers))
 
 
 def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTORS) -> Effect:

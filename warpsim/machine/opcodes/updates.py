@@ -49,7 +49,7 @@ def _exchanged(old: Values, new: Values) -> Values:
 
 
 def _swapped(old: Values, compare: Values, new: Values) -> Values:
-    return np.where(old == compare, new, old)
+    return np.where((old == compare).all(axis=1, keepdims=True), new, old)  # all words of a value
 
 
 _FUNCTIONS: dict[str, Callable[..., Values]] = {

@@ -1,0 +1,93 @@
+"""Launches with another engine for matrix instructions, and with metadata that has no meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from warpsim.cli import main
+from warpsim.errors import OperandError, UndefinedBehavior
+from warpsim.isa.instruction import Inputs, Instruction
+from warpsim.machine.launching import load_text
+
+Array = npt.NDArray[Any]
+SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+TEXT = f""".version 9.0
+.target sm_80
+.address_size 64
+.entry k(.param .u64 p, .param .u32 e) {{
+.reg .b32 %r<9>; .reg .f32 %f<5>; .reg .b64 %d; ld.param.u64 %d, [p]; ld.param.u32 %r7, [e];
+mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 12345; and.b32 %r2, %r2, 0x3FFF3FFF; not.b32 %r3, %r2;
+and.b32 %r3, %r3, 0x3FFF3FFF;
+mov.b32 %f1, 0f3F800000;
+{SPARSE} {{%f1, %f2, %f3, %f4}}, {{%r2, %r3}}, {{%r3, %r2}}, {{%f1, %f1, %f1, %f1}}, %r7, 0x0;
+mad.wide.u32 %d, %r1, 16, %d; st.global.v4.f32 [%d], {{%f1, %f2, %f3, %f4}};
+}}
+"""
+LEGAL = 0x44444444
+
+
+def found(metadata: int = LEGAL, **modes: Any) -> Array:
+    d = np.zeros((64, 4), np.float32)
+    load_text(TEXT)["k"](1, 64, [d, metadata], **modes)
+    return d.view(np.uint32)
+
+
+def test_engines_agree() -> None:
+    assert found().any()
+    np.testing.assert_array_equal(found(), found(engine="reference"))
+
+
+def test_a_function_computes() -> None:
+    asked = list[tuple[str, tuple[int, ...]]]()
+
+    def engine(form: Instruction, inputs: Inputs) -> Array:
+        asked.append((form.mnemonic, inputs.registers["a"].shape))
+        return np.broadcast_to(np.arange(4, dtype=np.uint32), (2, 32, 4)).copy()
+
+    np.testing.assert_array_equal(found(engine=engine), np.tile(np.arange(4, dtype=np.uint32), (64, 1)))
+    assert asked == [(SPARSE, (2, 32, 2))]
+
+
+def test_metadata_without_a_meaning() -> None:
+    with pytest.raises(UndefinedBehavior):
+        found(0)
+    literal = found(0, undefined="fallback")
+    np.testing.assert_array_equal(literal, found(0, undefined="fallback", engine="reference"))
+
+
+@pytest.mark.parametrize(
+    ("modes", "message"),
+    [
+        ({"engine": "gpu"}, "engine='gpu': it is 'kernel' or 'reference', or a function"),
+        ({"undefined": "off"}, "undefined='off': it is 'error' or 'fallback'"),
+        (
+            {"engine": lambda form, inputs: inputs.registers["a"]},
+            f"the engine returns uint32 (2, 32, 2) for {SPARSE}: expected uint32 (2, 32, 4)",
+        ),
+        (
+            {"engine": lambda form, inputs: None},
+            f"the engine returns NoneType for {SPARSE}: expected uint32 (2, 32, 4)",
+        ),
+    ],
+)
+def test_messages(modes: dict[str, Any], message: str) -> None:
+    with pytest.raises(OperandError) as caught:
+        found(**modes)
+    assert caught.value.message == message
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(TEXT)
+    saved = tmp_path / "d.npy"
+    words = ["launch", str(tmp_path / "k.ptx"), "--entry", "k", "--block", "64", "--arg", "zeros:f32:64x4"]
+    words += ["--arg", "i32:0", "--save", f"0={saved}", "--engine", "reference"]
+    for more, code in (([], 3), (["--allow-undefined"], 0)):
+        with pytest.raises(SystemExit) as done:
+            main([*words, *more])
+        assert done.value.code == code
+    np.testing.assert_array_equal(np.load(saved).view(np.uint32), found(0, undefined="fallback"))
