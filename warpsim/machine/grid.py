@@ -11,11 +11,7 @@ Knows grids, blocks and how many CTAs go together; does not know text or argumen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-<<<<<<< HEAD
-from dataclasses import dataclass
-=======
 from dataclasses import dataclass, field
->>>>>>> main
 from typing import Any
 
 import numpy as np

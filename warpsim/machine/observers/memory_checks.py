@@ -2,16 +2,9 @@
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
-<<<<<<< HEAD
 not, nor strong accesses (volatile, relaxed, acquire, release) among themselves. What named barriers of some
 warps, phases of an mbarrier, fences and acquires order is taken for ordered between all, so that no alarm is
-false.
-Does not know global memory, or what an access means.
-=======
-not. What named barriers of some warps order is taken for ordered between all, so that no alarm is false.
-Of global memory it knows what
-nobody wrote, no more.
->>>>>>> main
+false. Of global memory it knows what nobody wrote, no more.
 """
 
 from __future__ import annotations
