@@ -21,6 +21,7 @@ from ..errors import OperandError
 from .device import Device
 from .program import Entry, Module
 from .schedules import Schedule, parted
+from .scope import Variable
 from .spaces import DEVICE_BASE, Bytes
 from .wave import WARP, Dimensions, Wave
 
@@ -76,14 +77,24 @@ def symbols_of(device: Device, module: Module) -> dict[str, int]:
     """The addresses of the module's variables on a device, where they are put when first asked for."""
     known = device.symbols.get(module)
     if known is None:
-        known = {}
-        for variable in module.variables:
-            allocation = device.memory.allocate(max(variable.size, 1), variable.name, variable.alignment)
-            known[variable.name] = allocation.address
-            content = np.frombuffer(variable.initial, np.uint8)
+        places = [
+            device.memory.allocate(max(one.size, 1), one.name, one.alignment) for one in module.variables
+        ]
+        known = {one.name: place.address for one, place in zip(module.variables, places, strict=True)}
+        for variable, allocation in zip(module.variables, places, strict=True):
+            content = np.frombuffer(_initial(variable, module, known), np.uint8)
             device.memory.bytes_of(allocation)[: content.size] = content
         device.symbols[module] = known
     return known
+
+
+def _initial(variable: Variable, module: Module, known: Mapping[str, int]) -> bytes:
+    """What a variable starts with, now that every address is known."""
+    content = bytearray(variable.initial)
+    for one in variable.addresses:
+        address = known[one.name] if one.name in known else module.function_number(one.name)
+        content[one.place : one.place + one.size] = one.content(address)
+    return bytes(content)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,12 @@
-"""The initial bytes of variables (PTX ISA 9.1, section 5.4.4 "Initializers")."""
+"""The initial bytes of variables, and the addresses among them (PTX ISA 9.1, section 5.4.4 "Initializers").
+
+Knows texts; does not know where variables and functions lie, which only a device says.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +16,55 @@ from ..ptx.source import Cursor, Source
 from ..ptx.statements import VariableDeclaration
 
 _TOKEN = re.compile(r"[{}]|[^{},]+")
+_NAME = r"[A-Za-z_$%][\w$]*"
+_ADDRESS = re.compile(
+    rf"(?:(?P<mask>0[xX][0-9a-fA-F]+)\()?"
+    rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
+    r"\s*(?P<addend>[+-]\s*\d+)?\s*(?(mask)\))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialAddress:
+    """``size`` bytes from byte ``place`` on hold the address of ``name`` plus ``addend``.
+
+    Of the address only the bits of ``mask`` are taken, and shifted down to bit 0.
+    """
+
+    place: int
+    size: int
+    name: str
+    addend: int = 0
+    mask: int = (1 << 64) - 1
+
+    def content(self, address: int) -> bytes:
+        """The bytes, where the name lies at that address."""
+        lowest = (self.mask & -self.mask).bit_length() - 1
+        value = (address + self.addend & self.mask) >> max(lowest, 0)
+        return (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
+
+
+def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:
+    """The addresses among the initial values of a variable."""
+    size = element_bytes(statement.type)
+    found = ((place * size, _ADDRESS.fullmatch(one)) for place, one in enumerate(_values(statement)))
+    return tuple(_address(place, size, match) for place, match in found if match)
+
+
+def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
+    return InitialAddress(
+        place=place,
+        size=size,
+        name=match["generic"] or match["name"],
+        addend=int((match["addend"] or "0").replace(" ", "")),
+        mask=int(match["mask"] or hex((1 << 64) - 1), 16),
+    )
+
+
+def _values(statement: VariableDeclaration) -> list[str]:
+    """The texts of the initial values, one an element."""
+    tokens = (one.strip() for one in _TOKEN.findall(statement.initializer or ""))
+    return [one for one in tokens if one not in ("", "{", "}")]
 
 
 def element_bytes(type_name: str) -> int:
@@ -23,12 +76,12 @@ def element_bytes(type_name: str) -> int:
 def initial_bytes(statement: VariableDeclaration) -> bytes:
     """The bytes that a variable starts with, as many as it has; none where nothing is said.
 
-    Raises IllegalInstruction for too many values, NotModelled for addresses of other variables.
+    Addresses are 0 here. Raises IllegalInstruction for too many values, NotModelled for expressions.
     """
     if statement.initializer is None:
         return b""
     size = element_bytes(statement.type)
-    values = [one.strip() for one in _TOKEN.findall(statement.initializer) if one.strip(" \t\r\n{}")]
+    values = _values(statement)
     content = b"".join(_bytes(statement, one, size) for one in values)
     if len(content) > statement.size:
         message = f"{statement.name} has {statement.size} bytes, but {len(values)} values of {size} are given"
@@ -37,6 +90,8 @@ def initial_bytes(statement: VariableDeclaration) -> bytes:
 
 
 def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
+    if _ADDRESS.fullmatch(text):
+        return bytes(size)
     try:
         value = read_immediate(Cursor(Source(text, statement.source.file)))
     except PtxError:

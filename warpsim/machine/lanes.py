@@ -56,10 +56,15 @@ class Frame:
     ``values`` by number, None where nothing has been written; ``partial`` has the mask of those that were
     written in some lanes only. ``local`` is the first byte of this activation in the local memory of each
     lane, ``top`` (lanes,) the first one behind what its alloca took, None for nothing; ``leave`` is called
-    with the lanes that return, before they do; ``function`` is what runs, None for the kernel.
+    with the lanes that return, before they do; ``function`` is what runs, None for the kernel. ``lanes``
+    counts those that were called and have not returned; ``entered`` has the latest frame of each call that
+    was made here, by its place and function.
     """
 
-    __slots__ = ("caller", "depth", "function", "leave", "local", "partial", "resume", "top", "values")
+    __slots__ = (
+        *("caller", "depth", "entered", "function", "lanes", "leave"),
+        *("local", "partial", "resume", "top", "values"),
+    )
 
     def __init__(self, registers: int, caller: Frame | None = None, resume: int = -1, local: int = 0) -> None:
         self.values: list[Values | None] = [None] * registers
@@ -71,6 +76,8 @@ class Frame:
         self.leave: Callable[[Lanes], None] | None = None
         self.local = local
         self.top: Values | None = None
+        self.lanes = 0
+        self.entered: dict[tuple[int, str], Frame] = {}
 
     def write(self, register: int, values: Values, lanes: Lanes, everyone: bool) -> None:
         """Write a register in some lanes; ``everyone`` says that no other lane will ever read it."""

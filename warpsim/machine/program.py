@@ -44,6 +44,8 @@ from .site import NOTHING, Flow, Site
 from .wave import Step
 from .wide import needed, word_type
 
+_CODE_ALIGNMENT = 16  # bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -137,6 +139,7 @@ class Module:
         self._shared_end = 0  # of all
         self._dynamic_alignment = 16
         self._declare_all()
+        self._check_addresses()
         self._load_all()
 
     def entry(self, name: str) -> Entry:
@@ -163,13 +166,18 @@ class Module:
             one = left.pop()
             if one not in reached:
                 reached.add(one)
-                left += self.functions[one].named if one in self.functions else ()
+                left += self.functions[one].named if one in self.functions else self._held(one)
         found = list(self._general)
         for one in reached:
             found += self.functions[one].problems if one in self.functions else ()
             found += [self._of_variables[one]] if one in self._of_variables else ()
         known = {id(one) for one in found}
         return [one for one in self.problems if id(one) in known]
+
+    def _held(self, name: str) -> list[str]:
+        """What a variable holds addresses of."""
+        found = self.scope.names.get(name)
+        return [one.name for one in found.addresses] if isinstance(found, Variable) else []
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
@@ -183,15 +191,19 @@ class Module:
         return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
 
     def function_number(self, name: str) -> int:
-        """The number that stands for the address of a function."""
+        """The number that stands for the address of a function.
+
+        The lowest bits are 0, as code is aligned: pointers to members of C++ keep a flag there.
+        """
         if name not in self._names:
             self._names.append(name)
-        return self._names.index(name) + 1
+        return (self._names.index(name) + 1) * _CODE_ALIGNMENT
 
     def function_at(self, number: int) -> Function | None:
         """The function whose address a number is."""
-        known = 1 <= number <= len(self._names)
-        return self.functions.get(self._names[number - 1]) if known else None
+        place, rest = divmod(number, _CODE_ALIGNMENT)
+        known = not rest and 1 <= place <= len(self._names)
+        return self.functions.get(self._names[place - 1]) if known else None
 
     def function_around(self, pc: int) -> Function:
         """The function whose code a program counter lies in."""
@@ -224,6 +236,21 @@ class Module:
             elif isinstance(statement, Kernel):
                 self._declare_function(statement)
 
+    def _check_addresses(self) -> None:
+        """What initial values name is a function or lies in memory of the device."""
+        for statement in self.program.statements:
+            if isinstance(statement, VariableDeclaration) and statement.name not in self._of_variables:
+                for name in self._held(statement.name):
+                    found = self.scope.names.get(name)
+                    if isinstance(found, FunctionName) or found in self.variables:
+                        continue
+                    message = (
+                        f"{statement.name} starts with the address of {name}, "
+                        "which is no function and no variable in .global or .const"
+                    )
+                    self.problems.append(IllegalInstruction(message, statement.location()))
+                    self._of_variables[statement.name] = self.problems[-1]
+
     def _declare_function(self, kernel: Kernel) -> None:
         known = self.functions.get(kernel.name)
         if known is None or known.kernel.body is None:
@@ -254,7 +281,8 @@ class Module:
             dynamic=dynamic,
         )
         scope.declare(statement.name, variable, statement)
-        variable = replace(variable, initial=initial.initial_bytes(statement))
+        content, addresses = initial.initial_bytes(statement), initial.initial_addresses(statement)
+        variable = replace(variable, initial=content, addresses=addresses)
         scope.names[statement.name] = variable
         if statement.space in ("global", "const"):
             self.variables.append(variable)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..errors import IllegalInstruction
 from ..ptx.statements import Statement
+from .initial import InitialAddress
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Variable:
     dynamic: bool = False  # .extern .shared name[]: as large as the launch says
     framed: bool = False  # .param of a call or device function: it lies in the frame, in local memory
     initial: bytes = b""
+    addresses: tuple[InitialAddress, ...] = ()  # of variables and functions, that go into ``initial``
 
 
 @dataclass(eq=False)

@@ -355,8 +355,13 @@ def _value(wave: Wave, front: Front, number: int) -> Values:
 
 
 def _address(values: Values, offset: int, narrow: bool) -> Values:
-    """Addresses as int64; those of 32 bits are unsigned and do not wrap."""
-    return values.astype(np.int64) + offset if offset or narrow else values.view(np.int64)
+    """Addresses as int64; those of 32 bits are unsigned, and their sum with an offset wraps.
+
+    nvcc counts on that: of ``s[255 - 3 * threadIdx.x]`` it makes ``[%r+1020]`` with a negative register.
+    """
+    if narrow:
+        return values.astype(np.int64) + offset & 0xFFFFFFFF if offset else values.astype(np.int64)
+    return values.astype(np.int64) + offset if offset else values.view(np.int64)
 
 
 def _nowhere(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:

@@ -255,10 +255,12 @@ class Wave:
             self.fronts.append(Front(targets[number], front.frame, part, front.turns))
         return True
 
-    def call(self, front: Front, lanes: Lanes, frame: Frame, target: int) -> bool:
-        """Some lanes go on in another frame; they come back behind this statement."""
+    def call(self, front: Front, lanes: Lanes, entered: Sequence[Front]) -> bool:
+        """Some lanes go on in other frames; they come back behind this statement."""
         self._leave(front, lanes)
-        self.fronts.append(Front(target, frame, lanes))
+        self.fronts += entered
+        for one in entered:
+            one.frame.lanes += one.lanes.count
         return True
 
     def resume(self, front: Front, lanes: Lanes) -> bool:
@@ -268,6 +270,7 @@ class Wave:
             return self.retire(front, lanes)
         if frame.leave is not None:
             frame.leave(lanes)
+        frame.lanes -= lanes.count
         self._leave(front, lanes)
         self.fronts.append(Front(frame.resume, frame.caller, lanes))
         return True

@@ -2,9 +2,9 @@
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Warps
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
-not. What named barriers of some warps order is taken for ordered between all, so that no alarm is false.
-Of global memory it knows what
-nobody wrote, no more.
+not, nor strong accesses (volatile, relaxed, acquire, release) among themselves. What named barriers of some
+warps, phases of an mbarrier, fences and acquires order is taken for ordered between all, so that no alarm is
+false. Of global memory it knows what nobody wrote, no more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _WARP = 32
 _SEVERAL = 255  # warps that have read a byte
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 Shadow = npt.NDArray[np.uint8]
 
 
@@ -154,11 +156,14 @@ class Races:
         self.reader: Shadow = np.zeros(0, np.uint8)
         self.wrote_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.read_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.strong: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by statement
 
     def _prepare(self, wave: Wave) -> None:
         if self.writer.size != wave.shared.size:
             self.writer, self.reader = (np.zeros(wave.shared.size, np.uint8) for _ in range(2))
             self.wrote_at, self.read_at = (np.zeros(wave.shared.size, np.int32) for _ in range(2))
+            named = (_STRONG.intersection(one.statement.modifiers) for one in wave.code)
+            self.strong = np.fromiter((bool(one) for one in named), np.bool_, len(wave.code))
 
     def store(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -170,12 +175,12 @@ class Races:
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
         wrote, read = self.writer[cells], self.reader[cells]
         for kind, seen, at in (("written", wrote, self.wrote_at), ("read", read, self.read_at)):
-            clash = (seen != 0) & (seen != mine)
+            clash = (seen != 0) & (seen != mine) & self._weak(front, at[cells])
             if clash.any():
                 self._found(wave, front, lanes, cells, clash, kind, at, "writes")
         self.writer[cells] = mine
-        if (self.writer[cells] != mine).any():
-            clash = self.writer[cells] != mine
+        clash = (self.writer[cells] != mine) & ~self.strong[front.pc]
+        if clash.any():
             self.wrote_at[cells] = front.pc
             self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
         self.wrote_at[cells] = front.pc
@@ -189,9 +194,10 @@ class Races:
         if memory is not wave.shared or wave.warps == 1:
             return
         self._prepare(wave)
+        self._acquired(wave, front, lanes)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
         wrote, read = self.writer[cells], self.reader[cells]
-        clash = (wrote != 0) & (wrote != mine)
+        clash = (wrote != 0) & (wrote != mine) & self._weak(front, self.wrote_at[cells])
         if clash.any():
             self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "reads")
         self.reader[cells] = np.where((read == 0) | (read == mine), mine, _SEVERAL)
@@ -199,6 +205,29 @@ class Races:
         if (again != mine).any():  # another warp reads the same byte in this very statement
             self.reader[cells[again != mine]] = _SEVERAL
         self.read_at[cells] = front.pc
+
+    def _weak(self, front: Front, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Whether this access or an earlier one is weak: only strong ones go together."""
+        return ~(self.strong[front.pc] & self.strong[earlier])
+
+    def atomic(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """No race; one that acquires orders what comes after it."""
+        self._acquired(wave, front, lanes)
+
+    def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
+            self.ordered(wave, lanes)
+
+    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """With a flag that the other side sets, it orders what comes after it."""
+        if "proxy" not in words:
+            self.ordered(wave, lanes)
+
+    def ordered(self, wave: Wave, lanes: Lanes) -> None:
+        """Lanes have synchronised with others of their CTAs, by the phase of an mbarrier for one."""
+        self.barrier(wave, -1, np.unique(wave.cta[lanes.index]), None)
 
     def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
         """What happened before in these CTAs is ordered before what follows."""

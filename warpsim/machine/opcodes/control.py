@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import Fault
+from ...errors import Fault, NotModelled
 from ...ptx.operands import Arguments, Register
 from ..lanes import Frame, Front, Lanes
 from ..scope import FunctionName, LabelName, LabelTable, Variable
@@ -58,22 +59,39 @@ def _call(site: Site, uniform: str) -> Step:
     choose = _callee(site, *callee)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        function = choose(wave, front, lanes)
-        frame = Frame(
-            len(function.types),
-            caller=front.frame,
-            resume=front.pc + 1,
-            local=end_of(wave, front.frame),
-        )
-        frame.function = function
-        wave.reserve_local(frame.local + function.local_bytes)
-        _copied(wave, lanes, given, front.frame.local, function.parameters, frame.local)
-        frame.leave = lambda part: _copied(
-            wave, part, function.results, frame.local, wanted, front.frame.local
-        )
-        return wave.call(front, lanes, frame, function.start)
+        entered = list[Front]()
+        for function, part in choose(wave, front, lanes):
+            frame = _entered(wave, front, function)
+            base, own = front.frame.local, frame.local
+            _copied(wave, part, given, base, function.parameters, own)
+            frame.leave = partial(
+                _copied, wave, sources=function.results, base=own, targets=wanted, other=base
+            )
+            entered.append(Front(function.start, frame, part))
+        return wave.call(front, lanes, entered)
 
     return step
+
+
+def _entered(wave: Wave, front: Front, function: Function) -> Frame:
+    """The frame of a function that is called, with its local memory behind that of the caller.
+
+    Lanes that come to one call at different times work in one frame: they may meet in the function.
+    """
+    local = end_of(wave, front.frame)
+    known = front.frame.entered.get((front.pc, function.name))
+    if known is not None and known.lanes and known.local >= local and known.top is None:
+        return known
+    frame = Frame(
+        len(function.types),
+        caller=front.frame,
+        resume=front.pc + 1,
+        local=local,
+    )
+    frame.function = function
+    front.frame.entered[front.pc, function.name] = frame
+    wave.reserve_local(frame.local + function.local_bytes)
+    return frame
 
 
 def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
@@ -107,23 +125,52 @@ def _framed(site: Site, operand: Any, index: int) -> list[Variable]:
     return found
 
 
-def _callee(site: Site, operand: Any, index: int) -> Callable[[Wave, Front, Lanes], Function]:
-    """The function that a call reaches, by name or by an address that all lanes share."""
+# Functions that are the system's: a kernel may name them and never come there.
+_SYSTEM = {
+    "__assertfail": "an assertion of the kernel does not hold",
+    "free": "the heap of the device is not modelled",
+    "malloc": "the heap of the device is not modelled",
+    "vprintf": "printf is not modelled",
+}
+
+
+def _bodiless(site: Site, name: str, index: int) -> Choice:
+    """A call of a function of the system, which ends the launch when lanes come there."""
+    if name not in _SYSTEM:
+        raise site.not_modelled(f"the function {name} has no body here", index)
+
+    def choose(wave: Wave, front: Front, lanes: Lanes) -> list[tuple[Function, Lanes]]:
+        message = f"{name} is called: {_SYSTEM[name]} [{wave.who(lanes)}]"
+        kind = Fault if name == "__assertfail" else NotModelled
+        raise kind(message, site.statement.location())
+
+    return choose
+
+
+Choice = Callable[["Wave", Front, Lanes], "list[tuple[Function, Lanes]]"]
+
+
+def _callee(site: Site, operand: Any, index: int) -> Choice:
+    """The functions that a call reaches, by name or by address, and the lanes that reach each."""
     found = site.scope.find(operand.name) if isinstance(operand, Register) else None
     if isinstance(found, FunctionName):
         function = site.module.functions[found.name]
         if function.kernel.body is None:
-            raise site.not_modelled(f"the function {found.name} has no body here", index)
-        return lambda wave, front, lanes: function
+            return _bodiless(site, found.name, index)
+        return lambda wave, front, lanes: [(function, lanes)]
     address = site.reader(operand, "u64", index)
 
-    def choose(wave: Wave, front: Front, lanes: Lanes) -> Function:
-        numbers = np.unique(lanes.of(address(wave, front)))
-        target = site.module.function_at(int(numbers[0]))
-        if target is None or len(numbers) > 1:
-            what = "lanes call different functions" if len(numbers) > 1 else "no function has that address"
-            raise site.not_modelled(f"indirect call: {what}", index)
-        return target
+    def choose(wave: Wave, front: Front, lanes: Lanes) -> list[tuple[Function, Lanes]]:
+        given = np.broadcast_to(address(wave, front), (wave.lanes,))
+        chosen: list[tuple[Function, Lanes]] = []
+        for number in np.unique(lanes.of(given)).tolist():
+            target = site.module.function_at(number)
+            part = Lanes(lanes.mask & (given == number))
+            if target is None or target.kernel.body is None:
+                message = f"indirect call: no function has the address {number:#x}"
+                raise wave.fault(wave.code[front.pc], int(part.index[0]), message)
+            chosen.append((target, part))
+        return chosen
 
     return choose
 

@@ -1,7 +1,8 @@
-"""Integer arithmetic: add sub mul mad mul24 mad24 sad div rem abs neg min max dp4a dp2a.
+"""Integer arithmetic: add sub mul mad mul24 mad24 sad div rem abs neg min max dp4a dp2a vabsdiff4.
 
 Knows what PTX ISA 9.0, section 9.7.1 says and the spellings that ptxas 13.0 takes. Carries between
-instructions (.cc, addc, subc, madc) are in carries.py.
+instructions (.cc, addc, subc, madc) are in carries.py. Of the SIMD video instructions there is the one that
+nvcc 13.0 still writes, vabsdiff4 (section 9.7.16), without masks and selectors of bytes.
 
 What PTX leaves open is done as in the code that ptxas 13.0 makes for sm_90 (its disassembly): a division by
 zero, quotient and remainder alike and of any width, gives all ones; the most negative number by -1 wraps.
@@ -246,6 +247,20 @@ def _sum_of_differences(type_name: str) -> Operation:
     return _operation(type_name, 3, compute)
 
 
+def _byte_sums(result: str, a_type: str, b_type: str, accumulate: str) -> Operation:
+    """|a - b| byte by byte, or c plus their sum; each is lower than 256."""
+    of_a, of_b = _elements(a_type, 8, 0, 4), _elements(b_type, 8, 0, 4)
+
+    def compute(a: Values, b: Values, c: Values) -> tuple[Values]:
+        pairs = zip(of_a(a), of_b(b), strict=True)
+        bytes_ = [unsigned(np.abs(signed(np.subtract(one, other)))) & 0xFF for one, other in pairs]
+        if accumulate:
+            return (sum(bytes_, c),)
+        return (np.bitwise_or.reduce([one << 8 * place for place, one in enumerate(bytes_)]),)
+
+    return Operation(results=(result,), sources=(a_type, b_type, result), compute=compute)
+
+
 def _with_sign(magnitude: Values, negative: Values) -> Values:
     return np.where(negative, np.negative(magnitude), magnitude)
 
@@ -286,7 +301,7 @@ def _remainder(type_name: str) -> Operation:
 _add, _subtract = _wrapping(np.add), _wrapping(np.subtract)
 _add_saturating, _subtract_saturating = _saturating(np.add), _saturating(np.subtract)
 _minimum, _maximum = _extremes(np.minimum), _extremes(np.maximum)
-_HALVES = ("lo", "hi")
+_HALVES, _ADD = ("lo", "hi"), ("", "add")
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
@@ -318,5 +333,7 @@ ROWS: tuple[Row, ...] = (
     Row(opcode="max",   slots=(("relu",), ("s16x2",)),       build=_maximum, since=(8, 0), chip=90),
     Row(opcode="dp4a",  slots=(_WORDS, _WORDS),              build=_dp4a, since=(5, 0), chip=61),
     Row(opcode="dp2a",  slots=(_HALVES, _WORDS, _WORDS),     build=_dp2a, since=(5, 0), chip=61),
+    Row(opcode="vabsdiff4", slots=(("u32",), ("u32",), ("u32",), _ADD), build=_byte_sums, since=(3, 0)),
+    Row(opcode="vabsdiff4", slots=(("u32",), ("s32",), ("s32",), _ADD), build=_byte_sums, since=(3, 0)),
 )
 # fmt: on

@@ -307,9 +307,11 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
     if invalid.size:
         lane = int(lanes.index[invalid[0]])
         raise _undefined(wave, front, lane, "no mbarrier has been initialised there")
+    found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
     if wave.observers:
         wave.tell("mbarrier", front, lanes, memory, offsets)
-    found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
+        if found.any():
+            wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
     return found
 
 

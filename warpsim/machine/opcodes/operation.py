@@ -11,6 +11,7 @@ raise and never warn, whatever the bits: lanes that do not execute hold anything
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -73,12 +74,22 @@ class Row:
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
         """The choice of each slot that these modifiers spell, in any order but for types; None for none."""
-        return next((choice for choice in _matches(self.slots, modifiers) if self.legal(*choice)), None)
+        types = _types(modifiers)
+        spelled = (choice for choice in _matches(self.slots, modifiers) if _types(choice) == types)
+        return next((choice for choice in spelled if self.legal(*choice)), None)
 
     @cached_property
     def by_modifiers(self) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The choices by the modifiers that are written, as ("sat", "s32")."""
         return {tuple(filter(None, choice)): choice for choice in self.forms()}
+
+
+_TYPE = re.compile(r"(?:[bsuf]|[bt]f)\d+(?:x\d+)?|u?e\d+m\d+(?:x\d+)?")
+
+
+def _types(modifiers: tuple[str, ...]) -> list[str]:
+    """The types among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
+    return [one for one in modifiers if _TYPE.fullmatch(one)]
 
 
 def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

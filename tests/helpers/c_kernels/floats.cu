@@ -1,0 +1,24 @@
+// Arithmetic of float and double, with fma written out; C and PTX agree on every bit of it.
+#include "common.h"
+// run: operations 3 64 0 float
+KERNEL(operations) { unsigned i = GLOBAL; const float *p = (const float *)in; float a = p[i], b = p[i + 200], c = p[i + 400]; float *o = (float *)out + 20 * i;
+  o[0] = a + b; o[1] = a * b; o[2] = a / b; o[3] = sqrtf(fabsf(a)); o[4] = fmaf(a, b, c); o[5] = fminf(a, b); o[6] = fmaxf(a, c); o[7] = floorf(a * 10); o[8] = ceilf(b * 10); o[9] = truncf(c * 10); o[10] = rintf(a * 10); o[11] = a > b ? c : -c; o[12] = copysignf(a, b); o[13] = (float)(int)(a * 1000); o[14] = (float)(unsigned)(fabsf(b) * 1e6f); o[15] = (float)((long long)(c * 1e9)); o[16] = 1 / a; o[17] = a * 1e-38f * 0.01f; o[18] = a * 1e38f * 10; o[19] = __saturatef(a) + (float)(a != b) + (float)(a <= c); }
+// run: raw_bits 6 64
+KERNEL(raw_bits) { unsigned i = GLOBAL; const float *p = (const float *)in; float a = p[i], b = p[i + 500], c = p[i + 1000]; uint32_t *o = out + 16 * i; float r[8] = {a + b, a * b, a / b, sqrtf(a), fmaf(a, b, c), fminf(a, b), a - c, fmaxf(c, a)};
+  for (int k = 0; k < 8; k++) o[k] = r[k] != r[k] ? 0x7fc00000 : __float_as_uint(r[k]); o[8] = (a < b) | (a <= b) << 1 | (a > b) << 2 | (a == b) << 3 | (a != b) << 4 | !(a < b) << 5 | !(a >= b) << 6; o[9] = isnan(a) + 2 * isinf(b) + 4 * (signbit(c) != 0) + 8 * (isfinite(a) != 0); double d = a; o[10] = a != a ? 0 : (uint32_t)(__double_as_longlong(d) >> 32); }
+// run: doubles 3 64
+KERNEL(doubles) { unsigned i = GLOBAL; const double *p = (const double *)in; double a = p[i], b = p[i + 200], c = p[i + 400]; uint64_t *o = (uint64_t *)out + 16 * i;
+  double r[10] = {a + b, a * b, a / b, sqrt(a), fma(a, b, c), fmin(a, b), fmax(a, c), a - b, 1 / c, floor(a)}; for (int k = 0; k < 10; k++) o[k] = r[k] != r[k] ? 0x7ff8000000000000ull : (uint64_t)__double_as_longlong(r[k]); o[10] = (a < b) | (a <= b) << 1 | (a == b) << 3 | !(a >= b) << 6; float f = (float)a; o[11] = f != f ? 0 : __float_as_uint(f); o[12] = (uint32_t)__double2hiint(a) ^ __double2loint(b); double h = __hiloint2double(5, (int)i); o[13] = __double_as_longlong(h) + signbit(a); }
+// run: double_series 2 48
+KERNEL(double_series) { unsigned i = GLOBAL; double x = (double)in[i] / 4294967296.0, s = 0, t = 1; for (int k = 1; k < 30; k++) { s += t; t = t * x / k; } double g = 1; for (int k = 0; k < 8; k++) g = 0.5 * (g + (x + 1) / g); ((double *)out)[4 * i] = s; ((double *)out)[4 * i + 1] = g; ((long long *)out)[4 * i + 2] = (long long)(s * 1e15); ((double *)out)[4 * i + 3] = (double)(long long)((uint64_t)in[i] << 32 | in[i + 1]) + (double)((uint64_t)in[i + 2] << 32 | in[i]) ; }
+// run: conversions 3 64 0 float
+KERNEL(conversions) { unsigned i = GLOBAL; float a = ((const float *)in)[i] * 100; uint32_t u = in[i + 5]; int s = (int)u; uint64_t w = (uint64_t)u << 32 | in[i]; uint32_t *o = out + 16 * i;
+  o[0] = (int8_t)(int)a; o[1] = (uint8_t)(int)fabsf(a); o[2] = (int16_t)(a * 30); o[3] = __float_as_uint((float)s); o[4] = __float_as_uint((float)u); o[5] = __float_as_uint((float)w); o[6] = __float_as_uint((float)(int64_t)w); o[7] = (uint32_t)(__double_as_longlong((double)w) >> 20); o[8] = (uint32_t)__double_as_longlong((double)s); o[9] = __float_as_uint((float)((double)s * 1e-9)); o[10] = (uint32_t)(long long)((double)a * 1e6); o[11] = lrintf(a); o[12] = (uint32_t)llrintf(a * 3); o[13] = (int)rint((double)a * 2.5); o[14] = (uint32_t)(uint64_t)(fabsf(a) * 1e10f); o[15] = (bool)a + !a; }
+// run: kahan 1 40 0 float
+KERNEL(kahan) { unsigned i = GLOBAL; const float *p = (const float *)in; float s = 0, c = 0; for (int k = 0; k < 60; k++) { float y = p[i + 3 * k] - c, t = s + y; c = (t - s) - y; s = t; } ((float *)out)[i] = s; double d = 0; for (int k = 0; k < 33; k++) d += (double)p[i + k] * p[i + 2 * k]; ((double *)(out + 64))[i] = d; }
+// run: mandelbrot 2,2 16,9
+KERNEL(mandelbrot) { int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 9 + threadIdx.y; float cr = x * 0.1f - 2.1f, ci = y * 0.13f - 1.2f, r = 0, q = 0; int k = 0; while (k < 100 && r * r + q * q < 4) { float t = r * r - q * q + cr; q = 2 * r * q + ci; r = t; k++; } out[y * 32 + x] = k; }
+// run: integer_division 2 40
+KERNEL(integer_division) { unsigned i = GLOBAL; float a = (float)in[i], b = (float)(in[i + 1] | 1); out[4 * i] = __float_as_uint(fmodf(a, b)); out[4 * i + 1] = __float_as_uint(remainderf(a, b)); int e; out[4 * i + 2] = __float_as_uint(frexpf(a, &e)) + e; out[4 * i + 3] = __float_as_uint(ldexpf(a, -(int)(i % 100))) + ilogbf(b); }
+// run: rounded 2 40 0 float
+KERNEL(rounded) { unsigned i = GLOBAL; float a = ((const float *)in)[i] * 1000; uint32_t *o = out + 8 * i; o[0] = __float_as_uint(roundf(a)); o[1] = lroundf(a); o[2] = __float_as_uint(nearbyintf(a)); o[3] = __float_as_uint(fdimf(a, 10)); float whole; o[4] = __float_as_uint(modff(a, &whole)); o[5] = __float_as_uint(whole); o[6] = __float_as_uint(nextafterf(a, 0)); o[7] = (uint32_t)llround((double)a * 7); }
