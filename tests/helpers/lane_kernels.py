@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.machine.launching import load_text
+from warpsim.machine.observers.findings import Mode
 
 Words = npt.NDArray[Any]
 NUMBER = """mov.u32 %n, %ctaid.x; mov.u32 %t0, %ntid.x; mov.u32 %t1, %tid.x; mad.lo.u32 %n, %n, %t0, %t1;
@@ -65,10 +66,11 @@ def run(
     ctas: int = 1,
     buffers: Sequence[Words] = (),
     target: str = "sm_100a",
+    checks: Mode = "error",
 ) -> dict[str, Words]:
     """Outputs by name, one value a thread; ``buffers`` are changed in place."""
     widths = {name: values.dtype.itemsize * 8 for name, values in inputs.items()}
     text = text_of(body, widths, outputs, len(buffers), target)
     found = {name: np.zeros(threads * ctas, f"u{bits // 8}") for name, bits in outputs.items()}
-    load_text(text)["k"](ctas, threads, [*inputs.values(), *found.values(), *buffers])
+    load_text(text)["k"](ctas, threads, [*inputs.values(), *found.values(), *buffers], checks=checks)
     return found

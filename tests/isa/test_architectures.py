@@ -65,7 +65,13 @@ def test_targets_in_words() -> None:
 
 # --- chip names in other files -----------------------------------------------------------------------
 
-DEFAULT = {"machine/warpgroup.py": {"sm_90a"}}  # the target of a Warpgroup that names none
+# The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one.
+DEFAULT = {
+    "machine/warpgroup.py": {"sm_90a"},
+    "machine/loading.py": {"sm_80"},
+    "compilers/triton_kernels.py": {"sm_80"},
+    "compilers/numba_kernels.py": {"sm_80"},
+}
 
 
 def _strings(path: Path) -> Iterator[str]:

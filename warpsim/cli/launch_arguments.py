@@ -28,7 +28,6 @@ _NUMPY = {
     **{f"s{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"b{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
-_FLOATS = ("f64", "f32", "tf32", "f16", "bf16", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0")
 KINDS = "FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, hex:TYPE:BITS, bytes:FILE, null"
 
 
@@ -55,7 +54,7 @@ def _types() -> dict[str, np.dtype[Any]]:
     from ..isa.formats import FORMATS
 
     integers = {name: np.dtype(f"{kind[0]}{int(kind[1:]) // 8}") for name, kind in _NUMPY.items()}
-    return integers | {name: np.dtype(FORMATS[name].dtype) for name in _FLOATS}
+    return integers | {name: np.dtype(one.dtype) for name, one in FORMATS.items() if one.is_float}
 
 
 def _typed(text: str, name: str) -> np.dtype[Any]:

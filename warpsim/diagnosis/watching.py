@@ -66,7 +66,9 @@ class Watch:
 
         return noted
 
-    def load(self, wave: Wave, front: Front, lanes: Lanes, memory: Any, offsets: Any, size: int) -> None:
+    def load(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Any, offsets: Any, size: int, *words: Any
+    ) -> None:
         """Lanes read or write: where counts."""
         inner = wave.shared_base[lanes.index] if memory is wave.shared else 0
         if np.size(offsets) == lanes.count:

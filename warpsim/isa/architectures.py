@@ -315,14 +315,14 @@ def _emulated_f8(f32: Evidence, f16: Evidence) -> tuple[tuple[RuleKey, Rule], ..
 
 SM_70 = Architecture(
     name="sm_70",
-    since=(6, 4),
+    since=(6, 0),
     added=frozenset({Feature.QUAD_MMA}),
     rules=_volta(_validated("V100", 2500), _validated("V100", 2500)),
 )
 _T4 = _inferred(f"{_MMASIM} T4; FHMP on T4")
 SM_75 = Architecture(
     name="sm_75",
-    since=(6, 4),
+    since=(6, 3),
     parent=SM_70,
     added=frozenset({Feature.INTEGER_MMA, Feature.LDMATRIX}),
     rules=(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def _engine(engine: EngineName | Engine) -> Engine:
         return partial(_asked, engine)
     if engine not in get_args(EngineName):
         raise OperandError(f"engine={engine!r}: it is {_listed(EngineName)}, or a function")
-    return partial(execute_inputs, engine=cast("EngineName", engine))
+    return partial(execute_inputs, engine=engine)
 
 
 def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:

@@ -116,7 +116,8 @@ def test_lanes_of_a_warp_arrive_apart() -> None:
 def test_deadlock_names_both_places() -> None:
     body = "setp.lt.u32 %p0, %n, 32; @%p0 bar.sync 1, 64; @!%p0 bar.sync 2, 64;"
     message = (
-        r"deadlock: nobody can go on \(barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads\); waiting: "
+        r"deadlock: nobody can go on \(barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads\); "
+        r"waiting: "
         r"CTA \(0, 0, 0\), warp 0, lane 0 and 31 more at .* for barrier 1 of 64 threads; "
         r"CTA \(0, 0, 0\), warp 1, lane 0 and 31 more at .* for barrier 2 of 64 threads"
     )
@@ -152,8 +153,8 @@ def test_warps_meet_anywhere() -> None:
     st.shared.u32 [%t2+4], 2; bar.warp.sync -1; ld.shared.u32 %d, [%t2]; bra END;
     LOW: st.shared.u32 [%t2], 1; bar.warp.sync 0xffffffff; ld.shared.u32 %d, [%t2+4];
     END:"""
-    found = run(body, {}, {"d": 32}, threads=64, ctas=2)["d"].reshape(-1, 32)
-    assert found.tolist() == [[2] * 9 + [1] * 23] * 4
+    both = run(body, {}, {"d": 32}, threads=64, ctas=2, checks="off")  # the warps write each other's bytes
+    assert both["d"].reshape(-1, 32).tolist() == [[2] * 9 + [1] * 23] * 4
 
 
 def test_groups_of_a_warp_meet_by_mask() -> None:

@@ -1,6 +1,7 @@
 """Who watches a launch: checks of memory and order, recorders. An observer has methods named after events.
 
-    load, store (wave, front, lanes, memory, offsets, size)    bytes that lanes read or write, ``size`` each
+    load (wave, front, lanes, memory, offsets, size)    bytes that lanes read, ``size`` each
+    store (wave, front, lanes, memory, offsets, size, words)    bytes that lanes are about to write
     copied (wave, front, lanes, memory, offsets, size)         bytes that an asynchronous copy brings
     barrier (wave, number, ctas, front)                        a barrier of some CTAs is complete
     uninitialised (wave, front, register, mask)                lanes read a register never written

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..lanes import Front, Lanes
+from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings, LaunchFinding
@@ -55,7 +55,14 @@ class UninitialisedReads:
         return known
 
     def store(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+        self,
+        wave: Wave,
+        front: Front,
+        lanes: Lanes,
+        memory: Bytes,
+        offsets: Offsets,
+        size: int,
+        words: Values | None = None,
     ) -> None:
         """The bytes hold something from now on."""
         shadow = self._shadow(wave, memory)
@@ -166,24 +173,44 @@ class Races:
             self.strong = np.fromiter((bool(one) for one in named), np.bool_, len(wave.code))
 
     def store(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+        self,
+        wave: Wave,
+        front: Front,
+        lanes: Lanes,
+        memory: Bytes,
+        offsets: Offsets,
+        size: int,
+        words: Values | None = None,
     ) -> None:
-        """Written or read by another warp before: a race."""
+        """Written or read by another warp before: a race, but for warps that all write the same."""
         if memory is not wave.shared or wave.warps == 1:
             return
         self._prepare(wave)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
+        new = None if words is None else np.ascontiguousarray(words).view(np.uint8).reshape(cells.shape)
         wrote, read = self.writer[cells], self.reader[cells]
-        for kind, seen, at in (("written", wrote, self.wrote_at), ("read", read, self.read_at)):
-            clash = (seen != 0) & (seen != mine) & self._weak(front, at[cells])
+        other = True if new is None else memory[cells] != new
+        for kind, seen, at, differs in (
+            ("written", wrote, self.wrote_at, other),
+            ("read", read, self.read_at, True),
+        ):
+            clash = (seen != 0) & (seen != mine) & differs & self._weak(front, at[cells])
             if clash.any():
                 self._found(wave, front, lanes, cells, clash, kind, at, "writes")
         self.writer[cells] = mine
         clash = (self.writer[cells] != mine) & ~self.strong[front.pc]
-        if clash.any():
+        if clash.any() and self._parted(cells, new):
             self.wrote_at[cells] = front.pc
             self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
         self.wrote_at[cells] = front.pc
+
+    def _parted(self, cells: npt.NDArray[np.int64], new: Shadow | None) -> bool:
+        """Whether lanes of one statement write different values to one byte."""
+        if new is None:
+            return True
+        left = np.zeros(self.writer.size, np.uint8)
+        left[cells] = new
+        return bool((left[cells] != new).any())
 
     copying = landed = store  # an asynchronous copy may write at any time between the two
 
@@ -208,7 +235,8 @@ class Races:
 
     def _weak(self, front: Front, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Whether this access or an earlier one is weak: only strong ones go together."""
-        return ~(self.strong[front.pc] & self.strong[earlier])
+        weak: npt.NDArray[np.bool_] = ~(self.strong[front.pc] & self.strong[earlier])
+        return weak
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int

@@ -100,7 +100,7 @@ def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values,
     size = words.dtype.itemsize * words.shape[1]
     memory, offsets = wave.places(space, lanes, addresses, size)
     if wave.observers:
-        wave.tell("store", front, lanes, memory, offsets, size)
+        wave.tell("store", front, lanes, memory, offsets, size, words)
     spaces.put_words(memory, offsets, words)
     if memory is wave.memory.data:
         wave.rounds = 0  # somebody elsewhere may have waited for this
