@@ -207,7 +207,8 @@ class Races:
 
     def _weak(self, front: Front, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Whether this access or an earlier one is weak: only strong ones go together."""
-        return ~(self.strong[front.pc] & self.strong[earlier])
+        weak: npt.NDArray[np.bool_] = ~(self.strong[front.pc] & self.strong[earlier])
+        return weak
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
