@@ -73,7 +73,7 @@ KERNEL(votes) {
   o[6] = __shfl_sync(~0u, x, lane_id() + 3, 8); o[7] = __shfl_down_sync(~0u, x, 5, 16); o[8] = (uint32_t)(__shfl_sync(~0u, (double)x, 31 - lane_id())); o[9] = __shfl_up_sync(~0u, x, 2, 4);
 }
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-// run: matched 2 96
+// run from sm_80: matched 2 96
 KERNEL(matched) {
   uint32_t x = in[GLOBAL], *o = out + 8 * GLOBAL; int same; o[0] = __match_any_sync(~0u, x & 7); o[1] = __match_any_sync(~0u, (uint64_t)(x & 3) << 40); o[2] = __match_all_sync(~0u, x, &same); o[3] = same; o[2] += __match_all_sync(~0u, blockIdx.x, &same); o[4] = same;
   o[5] = __reduce_add_sync(~0u, x); o[6] = __reduce_max_sync(~0u, (int)x); uint32_t peers = o[0]; o[7] = __reduce_xor_sync(peers, x) ^ __reduce_min_sync(peers, x);

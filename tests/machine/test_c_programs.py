@@ -1,0 +1,27 @@
+"""CUDA C kernels of many styles leave what the same source leaves on the host, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.helpers import c_kernels
+
+pytestmark = pytest.mark.skipif(
+    bool(c_kernels.missing()), reason=c_kernels.missing() or "compilers are there"
+)
+# optimised and not, an old chip and a new one; without optimisation lanes part and meet inside functions
+COMPILED = [("sm_75", "-G"), ("sm_90", "-O3")]
+SLOW = {"recursion", "product_tiled", "interpreter"}  # one lane at a time takes seconds
+
+
+@pytest.mark.parametrize(("target", "option"), COMPILED)
+@pytest.mark.parametrize("run", c_kernels.runs(), ids=lambda run: run.name)
+def test_a_kernel_leaves_what_it_leaves_on_the_host(run, target, option):
+    if run.chip > int(target[3:]):
+        pytest.skip(f"it needs sm_{run.chip}")
+    expected = c_kernels.on_host(run)
+    assert expected.any()
+    np.testing.assert_array_equal(c_kernels.on_machine(run, target, option), expected)
+    if run.name not in SLOW:
+        np.testing.assert_array_equal(c_kernels.on_machine(run, target, option, schedule=1), expected)
