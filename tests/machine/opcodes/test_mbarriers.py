@@ -23,9 +23,8 @@ FIRST = "setp.eq.u32 %q, %own, 0;\n"
 
 def _run(body: str, count: int = 1, ctas: int = CTAS, **options: Any) -> Array:
     inputs = {"src": np.arange(1, ctas * THREADS + 1, dtype=np.uint32)[:, None]}
-    return run("sm_90a", ctas, THREADS, inputs, {"d": (count, np.uint32)}, FIRST + body, **MORE | options)[
-        "d"
-    ]
+    outputs = {"d": (count, np.uint32)}
+    return run("sm_90a", ctas, THREADS, inputs, outputs, FIRST + body, **MORE | options)["d"]
 
 
 def _init(count: int) -> str:
