@@ -9,16 +9,14 @@ from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
 from warpsim.machine.launching import load_text
 
 THREAD = "mov.u32 %t, %tid.x; mul.wide.u32 %d0, %t, 4; ld.param.u64 %o, [out]; add.u64 %o, %o, %d0;"
-FUNCTION = (
-    ".func (.param .b32 r) {name}(.param .b32 a) {{ .reg .b32 %x; ld.param.b32 %x, [a]; {body} "
-    "st.param.b32 [r], %x; ret; }}"
-)
+FUNCTION = """.func (.param .b32 r) {name}(.param .b32 a) {{
+    .reg .b32 %x; ld.param.b32 %x, [a]; {body} st.param.b32 [r], %x; ret; }}"""
 
 
 def launched(body, before="", threads=32, target="sm_80", **options):
     text = (
         f".version 8.0\n.target {target}\n.address_size 64\n{before}\n.visible .entry k(.param .u64 out) {{\n"
-        ".reg .b32 %t, %r<8>; .reg .b64 %d<8>, %o; .reg .b16 %h<4>; .reg .pred %p<4>;\n"
+        f".reg .b32 %t, %r<8>; .reg .b64 %d<8>, %o; .reg .b16 %h<4>; .reg .pred %p<4>;\n"
         f"{THREAD}\n{body}\nret; }}"
     )
     out = np.zeros(threads, np.uint32)
@@ -78,10 +76,8 @@ def test_an_address_of_32_bits_wraps_with_its_offset():
 
 
 def test_a_conversion_keeps_the_order_of_its_types():
-    body = (
-        "mov.f64 %d1, 0d3FF8000000000000; cvt.rn.bf16.f64 %h0, %d1; cvt.u32.u16 %r0, %h0; "
-        "st.global.u32 [%o], %r0;"
-    )
+    body = """mov.f64 %d1, 0d3FF8000000000000; cvt.rn.bf16.f64 %h0, %d1; cvt.u32.u16 %r0, %h0;
+        st.global.u32 [%o], %r0;"""
     assert (launched(body, target="sm_90") == 0x3FC0).all()
 
 
@@ -90,24 +86,22 @@ def test_a_conversion_keeps_the_order_of_its_types():
     [("u32.u32.u32", 0x01FF0105), ("u32.u32.u32.add", 0x106 + 9), ("u32.s32.s32", 0x01010105)],
 )
 def test_differences_of_bytes(form, expected):
-    body = (
-        f"mov.u32 %r0, 0x01FF0207; mov.u32 %r1, 0x00000102; vabsdiff4.{form} %r2, %r0, %r1, 9; "
-        "st.global.u32 [%o], %r2;"
-    )
+    body = f"""mov.u32 %r0, 0x01FF0207; mov.u32 %r1, 0x00000102; vabsdiff4.{form} %r2, %r0, %r1, 9;
+        st.global.u32 [%o], %r2;"""
     assert (launched(body) == expected).all()
 
 
 @pytest.mark.parametrize("wait", ["test_wait", "fence"])
 def test_a_phase_or_a_fence_with_a_flag_orders_the_warps(wait):
     waited = {
-        "test_wait": "mbarrier.arrive.shared.b64 %d1, [b]; W: mbarrier.test_wait.shared.b64 %p0, [b], %d1; "
-        "@!%p0 bra W;",
+        "test_wait": """mbarrier.arrive.shared.b64 %d1, [b];
+            W: mbarrier.test_wait.shared.b64 %p0, [b], %d1; @!%p0 bra W;""",
         "fence": """fence.acq_rel.cta; atom.shared.add.u32 %r7, [n], 1;
             W: ld.volatile.shared.u32 %r6, [n]; setp.ne.u32 %p0, %r6, 64; @%p0 bra W; fence.acq_rel.cta;""",
     }
     body = f""".shared .align 4 .b32 s[64]; .shared .align 8 .b64 b; .shared .align 4 .b32 n;
-        setp.ne.u32 %p1, %t, 0; @!%p1 mbarrier.init.shared.b64 [b], 64; @!%p1 st.volatile.shared.u32 [n], 0;
-        bar.sync 0;
+        setp.ne.u32 %p1, %t, 0; @!%p1 mbarrier.init.shared.b64 [b], 64;
+        @!%p1 st.volatile.shared.u32 [n], 0; bar.sync 0;
         shl.b32 %r0, %t, 2; mov.u32 %r1, s; add.u32 %r2, %r1, %r0; st.shared.u32 [%r2], %t; {waited[wait]}
         xor.b32 %r0, %r0, 128; add.u32 %r2, %r1, %r0; ld.shared.u32 %r4, [%r2]; st.global.u32 [%o], %r4;"""
     np.testing.assert_array_equal(launched(body, threads=64), np.arange(64, dtype=np.uint32) ^ 32)
@@ -117,18 +111,16 @@ def test_an_arrival_alone_orders_nothing():
     body = """.shared .align 4 .b32 s[64]; .shared .align 8 .b64 b;
         setp.ne.u32 %p1, %t, 0; @!%p1 mbarrier.init.shared.b64 [b], 64; bar.sync 0;
         shl.b32 %r0, %t, 2; mov.u32 %r1, s; add.u32 %r2, %r1, %r0; st.shared.u32 [%r2], %t;
-        mbarrier.arrive.shared.b64 %d1, [b]; xor.b32 %r0, %r0, 128; add.u32 %r2, %r1, %r0;
-        ld.shared.u32 %r4, [%r2];"""
+        mbarrier.arrive.shared.b64 %d1, [b];
+        xor.b32 %r0, %r0, 128; add.u32 %r2, %r1, %r0; ld.shared.u32 %r4, [%r2];"""
     with pytest.raises(UndefinedBehavior, match="race"):
         launched(body, threads=64)
 
 
 def test_an_assertion_is_a_fault_where_lanes_come_to_it():
     before = ".extern .func __assertfail(.param .b64 a);"
-    body = (
-        "setp.gt.u32 %p0, %t, {}; @!%p0 bra E; {{ .param .b64 a; st.param.b64 [a], %o; "
-        "call __assertfail, (a); }} E:"
-    )
+    body = """setp.gt.u32 %p0, %t, {}; @!%p0 bra E;
+        {{ .param .b64 a; st.param.b64 [a], %o; call __assertfail, (a); }} E:"""
     launched(body.format(40), before)
     with pytest.raises(
         Fault, match=r"an assertion of the kernel does not hold \[CTA \(0, 0, 0\), warp 0, lane 31\]"

@@ -77,18 +77,8 @@ def _include() -> str:
 
 @cache
 def _built(file: Path) -> ctypes.CDLL:
-    options = [
-        "-x",
-        "c++",
-        "-std=c++17",
-        "-O1",
-        "-w",
-        "-fwrapv",
-        "-fno-strict-aliasing",
-        "-ffp-contract=off",
-        "-shared",
-        "-fPIC",
-    ]
+    exact = ["-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"]
+    options = ["-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", *exact]
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "kernels.so"
         subprocess.run(["g++", *options, f"-I{_include()}", str(file), "-o", str(built)], check=True)
