@@ -1,0 +1,32 @@
+"""What PTX has and a launched kernel does not execute yet is refused by name, apart from what is no PTX."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpsim.errors import IllegalInstruction, NotModelled
+from warpsim.machine.launching import load_text
+
+HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("cp.async.bulk.commit_group;", "bulk copies are not executed yet"),
+        ("barrier.cluster.arrive;", "clusters of several CTAs are not executed yet"),
+        ("wgmma.fence.sync.aligned;", "a launched kernel does not execute it yet; a Warpgroup and traces do"),
+        ("setmaxnreg.inc.sync.aligned.u32 240;", "warp groups of launched kernels are not executed yet"),
+    ],
+)
+def test_refused_by_name(statement: str, reason: str) -> None:
+    (problem,) = load_text(f"{HEAD}{statement}\n}}").problems
+    assert isinstance(problem, NotModelled)
+    assert problem.message == f"'{statement.split()[0].rstrip(';')}' is not modelled: {reason}"
+    assert str(problem.location) == "<string>:5:1"
+
+
+def test_no_ptx_is_another_error() -> None:
+    (problem,) = load_text(f"{HEAD}cp.async.bulky;\n}}").problems
+    assert isinstance(problem, IllegalInstruction)
+    assert problem.message == "cp has no modifier .bulky here"
