@@ -122,6 +122,19 @@ def _dot(opcode: str, words: tuple[str, ...]) -> Reference:
     return reference
 
 
+def _differences(opcode: str, words: tuple[str, ...]) -> Reference:
+    """Distances of four bytes, side by side or added to c."""
+    signed, adds = words[1] == "s32", "add" in words
+
+    def reference(a: int, b: int, c: int) -> tuple[int]:
+        pairs = zip(a.to_bytes(4, "little"), b.to_bytes(4, "little"), strict=True)
+        bend = (lambda byte: byte - 256 * (byte > 127)) if signed else int
+        distances = [abs(bend(one) - bend(other)) for one, other in pairs]
+        return ((sum(distances) + c) % 2**32 if adds else int.from_bytes(bytes(distances), "little"),)
+
+    return reference
+
+
 def _carrying(opcode: str, words: tuple[str, ...]) -> Reference:
     """add, sub and mad with the carry that comes in and goes out."""
     type_name = words[-1]
@@ -148,6 +161,7 @@ _GROUPS = {
     "mad24": _product24,
     "dp4a": _dot,
     "dp2a": _dot,
+    "vabsdiff4": _differences,
 }
 
 
