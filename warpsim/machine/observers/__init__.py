@@ -5,6 +5,7 @@
     copied (wave, front, lanes, memory, offsets, size)         bytes that an asynchronous copy brings
     barrier (wave, number, ctas, front)                        a barrier of some CTAs is complete
     uninitialised (wave, front, register, mask)                lanes read a register never written
+    unspecified (wave, front, lanes, what)                     lanes get a result that PTX leaves open
     matrix (wave, front, record, instruction, inputs, d, warps)  a matrix instruction is done
     exit (wave, front, lanes)                                  lanes are done
     instrument (code) -> code                                  before a wave runs: records that do more

@@ -140,14 +140,21 @@ class UninitialisedReads:
         """A register that was never written is read."""
         if not mask.any():
             return
-        record, lane = wave.code[front.pc], int(mask.argmax())
-        message = (
-            f"{record.statement.mnemonic} reads a register that was never written, as 0 [{wave.place(lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="register", severity="warning", message=message, location=record.statement.location()
-        )
-        self.findings.add(("register", front.pc, register), finding)
+        message = "reads a register that was never written, as 0"
+        self._warned(wave, front, "register", int(mask.argmax()), message, register)
+
+    def unspecified(self, wave: Wave, front: Front, lanes: Lanes, what: str) -> None:
+        """Lanes get a result that PTX leaves open; here it is 0."""
+        self._warned(wave, front, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
+
+    def _warned(
+        self, wave: Wave, front: Front, kind: str, lane: int, what: str, detail: int | None = None
+    ) -> None:
+        """A warning about one lane at this statement, once."""
+        statement = wave.code[front.pc].statement
+        message = f"{statement.mnemonic} {what} [{wave.place(lane)}]"
+        finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
+        self.findings.add((kind, front.pc, detail), finding)
 
 
 class Races:

@@ -16,7 +16,7 @@ from ..wide import needed
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row, bits_of
-from .transfers import loading
+from .transfers import TYPES, loading
 
 if TYPE_CHECKING:
     from ..site import Site
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 _LINE = 128  # bytes
 _PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 _SECOND = ("", "L2::evict_first", "L2::evict_unchanged")
-_TYPES = (
-    "b8",
-    "u8",
-    "s8",
-    "b16",
-    "u16",
-    "s16",
-    "b32",
-    "u32",
-    "s32",
-    "b64",
-    "u64",
-    "s64",
-    "f32",
-    "f64",
-    "b128",
-)
 _WIDEST = 128  # bits
 
 
@@ -147,5 +130,5 @@ ROWS: tuple[Effect, ...] = (
     _policies(("fractional",), _PRIORITIES, _SECOND, ("b64",), bind=_fraction),
     _policies(("range",), _GLOBAL, _PRIORITIES, _SECOND, ("b64",), bind=_range),
     _policies(("cvt",), ("L2",), ("b64",), bind=_converted),
-    Effect(opcode="ldu", slots=(_GLOBAL, ("", "v2", "v4"), _TYPES), bind=_uniform_load, legal=_fits),
+    Effect(opcode="ldu", slots=(_GLOBAL, ("", "v2", "v4"), TYPES), bind=_uniform_load, legal=_fits),
 )

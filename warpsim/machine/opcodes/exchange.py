@@ -307,6 +307,7 @@ ROWS: tuple[Effect, ...] = (
     Effect(opcode="redux", slots=(_SYNC, tuple(_BITS), _B32),   bind=_reduce,  since=(7, 0), chip=80),
     Effect(opcode="redux", slots=_FLOATS, bind=_reduce_floats,  since=(8, 6), chip=100, suffix="f"),
     Effect(opcode="activemask", slots=(_B32,),                  bind=_active,  since=(6, 2), chip=30),
-    Effect(opcode="elect", slots=(_SYNC,),                      bind=_elect,   since=(8, 0), chip=90),
+    Effect(opcode="elect", slots=(_SYNC,),                      bind=_elect,   since=(8, 0), chip=90,
+           fidelity="inferred", note="PTX leaves open which lane is elected; the lowest that is there"),
 )
 # fmt: on

@@ -17,21 +17,8 @@ if TYPE_CHECKING:
     from ..site import Site
     from ..wave import Step, Wave
 
-_TYPES = (
-    "b8",
-    "u8",
-    "s8",
-    "b16",
-    "u16",
-    "s16",
-    "b32",
-    "u32",
-    "s32",
-    "b64",
-    "u64",
-    "s64",
-    "f32",
-    "f64",
+TYPES = (  # that a word in memory may have
+    *("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
     "b128",
 )
 _SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -203,7 +190,7 @@ def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTO
     wide = _CACHED in slots or ("global",) in slots
     return Effect(
         opcode=opcode,
-        slots=(*slots, vectors, _TYPES),
+        slots=(*slots, vectors, TYPES),
         bind=_load if opcode == "ld" else _store,
         legal=_wide if wide else _narrow,
     )
