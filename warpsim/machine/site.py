@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import IllegalInstruction, NotModelled, WarpsimError
 from ..ptx.constants import Immediate
+from ..ptx.operand_types import accessed_types, computed_types
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces, special
@@ -236,7 +237,7 @@ class Site:
         self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
     ) -> None:
         """A register of a type may stand where another is wanted; raises IllegalInstruction."""
-        if not suits(known, wanted, wide=wide):
+        if known not in (accessed_types(wanted) if wide else computed_types(wanted)):
             raise self.illegal(
                 f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
             )
@@ -376,20 +377,3 @@ def _float_bits(operand: Immediate, bits: int) -> int:
     with np.errstate(all="ignore"):
         value = np.array(operand.value, f"u{own // 8}").view(f"f{own // 8}").astype(f"f{bits // 8}")
     return int(value.view(f"u{bits // 8}"))
-
-
-def suits(register: str, wanted: str, *, wide: bool = False) -> bool:
-    """Whether a register of one type may stand where another is wanted: as ptxas 13.0 takes them.
-
-    Untyped bits go with every type of their width, and signed with unsigned integers.
-    """
-    have, need = bits_of(register), bits_of(wanted)
-    if "pred" in (register, wanted):
-        return register == wanted
-    if have != need and not (wide and have > need):
-        return False
-    if have != need:
-        return register[0] in "bus"
-    untyped = (register[0] == "b" and register[1] != "f") or (wanted[0] == "b" and wanted[1] != "f")
-    integers = register[0] in "us" and wanted[0] in "us"
-    return register == wanted or untyped or integers or register[0] == wanted[0]

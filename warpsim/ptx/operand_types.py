@@ -180,9 +180,24 @@ def moved_types(kind: str) -> TypeSet:
     ) | ({"f16x2"} if kind in ("u32", "s32") else set())
 
 
+_BITS_OF_KINDS = {  # types of instructions that no register has
+    "bf16": frozenset({"b16"}),
+    "bf16x2": _B32,
+    "u16x2": _F16X2,
+    "s16x2": _F16X2,
+    "f32x2": frozenset({"b64"}),
+}
+
+
+@cache
+def computed_types(kind: str) -> TypeSet:
+    """The registers that an instruction computing with a type takes: those of a mov, where any have it."""
+    return _BITS_OF_KINDS.get(kind) or moved_types(kind)
+
+
 @cache
 def accessed_types(kind: str) -> TypeSet:
-    """The registers that an element of a ld or st of a type takes: as wide at least, and of its sort."""
+    """The registers that ld, st and cvt of a type take: as wide at least, and of its sort."""
     wide = [name for name in REGISTER_BITS if width(name) >= width(kind)]
     if kind[0] == "f":
         return _of_registers(name for name in wide if name == kind or name[0] == "b")
