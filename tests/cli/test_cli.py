@@ -531,7 +531,7 @@ def test_it_runs_as_a_module_and_as_a_command() -> None:
         (["info", FORM], {"numba"}),
         (["info", "--json"], {"numba"}),
         (["run", "pass.ptx"], {"numba", "rich"}),
-        (["run", "multiply.ptx", "--engine", "reference"], {"numba", "rich"}),
+        (["run", "multiply.ptx", "--engine", "reference"], {"numba", "rich", "warpsim.vectors"}),
     ],
 )
 def test_what_is_imported_when(arguments: list[str], absent: set[str]) -> None:

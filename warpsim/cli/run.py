@@ -151,12 +151,13 @@ def _write_registers(out: Path, done: Run | Again) -> None:
 
 
 def _say_run(done: Run | Again, show: str) -> None:
-    from ..views.recordings import recording_lines
-    from ..views.report import run_lines
-
     if isinstance(done, Again):
+        from ..views.recordings import recording_lines
+
         *lines, verdict = recording_lines(done.recording, done.items, show)
     else:
+        from ..views.report import run_lines
+
         *lines, verdict = run_lines(done, show)
     colour = "green" if done.passed else "red"
     say("\n".join([*lines, click.style(verdict, fg=colour)]))
@@ -170,7 +171,10 @@ def _say_json(runs: list[Run | Again], failures: list[Failure]) -> None:
 
 
 def _document(done: Run | Again) -> Any:
-    from ..views.recordings import recording_document
+    if isinstance(done, Again):
+        from ..views.recordings import recording_document
+
+        return recording_document(done.recording, done.items)
     from ..views.report import run_document
 
-    return recording_document(done.recording, done.items) if isinstance(done, Again) else run_document(done)
+    return run_document(done)

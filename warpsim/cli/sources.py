@@ -85,9 +85,11 @@ def is_vectors(source: str) -> bool:
 
 def is_recording(source: str) -> bool:
     """Whether a source is the file of a launch's recording."""
-    from ..vectors.formats.recording import is_recording as says_so
+    if Path(source).suffix.lower() != ".npz" or not Path(source).is_file():
+        return False
+    from ..vectors.formats.recording import is_recording as says_so  # late: traces do without
 
-    return Path(source).suffix.lower() == ".npz" and Path(source).is_file() and says_so(source)
+    return says_so(source)
 
 
 def recorded(source: str, selection: Selection | None = None) -> Recording:
