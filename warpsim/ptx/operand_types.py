@@ -7,7 +7,7 @@ know how operands are written or what is declared. PTX ISA 9.1, sections 9.7.14.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -172,7 +172,7 @@ MATRIX_TYPES = _ANY_32  # of the registers of ldmatrix and stmatrix
 @cache
 def moved_types(kind: str) -> TypeSet:
     """The registers that a mov of a type takes: those of its width, as .b types take and go with any."""
-    return _of_registers(
+    return frozenset(
         name
         for name in REGISTER_BITS
         if width(name) == width(kind)
@@ -200,13 +200,8 @@ def accessed_types(kind: str) -> TypeSet:
     """The registers that ld, st and cvt of a type take: as wide at least, and of its sort."""
     wide = [name for name in REGISTER_BITS if width(name) >= width(kind)]
     if kind[0] == "f":
-        return _of_registers(name for name in wide if name == kind or name[0] == "b")
-    return _of_registers(name for name in wide if kind[0] == "b" or name not in ("f16", "f32", "f64"))
-
-
-def _of_registers(names: Iterable[str]) -> TypeSet:
-    """The types among the names; registers of 128 bits stand in no modelled statement."""
-    return frozenset(names) - {"b128"}
+        return frozenset(name for name in wide if name == kind or name[0] == "b")
+    return frozenset(name for name in wide if kind[0] == "b" or name not in ("f16", "f32", "f64"))
 
 
 def _is_integer(name: str) -> bool:
