@@ -21,7 +21,7 @@ from ...isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
 from ...ptx.binding import Bound, bind
 from ...ptx.constants import Immediate
 from ...ptx.decode import Bind, bind_statement
-from ...ptx.operands import Register, Vector
+from ...ptx.operands import NegatedPredicate, Register, Vector
 from ...ptx.warpgroup import WarpgroupBound
 from ..lanes import Front, Lanes, Values
 from ..mov import constant_bits
@@ -57,7 +57,7 @@ def _names(site: Site) -> Iterator[str]:
     """Every name in the operands."""
     for operand in site.operands:
         for one in operand.elements if isinstance(operand, Vector) else (operand,):
-            if isinstance(one, Register):
+            if isinstance(one, Register | NegatedPredicate):
                 yield one.name
 
 

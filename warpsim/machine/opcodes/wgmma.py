@@ -1,76 +1,36 @@
-"""wgmma: all warpgroups that stand at one are computed together (PTX ISA 9.1, section 9.7.15).
+"""wgmma in launched kernels (PTX ISA 9.1, section 9.7.15): all warpgroups that stand at one act together.
 
-Knows how registers, descriptors and shared memory become the inputs of an instruction; forms, operands and
-arithmetic are those of isa, ptx and execution. Observers are told of tiles that are read, of fences, groups
-and waits, and may ask for them (observers/wgmma_order.py). All four statements are executed by the warpgroup
-as a whole, of which the first warps wait for the last.
+A wgmma is computed where it is issued, for all of them in one call, or later, as the schedule has it: then it
+reads registers and shared memory when it completes, each warpgroup's in the order in which they were issued.
+All four statements are executed by a warpgroup as a whole, its first warps wait for the last. What is missing
+(fences, waits) observers find (observers/wgmma_order.py), who are told of everything here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from ...errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from ...isa.descriptor import Descriptor, touched_bytes
-from ...isa.instruction import Inputs, Instruction
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from ..lanes import Front, Lanes, Values
+from ..asynchrony import Pending, Stretches, commit, drain, issue
+from ..lanes import Front, Lanes
 from ..scope import RegisterName
-from ..synchronization import wgmma_order
+from ..synchronization import Verb, wgmma_order
 from ..together import WARPGROUP, Warpgroups, warpgroups_together
 from .effect import Effect
-from .matrices import MatrixRow, bound_of, computed, source_of, targets_of
-from .warpwide import WARP, Warps, stacked, unstack
+from .matrices import MatrixRow, bound_of, source_of, targets_of
+from .multiplication import Groups, Multiplication, Share, multiply, shares_of
 
 if TYPE_CHECKING:
-    from ..site import Reader, Site, Writer
+    from ..site import Reader, Site
     from ..wave import Step, Wave
 
-Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
-Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last, in the memory of a CTA
-
-_WARPS = WARPGROUP // WARP
-_NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Multiplication:
-    """A statement wgmma.mma_async: the registers that it names, by number, and how their values are got.
-
-    ``sources`` are readers of A and the metadata, ``accumulators`` those of D; a descriptor or scale-d is a
-    reader, too, of which all lanes of a warpgroup should have the same value.
-    """
-
-    bound: WarpgroupBound
-    sources: dict[str, list[Reader]]
-    accumulators: list[Reader]
-    targets: list[tuple[int, Writer]]
-    descriptors: dict[str, Reader]
-    scale_d: Reader
-    registers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # numbers, by "D", "A", "metadata"
-
-    @property
-    def form(self) -> Instruction:
-        """The instruction on the module's target."""
-        return self.bound.instruction
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Share:
-    """The warpgroups of one execution that have the same descriptors and scale-d, and the bytes that each
-    of them reads."""
-
-    groups: Groups
-    a: int | None
-    b: int
-    scale_d: bool
-    ranges: Ranges
+_AT_ONCE = ("program", "earliest")  # schedules under which a wgmma completes where it is issued
+_FAMILY = "wgmma"  # of groups
 
 
 # --- loading ---------------------------------------------------------------------------------------
@@ -124,150 +84,63 @@ def _mma_async(site: Site, *modifiers: str) -> Step:
     one = _multiplication(site)
 
     def act(wave: Wave, front: Front, lanes: Lanes, groups: Groups) -> None:
-        shares = _shares(wave, front, one, groups)
+        shares = shares_of(wave, front, one, groups)
         if wave.observers:
             for share in shares:
                 wave.tell("wgmma", front, one, share)
+        perform = multiply if wave.asynchrony.moment in _AT_ONCE else _issue
         for share in shares:
-            multiply(wave, front, one, share)
+            perform(wave, front, one, share)
 
     return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, act)
 
 
-def _shares(wave: Wave, front: Front, one: Multiplication, groups: Groups) -> list[Share]:
-    """The warpgroups by what they have in common; raises what reading their tiles would."""
-    settings = np.zeros((len(groups), 3), np.uint64)
-    for place, (name, read) in enumerate((*one.descriptors.items(), ("scale_d", one.scale_d))):
-        role = "scale-d" if name == "scale_d" else f"{name}-desc"
-        settings[:, place] = _common(wave, front, groups, role, read)
-    shares = list[Share]()
-    values, which = np.unique(settings, axis=0, return_inverse=True)
-    for number, row in enumerate(values.tolist()):
-        named = dict(zip((*one.descriptors, "scale_d"), row, strict=False))
-        shares.append(_share(wave, front, one, groups[which.reshape(-1) == number], named))
-    return shares
+@dataclass(eq=False)
+class _Later:
+    """An execution that has been issued: it is computed for one warpgroup, or for several at once."""
+
+    front: Front
+    one: Multiplication
+    share: Share
+    done: set[int] = field(default_factory=set)  # warpgroups
+
+    def multiply(self, wave: Wave, groups: Sequence[int]) -> None:
+        """Compute it for some warpgroups, unless that has been done."""
+        left = [group for group in groups if group not in self.done]
+        if left:
+            self.done.update(left)
+            multiply(wave, self.front, self.one, replace(self.share, groups=np.array(left, np.intp)))
 
 
-def _common(wave: Wave, front: Front, groups: Groups, role: str, read: Reader) -> Values:
-    """``(groups,)``: the value of the first lane of each; where others differ, observers are told."""
-    values = read(wave, front)
-    if not values.ndim:
-        return values
+@dataclass(frozen=True, eq=False)
+class _Completion:
+    """What a warpgroup does when its part of an execution completes."""
+
+    later: _Later
+    group: int
+
+    def __call__(self, wave: Wave) -> None:
+        self.later.multiply(wave, [self.group])
+
+
+def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    """Each warpgroup of an execution has one more operation in flight, behind those that it has."""
     places = Warpgroups.of(wave)
-    first = values[places.first]
-    if wave.observers:
-        chosen = places.lanes_of(groups)
-        differing = chosen.mask & (values != first[places.number])
-        for group in np.unique(places.number[differing]).tolist():
-            start = int(places.first[group])
-            wave.tell("differing", front, group, role, values[start : start + WARPGROUP])
-    return first[groups]
-
-
-def _share(wave: Wave, front: Front, one: Multiplication, groups: Groups, named: dict[str, int]) -> Share:
-    literal = wave.kept.get("undefined") == "fallback"
-    ranges = [_NO_RANGES]
-    for side, name in enumerate("ab"):
-        if name in named:
-            transposed = bool(one.bound.imm_trans[side])
-            try:
-                found = tile_bytes(one.form, side, named[name], wave.shared_bytes, literal, transposed)
-            except WarpsimError as error:
-                raise _placed(wave, front, groups, error, one.bound.places[f"{name}_descriptor"]) from None
-            ranges.append(found)
-    return Share(
-        groups=groups,
-        a=named.get("a"),
-        b=named["b"],
-        scale_d=bool(named["scale_d"]),
-        ranges=np.concatenate(ranges),
-    )
-
-
-def _placed(wave: Wave, front: Front, groups: Groups, error: WarpsimError, operand: int) -> WarpsimError:
-    """The error of a descriptor, with its place and the first warpgroup that has it."""
-    kind = UndefinedBehavior if isinstance(error, OperandError) else type(error)
-    statement = wave.code[front.pc].statement
-    place = Warpgroups.of(wave).place(wave, int(groups[0]))
-    return kind(f"{error.message} [{place}]", statement.operand_location(operand))
-
-
-@lru_cache(maxsize=4096)
-def tile_bytes(
-    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
-) -> Ranges:
-    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them.
-
-    Raises as touched_bytes does.
-    """
-    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
-    bits = form.format("ab"[side]).bits
-    return touched_bytes(
-        Descriptor.decode(np.uint64(descriptor)),
-        mn=rows,
-        k=columns * bits // max(bits, 8),
-        element_bits=max(bits, 8),
-        major="MN" if transposed else "K",
-        memory_bytes=memory_bytes,
-        literal=literal,
-    )
-
-
-def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
-    """Read registers and memory as they are now, compute, and write D, of some warpgroups.
-
-    Raises UndefinedBehavior and NotModelled for metadata.
-    """
-    places = Warpgroups.of(wave)
-    first = places.warps[share.groups]
-    warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
-    inputs = _inputs(wave, front, one, share, warps)
-    d = _result(wave, front, one, inputs, first)
-    lanes = places.lanes_of(share.groups)
-    unstack(wave, front, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
-    if wave.observers:
-        wave.tell("matrix", front, wave.code[front.pc], one.form, inputs, d, first)
-
-
-def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: Warps) -> Inputs:
-    """What the warpgroups read; the shared memory is not always a copy."""
-    word = np.dtype(np.uint32)
-    sources = one.sources | ({"c": one.accumulators} if share.scale_d else {})
-    registers = {
-        role: stacked(wave, front, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
-        for role, readers in sources.items()
-    }
-    count = len(share.groups)
-    bound = one.bound
-    return Inputs(
-        registers=registers,
-        selector=bound.selector,
-        literal=wave.kept.get("undefined") == "fallback",
-        shared=_memories(wave, share.groups),
-        a_descriptor=None if share.a is None else np.full(count, share.a, np.uint64),
-        b_descriptor=np.full(count, share.b, np.uint64),
-        scale_d=share.scale_d,
-        negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
-        transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
-    )
-
-
-def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
-    """``(groups, bytes)``: the shared memory of the CTA of each."""
-    memories = wave.shared[: len(wave.ctas) * wave.shared_stride].reshape(len(wave.ctas), -1)
-    ctas = Warpgroups.of(wave).cta[groups]
-    return memories if np.array_equal(ctas, np.arange(len(wave.ctas))) else memories[ctas]
-
-
-def _result(wave: Wave, front: Front, one: Multiplication, inputs: Inputs, first: Warps) -> Values:
-    """D ``(groups, 128, registers)``; errors of metadata point at it."""
-    try:
-        return computed(wave, one.form, inputs, first)
-    except (UndefinedBehavior, NotModelled) as error:
-        if error.location is None:
-            operand = one.bound.places.get("e", 0)
-            error.at(wave.code[front.pc].statement.operand_location(operand))
-        raise
+    latest: dict[int, Pending] = wave.kept.setdefault("the latest wgmma of each warpgroup", {})
+    later = _Later(Front(front.pc, front.frame, front.lanes), one, share)
+    for group in share.groups.tolist():
+        base = int(places.cta[group]) * wave.shared_stride
+        before = latest.get(group)
+        pending = latest[group] = Pending(
+            record=wave.code[front.pc],
+            lane=int(places.first[group]),
+            kind="wgmma",
+            complete=_Completion(later, group),
+            reads=(Stretches(space="shared", ranges=share.ranges + base),),
+            group=_FAMILY,
+            after=() if before is None or before.done else (before,),
+        )
+        issue(wave, front, pending)
 
 
 # --- order -----------------------------------------------------------------------------------------
@@ -276,13 +149,31 @@ def _result(wave: Wave, front: Front, one: Multiplication, inputs: Inputs, first
 def _order(site: Site, *modifiers: str) -> Step:
     """wgmma.fence, wgmma.commit_group and wgmma.wait_group."""
     order = wgmma_order(site.statement)
-    tell = partial(_tell, order.verb, order.groups)
-    return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, tell)
+    act = partial(_ordered, order.verb, order.groups)
+    return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, act)
 
 
-def _tell(verb: str, pending: int, wave: Wave, front: Front, lanes: Lanes, groups: Groups) -> None:
+def _ordered(verb: Verb, most: int, wave: Wave, front: Front, lanes: Lanes, groups: Groups) -> None:
+    if wave.asynchrony.moment not in _AT_ONCE:
+        if verb == "commit":
+            commit(wave, lanes, _FAMILY)
+        elif verb == "wait":
+            _complete_together(wave, lanes, most)
+            drain(wave, front, lanes, _FAMILY, most)
     if wave.observers:
-        wave.tell("wgmma_order", front, groups, verb, pending)
+        wave.tell("wgmma_order", front, groups, verb, most)
+
+
+def _complete_together(wave: Wave, lanes: Lanes, most: int) -> None:
+    """Compute what a wait asks for, each execution for all the warpgroups that wait for it in one call."""
+    state = wave.asynchrony
+    before = state.of(wave, _FAMILY) - most
+    asked: dict[_Later, list[int]] = {}
+    for one in state.flying:
+        if isinstance(one.complete, _Completion) and lanes.mask[one.lane] and one.number < before[one.lane]:
+            asked.setdefault(one.complete.later, []).append(one.complete.group)
+    for later, groups in asked.items():
+        later.multiply(wave, groups)
 
 
 _ORDERS = ("fence", "commit_group", "wait_group")
@@ -297,7 +188,6 @@ class _ProductRow(MatrixRow):
         return None if modifiers[:1] and modifiers[0] in _ORDERS else modifiers
 
 
-_Bind = Callable[..., "Step"]
 ROWS: tuple[Effect, ...] = (
     _ProductRow(opcode="wgmma", slots=(), bind=_mma_async, together=WARPGROUP),
     Effect(
