@@ -127,9 +127,14 @@ def test_warps_of_a_warpgroup_wait_for_each_other(warp: int, schedule: str | int
 
 
 def test_a_warp_that_never_comes() -> None:
-    around = {"before": f"{FENCE} setp.ge.u32 %p, %own, 96; @%p bra MISSED;", "after": f"MISSED: {COMMIT}{WAIT}"}
+    around = {
+        "before": f"{FENCE} setp.ge.u32 %p, %own, 96; @%p bra MISSED;",
+        "after": f"MISSED: {COMMIT}{WAIT}",
+    }
     case = replace(SIMPLE, ctas=1, around=around)
-    with pytest.raises(Fault, match=r"deadlock: .*CTA \(0, 0, 0\), warp 0, lane 0 and 95 more .*warp 3 of its"):
+    with pytest.raises(
+        Fault, match=r"deadlock: .*CTA \(0, 0, 0\), warp 0, lane 0 and 95 more .*warp 3 of its"
+    ):
         case.launch(case.inputs(seed=8))
 
 
