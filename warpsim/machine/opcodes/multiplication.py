@@ -7,14 +7,14 @@ those of isa and execution. Does not know when anything is done.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from ...isa.descriptor import Descriptor, touched_bytes
+from ...isa.families.wgmma import tile_bytes
 from ...isa.instruction import Inputs, Instruction
 from ...ptx.warpgroup import WarpgroupBound
 from ..lanes import Front, Values
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
 Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last, in the memory of a CTA
 
+Chunks = npt.NDArray[np.int64]
+
+CHUNK = 16  # bytes that wgmma reads as a whole: a row of a core matrix
 _WARPS = WARPGROUP // WARP
 _NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
 
@@ -65,6 +68,17 @@ class Share:
     b: int
     scale_d: bool
     ranges: Ranges
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        """The chunks of 16 bytes in the memory of a CTA that each of the warpgroups reads."""
+        return _chunks(self.ranges.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _chunks(ranges: bytes) -> Chunks:
+    bounds = np.frombuffer(ranges, np.int64).reshape(-1, 2) // CHUNK
+    return np.unique(np.concatenate([np.arange(first, past) for first, past in bounds.tolist()]))
 
 
 def shares_of(wave: Wave, front: Front, one: Multiplication, groups: Groups) -> list[Share]:
@@ -123,27 +137,6 @@ def _placed(wave: Wave, front: Front, groups: Groups, error: WarpsimError, opera
     statement = wave.code[front.pc].statement
     place = Warpgroups.of(wave).place(wave, int(groups[0]))
     return kind(f"{error.message} [{place}]", statement.operand_location(operand))
-
-
-@lru_cache(maxsize=4096)
-def tile_bytes(
-    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
-) -> Ranges:
-    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them.
-
-    Raises as touched_bytes does.
-    """
-    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
-    bits = form.format("ab"[side]).bits
-    return touched_bytes(
-        Descriptor.decode(np.uint64(descriptor)),
-        mn=rows,
-        k=columns * bits // max(bits, 8),
-        element_bits=max(bits, 8),
-        major="MN" if transposed else "K",
-        memory_bytes=memory_bytes,
-        literal=literal,
-    )
 
 
 def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
