@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import Fault, WarpsimError
 from . import spaces
+from .clusters import ALONE, Cluster, cluster_places, near
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
 
@@ -73,7 +74,8 @@ class Wave:
     """Some CTAs of a launch: ``ctas`` are their coordinates (CTAs, 3).
 
     Lanes are numbered CTA by CTA; each CTA is padded to whole warps with lanes that never run.
-    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA.
+    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA. The CTAs of
+    a cluster lie side by side.
     """
 
     def __init__(
@@ -87,10 +89,11 @@ class Wave:
         parameters: Bytes,
         shared_bytes: int,
         observers: Sequence[Any] = (),
+        cluster: Cluster = ALONE,
     ) -> None:
         self.entry = entry
         self.code: Sequence[Record] = entry.code
-        self.ctas, self.grid, self.block = ctas, grid, block
+        self.ctas, self.grid, self.block, self.cluster = ctas, grid, block, cluster
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // WARP)  # of a CTA
         self.lanes = len(ctas) * self.warps * WARP
@@ -477,7 +480,9 @@ def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+    if spaces.leave(addresses, size, wave.shared_bytes):
+        addresses = near(wave, lanes, addresses)
+        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
     return wave.shared, addresses + lanes.of(wave.shared_base)
 
 
@@ -499,6 +504,8 @@ def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> 
     space = WINDOWS.get(first)
     if space is None:
         return _device_places(wave, lanes, addresses, size)
+    if space == "shared":
+        return cluster_places(wave, lanes, addresses - first, size)
     return _PLACES[space](wave, lanes, addresses - first, size)
 
 
@@ -511,6 +518,7 @@ _PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]]
     "global": _device_places,
     "const": _device_places,
     "shared": _shared_places,
+    "shared::cluster": cluster_places,
     "local": _local_places,
     "param": _parameter_places,
     "generic": _generic_places,
