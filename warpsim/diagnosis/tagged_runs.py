@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ..errors import Location, OperandError, WarpsimError
 from ..isa.instruction import Instruction, ScaleSelectors
 from ..machine.arguments import Arguments, arguments_of, device_of
-from ..machine.device import Buffer, Device
 from ..machine.clusters import Cluster
+from ..machine.device import Buffer, Device
 from ..machine.grid import (
     BLOCK_LIMITS,
     Launch,

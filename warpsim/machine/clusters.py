@@ -1,10 +1,11 @@
-"""Clusters: CTAs that run at one time and reach each other's shared memory (PTX ISA 9.1, sections 2.2.2, 5.1.7).
+"""Clusters: CTAs that run at one time and reach each other's shared memory.
 
-An address of .shared::cluster below RANK_BYTES is one of the own CTA, as an address of .shared::cta is; above,
-``(rank + 1) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. That is how ``mapa``
-makes them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
+An address of .shared::cluster below RANK_BYTES is one of the own CTA, as one of .shared::cta is; above,
+``(rank + 1) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. So ``mapa`` makes
+them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
 
-Knows shapes, ranks and addresses; does not know statements, or who has ended when (see cluster_barrier.py).
+Knows shapes, ranks and addresses; does not know statements, or who waits for whom (see cluster_barrier.py).
+PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "shared state space".
 """
 
 from __future__ import annotations
@@ -76,10 +77,9 @@ def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
         raise OperandError(
             f"a cluster of {cluster} CTAs has {count}: at most {PORTABLE}, or {MOST} where the chip takes it"
         )
-    if entry.tuning.most_cluster is not None and count > entry.tuning.most_cluster:
-        raise OperandError(
-            f"a cluster of {cluster} CTAs has {count}: the kernel says .maxclusterrank {entry.tuning.most_cluster}"
-        )
+    most = entry.tuning.most_cluster
+    if most is not None and count > most:
+        raise OperandError(f"a cluster of {cluster} CTAs has {count}: the kernel says .maxclusterrank {most}")
     if count > 1 and int("".join(filter(str.isdecimal, target))) < _FIRST_CHIP:
         raise OperandError(f"a cluster of {cluster} CTAs: clusters need sm_{_FIRST_CHIP}, not {target}")
 

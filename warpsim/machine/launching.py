@@ -78,7 +78,8 @@ class LaunchableKernel:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
-        "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what
+        "program", "earliest", "latest" or a seed: the order of CTAs and warps, and when what is asynchronous
+        completes (schedules.py). ``checks`` says what
         becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
         collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
