@@ -131,6 +131,13 @@ def rank_field(addresses: Any) -> Any:
     return addresses // RANK_BYTES
 
 
+def own_cta(wave: Wave, addresses: Values) -> Values:
+    """(lanes,) bool: whether addresses of .shared::cluster lie in the own CTA."""
+    field = rank_field(addresses)
+    own: Values = (field == 0) | (field == ranks_of(wave) + 1)
+    return own
+
+
 def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     """Words in shared memory of CTAs of each lane's cluster. Raises Trespass."""
     spaces.check_alignment(addresses, size, lanes)

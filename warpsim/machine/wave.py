@@ -10,7 +10,7 @@ means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -61,11 +61,13 @@ class BarrierWait:
 class LaneWait:
     """What lanes at a statement of the whole warp wait for: the lanes that it names.
 
-    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it.
+    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
+    says in more words what the lanes of a front wait for when nobody can go on.
     """
 
     names: str
     anywhere: bool = False
+    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.names
@@ -128,6 +130,7 @@ class Wave:
         self.waiting: list[Front] = []
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
+        self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
@@ -296,6 +299,8 @@ class Wave:
         self.alive_mask = self.alive_mask & ~lanes.mask
         self.alive_of_cta -= self.count_of(lanes)
         self.tell("exit", front, lanes)
+        for look in self.leaving:
+            look(self, lanes)
         for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wait)
         self._look_again(lanes)
@@ -408,7 +413,9 @@ class Wave:
         lines = list[str]()
         places = [self.stands_at(front).statement.location() for front in self.waiting]
         for front, place in zip(self.waiting, places, strict=True):
-            lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
+            explain = getattr(front.waits, "explain", None)
+            reason = explain(self, front) if explain else front.waits
+            lines.append(f"{self.who(front.lanes)} at {place} for {reason}")
         counts = ", ".join(self._counts(int(self.cta[self.waiting[0].lanes.index[0]])))
         detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
