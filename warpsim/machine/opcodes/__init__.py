@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "mbarriers", "caches", "wmma"),
+    *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
+    *("matrices", "tiles", "asynchronous", "mbarriers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
@@ -29,10 +29,7 @@ GROUPS = (
 REFUSED = {
     "cp.async.bulk": "bulk copies are not executed yet",
     "cp.reduce": "bulk copies are not executed yet",
-    "barrier.cluster": "clusters of several CTAs are not executed yet",
-    "mapa": "clusters of several CTAs are not executed yet",
-    "getctarank": "clusters of several CTAs are not executed yet",
-    "clusterlaunchcontrol": "clusters of several CTAs are not executed yet",
+    "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "st.async": "clusters of several CTAs are not executed yet",
     "red.async": "clusters of several CTAs are not executed yet",
     "tensormap": "tensor maps are not executed yet",
