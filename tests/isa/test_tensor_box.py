@@ -1,83 +1,18 @@
-"""Boxes of tensors: every element and every byte, against a walk that counts as the manual's text does.
-
-``walk`` steps through coordinates one by one and knows swizzles as the manual's tables; it shares nothing
-with the package.
-"""
+"""Boxes of tensors: every element and every byte, against a walk that counts as the manual's text does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 
+from tests.helpers.slow_boxes import BITS, expected, moved, pixel_steps, row_steps, walk
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.isa.descriptor import Descriptor, tile_addresses
 from warpsim.isa.swizzle import tensor_swizzled
 from warpsim.isa.tensor_box import box_pieces, row_pieces
 from warpsim.isa.tensor_map import SWIZZLES, Im2col, TensorMap
-
-TABLES = {  # line of 128 bytes -> which 16-byte cell lies at each place of it (PTX ISA 9.1, section 5.5.7)
-    "none": ["01234567"],
-    "32B": ["01234567", "10325476"],
-    "96B": ["01234567", "10325476"],
-    "64B": ["01234567", "10325476", "23016745", "32107654"],
-    "128B": [
-        *("01234567", "10325476", "23016745", "32107654"),
-        *("45670123", "54761032", "67452301", "76543210"),
-    ],
-    "128B_ATOM_32B": ["01234567", "23016745", "45670123", "67452301"],
-    "128B_ATOM_32B_FLIP_8B": ["01234567", "23016745", "45670123", "67452301"],
-    "128B_ATOM_64B": ["01234567", "45670123"],
-}
-BITS = {"u8": 8, "f16": 16, "f32": 32, "f64": 64}
-
-
-def moved(address: int, swizzle: str) -> int:
-    """Where the tables put the byte of an address."""
-    line, byte = divmod(address, 128)
-    row = TABLES[swizzle][line % len(TABLES[swizzle])]
-    place = row.index(str(byte // 16))
-    inside = byte % 16
-    if swizzle.endswith("FLIP_8B") and line % 2:
-        inside = (inside + 8) % 16
-    return line * 128 + place * 16 + inside
-
-
-def walk(map_: TensorMap, coordinates: tuple[int, ...]) -> Iterator[tuple[int, int | None]]:
-    """(bytes from the box's start, global address or None) of every element in tile mode."""
-    size, place = BITS[map_.element] // 8, 0
-    extents = []
-    for dimension in range(map_.rank):
-        step = 1 if dimension == 0 else map_.element_strides[dimension]
-        extents.append(range(coordinates[dimension], coordinates[dimension] + map_.box[dimension], step))
-    for index in product(*reversed(extents)):
-        yield place, _address(map_, index[::-1], size)
-        place += size
-
-
-def _address(map_: TensorMap, index: tuple[int, ...], size: int) -> int | None:
-    if any(not 0 <= one < limit for one, limit in zip(index, map_.sizes, strict=True)):
-        return None
-    return map_.address + sum(a * b for a, b in zip(index, (size, *map_.strides), strict=True))
-
-
-def columns(map_: TensorMap, start: tuple[int, ...], offsets: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """The coordinates of every pixel of an im2col box, without C."""
-    assert map_.im2col is not None
-    lower, upper = map_.im2col.lower, map_.im2col.upper
-    position = list(start[1:])
-    for _ in range(map_.im2col.pixels):
-        yield (*(a + b for a, b in zip(position[:-1], offsets, strict=True)), position[-1])
-        for place in range(len(lower)):
-            position[place] += map_.element_strides[place + 1]
-            if position[place] <= map_.sizes[place + 1] - 1 + upper[place]:
-                break
-            position[place] = lower[place]
-        else:
-            position[-1] += 1
 
 
 def elements(map_: TensorMap, pieces, start: int) -> dict[int, int | None]:
@@ -89,15 +24,6 @@ def elements(map_: TensorMap, pieces, start: int) -> dict[int, int | None]:
         for byte in range(pieces.size):
             assert place + byte not in found
             found[place + byte] = address + byte if inside else None
-    return found
-
-
-def expected(map_: TensorMap, steps, start: int) -> dict[int, int | None]:
-    size, found = BITS[map_.element] // 8, {}
-    for place, address in steps:
-        for byte in range(size):
-            where = moved(start + place + byte, map_.swizzle)
-            found[where] = None if address is None else address + byte
     return found
 
 
@@ -174,9 +100,7 @@ def test_a_box_lands_where_wgmma_reads_it(swizzle, rows: int) -> None:
 def test_four_rows(swizzle) -> None:
     map_ = TensorMap(address=64, element="f32", sizes=(50, 20), strides=(208,), box=(32, 1), swizzle=swizzle)
     for rows in ((2, 5, 0, 9), (19, 20, -1, 3), (7, 7, 7, 7)):
-        steps = []
-        for turn, row in enumerate(rows):
-            steps += [(turn * 128 + place, one) for place, one in walk(map_, (24, row))]
+        steps = row_steps(map_, 24, rows)
         assert elements(map_, row_pieces(map_, (24, *rows)), 256) == expected(map_, steps, 256)
     with pytest.raises(OperandError, match="take two dimensions and a box of one row"):
         row_pieces(replace(map_, box=(32, 2)), (0, 1, 2, 3, 4))
@@ -205,13 +129,8 @@ def test_columns_of_pixels(sizes, lower, upper, steps, pixels: int, start, offse
         im2col=Im2col(lower=lower, upper=upper, channels=16, pixels=pixels),
         swizzle="32B",
     )
-    wanted, place = [], 0
-    for pixel in columns(map_, start, offsets):
-        for channel in range(start[0], start[0] + 16):
-            wanted.append((place, _address(map_, (channel, *pixel), 2)))
-            place += 2
     found = elements(map_, box_pieces(map_, start, offsets=offsets), 512)
-    assert found == expected(map_, wanted, 512)
+    assert found == expected(map_, pixel_steps(map_, start, offsets), 512)
 
 
 def test_a_filter_that_starts_outside_of_its_box() -> None:
