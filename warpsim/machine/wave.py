@@ -491,6 +491,12 @@ def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
     return wave.shared, addresses + lanes.of(wave.shared_base)
 
 
+def _cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    """Every CTA is a cluster of its own, rank 0, whose addresses have a 1 in front."""
+    own = np.where(addresses >> 24 == 1, addresses & 0xFF_FFFF, addresses)
+    return _shared_places(wave, lanes, own, size)
+
+
 def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
     spaces.check_bounds(addresses, size, wave.local_stride, lanes, "local memory")
@@ -521,6 +527,7 @@ _PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]]
     "global": _device_places,
     "const": _device_places,
     "shared": _shared_places,
+    "shared::cluster": _cluster_places,
     "local": _local_places,
     "param": _parameter_places,
     "generic": _generic_places,
