@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
-    *("matrices", "tiles", "asynchronous", "mbarriers", "caches", "wmma"),
+    *("matrices", "tiles", "asynchronous", "mbarriers", "remote", "registers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
@@ -30,11 +30,8 @@ REFUSED = {
     "cp.async.bulk": "bulk copies are not executed yet",
     "cp.reduce": "bulk copies are not executed yet",
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
-    "st.async": "clusters of several CTAs are not executed yet",
-    "red.async": "clusters of several CTAs are not executed yet",
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",
-    "setmaxnreg": "warp groups of launched kernels are not executed yet",
     "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
