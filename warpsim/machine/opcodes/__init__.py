@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "bulk", "mbarriers", "caches", "wmma"),
+    *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
+    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
@@ -30,15 +30,9 @@ REFUSED = {
     "cp.async.bulk.tensor": "tensor maps are not executed yet",
     "cp.async.bulk.prefetch.tensor": "tensor maps are not executed yet",
     "cp.reduce.async.bulk.tensor": "tensor maps are not executed yet",
-    "barrier.cluster": "clusters of several CTAs are not executed yet",
-    "mapa": "clusters of several CTAs are not executed yet",
-    "getctarank": "clusters of several CTAs are not executed yet",
-    "clusterlaunchcontrol": "clusters of several CTAs are not executed yet",
-    "st.async": "clusters of several CTAs are not executed yet",
-    "red.async": "clusters of several CTAs are not executed yet",
+    "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",
-    "setmaxnreg": "warp groups of launched kernels are not executed yet",
     "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",

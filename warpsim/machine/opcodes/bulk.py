@@ -16,6 +16,7 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ..asynchrony import Pending, Stretches, commit, drain, issue
+from ..clusters import RANK_BYTES
 from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets, Trespass
 from .effect import Effect
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 UNIT = 16  # bytes: sizes and addresses are multiples
 MOST = (1 << 20) - UNIT
 RANKS = 16  # of CTAs in a cluster, one bit each of a mask
-RANK_BYTES = 1 << 24  # (rank + 1) * RANK_BYTES + offset is an address of .shared::cluster
 _BYTES, _GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 _SPACES = ("global", "shared::cta", "shared::cluster")
 FAMILY = "bulk"
