@@ -36,8 +36,8 @@ def text_of(
 ) -> str:
     """A module with the kernel k, in which the body stands from line 14 on.
 
-    The body finds %a (its word), %n and %own (numbers of the thread in grid and CTA), %rank, %ranks, %peer (the
-    next rank), %p8 (the first thread of its CTA), sm, bar and bars in shared memory; it leaves %d0, %d1, ….
+    The body finds %a (its word), %n and %own (numbers of the thread in grid and CTA), %rank, %ranks, %peer
+    (the next rank), %p8 (the first thread of its CTA), sm, bar and bars in shared memory; it leaves %d0, ….
     """
     begin = [f"mov.b32 %d{place}, 0;" for place in range(outputs)]
     ends = [f"st.global.b32 [%x8+{4 * place}], %d{place};" for place in range(outputs)]

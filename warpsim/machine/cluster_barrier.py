@@ -52,8 +52,8 @@ class ClusterBarrier:
         if twice.any():
             lane = int(twice.argmax())
             line = wave.code[int(self.places[lane])].statement.location().line
-            why = f"the lane has arrived at line {line} and has not waited since: barrier.cluster.wait is missing"
-            raise undefined(wave, front, lane, why)
+            why = f"the lane has arrived at line {line} and has not waited since"
+            raise undefined(wave, front, lane, f"{why}: barrier.cluster.wait is missing")
         self.arrived = self.arrived | lanes.mask
         self.since = np.where(lanes.mask, self.phase[self.cluster], self.since)
         self.places = np.where(lanes.mask, front.pc, self.places)
@@ -102,7 +102,8 @@ def _missing(wave: Wave, front: Front) -> str:
     number = int(state.cluster[front.lanes.index[0]])
     away = wave.alive_mask & ~state.here() & (state.cluster == number)
     names = ", ".join(_who(wave, away))
-    return f"the cluster barrier, at which {names} {'has' if names.count('lane') < 2 else 'have'} not arrived"
+    several = " more" in names or names.count("lane") > 1
+    return f"the cluster barrier, at which {names} {'have' if several else 'has'} not arrived"
 
 
 def _who(wave: Wave, away: Mask) -> Iterator[str]:

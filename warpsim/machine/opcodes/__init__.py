@@ -21,18 +21,14 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
-    *("matrices", "tiles", "asynchronous", "mbarriers", "caches", "wmma", "tensors", "tensor_maps"),
+    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
+    *("tensors", "tensor_maps"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
-    "cp.async.bulk": "bulk copies are not executed yet",
-    "cp.reduce": "bulk copies are not executed yet",
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
-    "st.async": "clusters of several CTAs are not executed yet",
-    "red.async": "clusters of several CTAs are not executed yet",
-    "setmaxnreg": "warp groups of launched kernels are not executed yet",
     "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",

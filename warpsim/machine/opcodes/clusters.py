@@ -58,8 +58,8 @@ def _shared(site: Site, space: str, type_name: str) -> Reader:
         outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
         if outside.any():
             lane = int(outside.argmax())
-            message = f"{site.statement.mnemonic}: the generic address {int(where[lane]):#x} is not in shared memory"
-            raise wave.fault(wave.code[front.pc], lane, message)
+            message = f"the generic address {int(where[lane]):#x} is not in shared memory"
+            raise wave.fault(wave.code[front.pc], lane, f"{site.statement.mnemonic}: {message}")
         return where - spaces.SHARED_WINDOW
 
     return address
