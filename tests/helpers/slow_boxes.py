@@ -26,7 +26,7 @@ TABLES = {  # line of 128 bytes -> which 16-byte cell lies at each place of it (
     "128B_ATOM_32B_FLIP_8B": ["01234567", "23016745", "45670123", "67452301"],
     "128B_ATOM_64B": ["01234567", "45670123"],
 }
-BITS = {"u8": 8, "f16": 16, "f32": 32, "f64": 64}
+BITS = {"u8": 8, "f16": 16, "f32": 32, "f64": 64, "bf16": 16, "u16": 16, "s32": 32}
 
 
 def moved(address: int, swizzle: str) -> int:

@@ -1,4 +1,4 @@
-"""PTX kernels around one tensor copy: shared memory is filled, the copy is made, shared memory is written out.
+"""PTX kernels around one tensor copy: shared memory is filled, the copy made, shared memory written out.
 
 Knows the text around a statement; does not know what copies do. Parameters: a map by value, 32 coordinates
 (int32, of which ``%c0`` to ``%c4`` are the first five), the bytes of shared memory before and after.

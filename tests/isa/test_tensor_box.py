@@ -59,7 +59,7 @@ def _tiled(rank: int, element: str, swizzle: str, seed: int) -> tuple[TensorMap,
 
 @pytest.mark.parametrize("rank", range(1, 6))
 @pytest.mark.parametrize("swizzle", SWIZZLES)
-@pytest.mark.parametrize("element", BITS)
+@pytest.mark.parametrize("element", ["u8", "f16", "f32", "f64"])
 def test_boxes(rank: int, swizzle: str, element: str) -> None:
     map_, starts = _tiled(rank, element, swizzle, 0)
     for coordinates in starts:

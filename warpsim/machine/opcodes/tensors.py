@@ -84,9 +84,9 @@ def _check_order(site: Site, *words: str) -> None:
         raise site.illegal(f"{site.statement.mnemonic}: the name of the instruction is {name}")
     places = [word for word in given if word in ("global", *_CTA, *_CLUSTER)]
     if len(places) == 2 and (places[0] == "global") is not (_GROUP in given):
-        raise site.illegal(
-            f"{site.statement.mnemonic} goes to .{places[1]} from .{places[0]}: they are swapped"
-        )
+        places.reverse()
+        swapped = f"goes to .{places[0]} from .{places[1]}, and says so in that order"
+        raise site.illegal(f"{site.statement.mnemonic} {swapped}")
 
 
 def _load(site: Site, *modifiers: str) -> Step:
