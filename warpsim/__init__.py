@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .machine.device import Device
     from .machine.loading import load
     from .machine.machine import Warp
+    from .machine.tensor_maps import tensor_map, tensor_map_im2col
     from .machine.warpgroup import Warpgroup
     from .products.gemm import gemm, gemm_sparse
     from .products.warming import warmup
@@ -126,6 +127,8 @@ __all__ = [
     "read_register_trace",
     "read_vectors",
     "separate",
+    "tensor_map",
+    "tensor_map_im2col",
     "unpack",
     "unpack_metadata",
     "verify",
@@ -158,6 +161,7 @@ _NAMES = {  # of each module, in the order of the imports above
     "machine.device": "Device",
     "machine.loading": "load",
     "machine.machine": "Warp",
+    "machine.tensor_maps": "tensor_map tensor_map_im2col",
     "machine.warpgroup": "Warpgroup",
     "products.gemm": "gemm gemm_sparse",
     "products.warming": "warmup",

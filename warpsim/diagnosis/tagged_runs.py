@@ -16,13 +16,14 @@ import numpy.typing as npt
 from ..errors import Location, OperandError, WarpsimError
 from ..isa.instruction import Instruction, ScaleSelectors
 from ..machine.arguments import Arguments, arguments_of, device_of
+from ..machine.clusters import Cluster
 from ..machine.device import Buffer, Device
 from ..machine.grid import (
     BLOCK_LIMITS,
-    GRID_LIMITS,
     Launch,
     check_block,
     dimensions,
+    placed,
     run,
     shared_total,
     symbols_of,
@@ -98,6 +99,7 @@ class Job:
     block: Dimensions
     arguments: Sequence[Any]
     shared_bytes: int
+    cluster: Cluster
     named: Mapping[str, Parameter]
 
 
@@ -108,18 +110,21 @@ def job_of(
     arguments: Sequence[Any],
     shared_bytes: int,
     named: Mapping[str, Parameter],
+    cluster: int | Sequence[int] | None = None,
 ) -> Job:
     """A launch, checked as a real one is. Raises OperandError."""
     entry = kernel._entry
-    sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
-    check_block(entry, sizes[1])
+    ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
+    threads = dimensions(block, "block", BLOCK_LIMITS)
+    check_block(entry, threads)
     return Job(
         module=kernel._module,
         entry=entry,
-        grid=sizes[0],
-        block=sizes[1],
+        grid=ctas,
+        block=threads,
         arguments=arguments,
         shared_bytes=shared_total(entry, shared_bytes),
+        cluster=clusters,
         named=named,
     )
 
@@ -157,6 +162,7 @@ def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Lau
         block=job.block,
         parameters=arguments.content,
         shared_bytes=job.shared_bytes,
+        cluster=job.cluster,
         schedule=Schedule("program"),
         observers=lambda: [watch],
     )

@@ -1,6 +1,7 @@
 """Swizzles of shared memory: the exclusive-or that a mode applies to address bits.
 
-Does not know matrices, descriptors (see descriptor.py) or memories.
+wgmma has four of them; tensor copies have those and more, which move larger atoms or swap halves of one. Does
+not know matrices, descriptors (see descriptor.py), boxes (see tensor_box.py) or memories.
 """
 
 from __future__ import annotations
@@ -27,4 +28,31 @@ def swizzled(addresses: Addresses, swizzle: Swizzle) -> Addresses:
     """
     mask = SWIZZLE_BYTES[swizzle] // 16 - 1
     moved: Addresses = addresses ^ ((addresses >> 7) & mask) << 4
+    return moved
+
+
+TensorSwizzle = Literal[
+    "none", "32B", "64B", "128B", "96B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B"
+]
+_MOVES: dict[str, tuple[tuple[int, int, int], ...]] = {  # (lowest bit changed, bits, lowest bit taken)
+    "none": (),
+    "32B": ((4, 1, 7),),
+    "64B": ((4, 2, 7),),
+    "96B": ((4, 1, 7),),
+    "128B": ((4, 3, 7),),
+    "128B_ATOM_32B": ((5, 2, 7),),
+    "128B_ATOM_32B_FLIP_8B": ((5, 2, 7), (3, 1, 7)),
+    "128B_ATOM_64B": ((6, 1, 7),),
+}
+
+
+def tensor_swizzled(addresses: Addresses, swizzle: TensorSwizzle) -> Addresses:
+    """The shared address where a tensor copy puts the byte of each unswizzled address; its own inverse.
+
+    PTX ISA 9.1, section 5.5.7 "Swizzling Modes", whose tables show 16-byte cells of lines of 128 bytes.
+    Inferred: that FLIP_8B swaps in odd lines; that rows shorter than the span follow one another closely.
+    """
+    moved: Addresses = addresses
+    for to, bits, taken in _MOVES[swizzle]:
+        moved = moved ^ ((addresses >> taken) & ((1 << bits) - 1)) << to
     return moved

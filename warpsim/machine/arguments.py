@@ -3,6 +3,8 @@
     NumPy, ml_dtypes and CPU torch arrays   copied to the device; the parameter is the address; what can be
                                             written comes back in place after the launch, strides and all
     Buffer, buffer.at(offset)               its address
+    tensor maps                             their 128 bytes, or the address of those; the map's array is
+                                            copied as if it were an argument itself
     numbers, arrays of no dimension         by value, in the type of the parameter
     bytes, structured scalars               by value, as they are; so is what has ``__bytes__``
     None                                    a null pointer
@@ -14,7 +16,7 @@ itself, and come back in the order of the parameters: the last one stays. Does n
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +28,10 @@ from ..isa.arrays import as_array
 from .device import Buffer, BufferPlace, Device
 from .program import Parameter
 from .spaces import Bytes, padded
+from .tensor_maps import ArrayMap, BufferMap, first_byte, past_byte, whole
 
 Content = npt.NDArray[np.uint8]
+Place = tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]  # of an array: first byte, shape, strides
 _POINTERS = ("u64", "b64", "s64", "u32", "b32", "s32")
 
 
@@ -38,7 +42,7 @@ class Arguments:
     content: Bytes
     buffers: list[Buffer | None] = field(default_factory=list)  # of each parameter
     write_back: list[Callable[[], None]] = field(default_factory=list)
-    known: dict[Hashable, Buffer] = field(default_factory=dict)  # of arrays, by where they lie
+    known: dict[Place, Buffer] = field(default_factory=dict)  # of arrays
 
 
 def arguments_of(
@@ -53,7 +57,10 @@ def arguments_of(
             f"{len(given)} arguments, but the kernel has {len(parameters)} parameters: {wanted}"
         )
     arguments = Arguments(content=padded(size))
-    for parameter, value in zip(parameters, given, strict=True):
+    pairs = list(zip(parameters, given, strict=True))
+    arguments.buffers = [None] * len(pairs)
+    # Maps come last: their arrays are parts of those that are arguments themselves.
+    for parameter, value in sorted(pairs, key=lambda pair: isinstance(pair[1], ArrayMap)):
         try:
             content = _bytes(device, parameter, value, arguments)
         except OperandError as error:
@@ -66,7 +73,7 @@ def device_of(given: Sequence[Any]) -> Device | None:
     """The device of the first buffer among the arguments, or None."""
     if not isinstance(given, Sequence):
         return None
-    owners = (one.buffer if isinstance(one, BufferPlace) else one for one in given)
+    owners = (one.buffer if isinstance(one, BufferPlace | BufferMap) else one for one in given)
     return next((one.device for one in owners if isinstance(one, Buffer)), None)
 
 
@@ -78,11 +85,12 @@ def what(parameter: Parameter) -> str:
 
 def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Arguments) -> Content:
     """The bytes of one parameter."""
-    arguments.buffers.append(None)
     if value is None:
         return _pointer(parameter, 0, "None, a null pointer,")
     if isinstance(value, Buffer | BufferPlace):
         return _of_buffer(device, parameter, value, arguments)
+    if isinstance(value, BufferMap | ArrayMap):
+        return _of_map(device, parameter, value, arguments)
     if isinstance(value, bytes | bytearray | memoryview | ctypes.Structure | np.void):
         return _struct(parameter, value.tobytes() if isinstance(value, np.void) else bytes(value))
     if not hasattr(value, "dtype") and hasattr(value, "__bytes__"):
@@ -93,7 +101,7 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         return _struct(parameter, array.tobytes()) if record else _scalar(parameter, array)
     if isinstance(value, list | tuple):
         raise OperandError(f"a {_kind(value)} is no array: results could not come back; give a NumPy array")
-    arguments.buffers[-1] = buffer = _uploaded(device, parameter, array, arguments)
+    arguments.buffers[parameter.index] = buffer = _uploaded(device, parameter, array, arguments)
     return _pointer(parameter, buffer.address, "an array, which is passed by its address,")
 
 
@@ -115,10 +123,14 @@ def _of_buffer(
     device: Device, parameter: Parameter, value: Buffer | BufferPlace, arguments: Arguments
 ) -> Content:
     buffer = value.buffer if isinstance(value, BufferPlace) else value
+    _check_device(device, buffer)
+    arguments.buffers[parameter.index] = buffer
+    return _pointer(parameter, value.address, "a buffer, which is passed by its address,")
+
+
+def _check_device(device: Device, buffer: Buffer) -> None:
     if buffer.device is not device:
         raise OperandError("the buffer belongs to another device")
-    arguments.buffers[-1] = buffer
-    return _pointer(parameter, value.address, "a buffer, which is passed by its address,")
 
 
 def _pointer(parameter: Parameter, address: int, given: str) -> Content:
@@ -160,6 +172,50 @@ def _written(array: npt.NDArray[Any], buffer: Buffer) -> None:
         array.view(f"u{size}")[...] = content.view(f"u{size}")
     else:
         array[...] = content
+
+
+# --- tensor maps -----------------------------------------------------------------------------------
+
+
+def _of_map(
+    device: Device, parameter: Parameter, value: BufferMap | ArrayMap, arguments: Arguments
+) -> Content:
+    """The bytes of a map, or the address where they are put."""
+    if isinstance(value, ArrayMap):
+        buffer, offset = _around(device, parameter, value.array, arguments)
+        content = bytes(value.at(buffer.address + offset))
+    else:
+        buffer, content = value.buffer, bytes(value)
+        _check_device(device, buffer)
+    arguments.buffers[parameter.index] = buffer
+    if parameter.kind not in _POINTERS:
+        return _struct(parameter, content)
+    place = device.array(np.frombuffer(content, np.uint8), parameter.name)
+    return _pointer(parameter, place.address, "a tensor map, which is passed by its address,")
+
+
+def _around(
+    device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments
+) -> tuple[Buffer, int]:
+    """The buffer of an array that an array is a part of, and the place in it."""
+    first, past = first_byte(array), past_byte(array)
+    for place, buffer in arguments.known.items():
+        start = place[0]
+        if start <= first and past <= start + buffer.allocation.size and _gapless(place):
+            return buffer, first - start
+    found = whole(array)
+    return _uploaded(device, parameter, found, arguments), first - first_byte(found)
+
+
+def _gapless(place: Place) -> bool:
+    """Whether an array's elements lie in memory as they do on the device."""
+    _, shape, strides, dtype = place
+    expected = dtype.itemsize
+    for size, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 # --- values ----------------------------------------------------------------------------------------

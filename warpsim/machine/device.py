@@ -31,7 +31,12 @@ class Device:
         self.symbols: dict[Any, dict[str, int]] = {}  # addresses of variables, by module
 
     def array(self, value: Any, name: str = "") -> Buffer:
-        """A buffer with the bytes of an array. Raises OperandError for what is no array of numbers."""
+        """A buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map of a buffer.
+
+        Raises OperandError for what is no array of numbers.
+        """
+        if hasattr(value, "__bytes__") and not hasattr(value, "dtype"):
+            value = np.frombuffer(bytes(value), np.uint8)
         array = as_array(value)
         if array.dtype.hasobject or array.dtype.kind in "US":
             raise OperandError(f"{name or 'the array'} has dtype {array.dtype}, which has no bytes to copy")

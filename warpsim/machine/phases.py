@@ -22,6 +22,7 @@ import numpy as np
 
 from ..errors import UndefinedBehavior
 from . import spaces
+from .clusters import RANK_BYTES
 from .lanes import Front, Lanes, Values
 from .wave import LaneWait
 
@@ -89,13 +90,20 @@ Change = Callable[[Object, int], Object]
 
 
 def update(
-    wave: Wave, front: Front, lanes: Lanes, addresses: Values, counts: Values, change: Change
+    wave: Wave,
+    front: Front,
+    lanes: Lanes,
+    addresses: Values,
+    counts: Values,
+    change: Change,
+    space: str = "shared",
 ) -> Values:
     """``(lanes.count,)``: the objects before, as each lane in its turn found them; sleepers are woken.
 
+    ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
     Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
     """
-    memory, offsets = wave.places("shared", lanes, addresses, 8)
+    memory, offsets = wave.places(space, lanes, addresses, 8)
     words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))
     before, begun = np.zeros(lanes.count, np.uint64), dict(words)
     for place, (offset, count) in enumerate(zip(offsets.tolist(), counts.tolist(), strict=True)):
@@ -144,7 +152,7 @@ def sleep(wave: Wave, front: Front, lanes: Lanes, where: Values) -> bool:
     sleepers = wave.kept.get(_SLEEPERS)
     if sleepers is None:
         sleepers = np.full(wave.lanes, -1)
-    wave.kept[_SLEEPERS] = np.where(lanes.mask, where + wave.shared_base, sleepers)
+    wave.kept[_SLEEPERS] = np.where(lanes.mask, where % RANK_BYTES + wave.shared_base, sleepers)
     return wave.wait(front, lanes, _SLEEP, behind=False)
 
 

@@ -11,7 +11,6 @@ statements; does not know arguments, memories, or what an opcode does (see opcod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from ..ptx.statements import (
     VariableDeclaration,
 )
 from . import initial
+from .directives import Tuning, directive_problems, tuning_of
 from .opcodes import bind
 from .opcodes.operation import dtype_of
 from .problems import NoSuchKernel, joined
@@ -111,9 +111,7 @@ class Entry:
     static_shared_bytes: int
     dynamic_shared: bool
     local_bytes: int
-    block: tuple[int, int, int] | None  # .reqntid
-    most_threads: int | None  # .maxntid
-    cluster: tuple[int, int, int] | None  # .reqnctapercluster
+    tuning: Tuning
 
 
 class Module:
@@ -330,6 +328,7 @@ class Module:
         for function in list(self.functions.values()):
             if function.kernel.body is not None:
                 function.start, known = len(self.code), len(self.problems)
+                self.problems += directive_problems(function.kernel, self.target, self.version)
                 _Body(self, function).load()
                 function.problems = self.problems[known:]
 
@@ -465,14 +464,9 @@ def _broken(wave: object, front: object, lanes: object) -> None:
     raise AssertionError("a statement with a problem is executed")
 
 
-_TUNING = re.compile(r"\.(\w+)\s*(\d+(?:\s*,\s*\d+)*)?")
-
-
 def _entry(module: Module, function: Function) -> Entry:
-    tuning = {name: _three(numbers) for name, numbers in _TUNING.findall(function.kernel.tuning)}
     parameters = tuple(_described(function))
     last = parameters[-1] if parameters else None
-    most = tuning.get("maxntid")
     return Entry(
         name=function.name,
         code=module.code,
@@ -484,16 +478,8 @@ def _entry(module: Module, function: Function) -> Entry:
         static_shared_bytes=module.static_shared_bytes(function),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
-        block=tuning.get("reqntid"),
-        most_threads=most[0] * most[1] * most[2] if most else None,
-        cluster=tuning.get("reqnctapercluster"),
+        tuning=tuning_of(function.kernel),
     )
-
-
-def _three(numbers: str) -> tuple[int, int, int]:
-    given = [int(one) for one in numbers.replace(" ", "").split(",") if one]
-    x, y, z = (*given, 1, 1, 1)[:3]
-    return x, y, z
 
 
 def _described(function: Function) -> Iterator[Parameter]:

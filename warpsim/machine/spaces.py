@@ -86,9 +86,14 @@ def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
         raise Trespass(lane, address, f"is not a multiple of {size}")
 
 
+def leave(addresses: Offsets, size: int, limit: int) -> bool:
+    """Whether the bytes from some address leave a memory of ``limit``."""
+    return bool(addresses.size and (addresses.min() < 0 or addresses.max() > limit - size))
+
+
 def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str) -> None:
     """Raise Trespass for the first address from which the bytes leave a memory of ``limit``."""
-    if addresses.size and (addresses.min() < 0 or addresses.max() > limit - size):
+    if leave(addresses, size, limit):
         place = int(np.flatnonzero((addresses < 0) | (addresses > limit - size))[0])
         lane, address = _culprit(lanes, addresses, place)
         raise Trespass(lane, address, f"leaves {what} of {limit} bytes")
@@ -172,13 +177,28 @@ class DeviceMemory:
         return addresses - DEVICE_BASE
 
     def _check_each(self, addresses: Offsets, size: int, lanes: Lanes) -> None:
-        bases = np.array([0, *self._bases], np.int64)
-        ends = np.array([0, *(one.address + one.size for one in self.allocations)], np.int64)
-        wrong = addresses + size > ends[np.searchsorted(bases, addresses, "right") - 1]
-        wrong |= addresses < 0
+        wrong = self._unallocated(addresses, size)
         if wrong.any():
             lane, address = _culprit(lanes, addresses, int(np.flatnonzero(wrong)[0]))
             raise Trespass(lane, address, self.describe(address))
+
+    def outside(self, addresses: Offsets, size: int) -> int | None:
+        """The first of some addresses from which the bytes leave their allocation, or None."""
+        if not addresses.size:
+            return None
+        low, high = int(addresses.min()), int(addresses.max())
+        place = bisect_right(self._bases, low) - 1
+        if place >= 0 and high + size <= self._bases[place] + self.allocations[place].size:
+            return None
+        wrong = np.flatnonzero(self._unallocated(addresses, size))
+        return int(addresses[wrong[0]]) if wrong.size else None
+
+    def _unallocated(self, addresses: Offsets, size: int) -> npt.NDArray[np.bool_]:
+        """Which bytes of addresses lie in no allocation."""
+        bases = np.array([0, *self._bases], np.int64)
+        ends = np.array([0, *(one.address + one.size for one in self.allocations)], np.int64)
+        wrong: npt.NDArray[np.bool_] = addresses + size > ends[np.searchsorted(bases, addresses, "right") - 1]
+        return wrong | (addresses < 0)
 
     def describe(self, address: int) -> str:
         """Where an address lies that is in no allocation."""

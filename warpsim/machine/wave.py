@@ -10,7 +10,7 @@ means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..errors import Fault, WarpsimError
 from . import spaces
 from .asynchrony import Asynchrony, finish_all
+from .clusters import ALONE, Cluster, cluster_places, near
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
 
@@ -60,11 +61,13 @@ class BarrierWait:
 class LaneWait:
     """What lanes at a statement of the whole warp wait for: the lanes that it names.
 
-    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it.
+    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
+    says in more words what the lanes of a front wait for when nobody can go on.
     """
 
     names: str
     anywhere: bool = False
+    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.names
@@ -74,7 +77,8 @@ class Wave:
     """Some CTAs of a launch: ``ctas`` are their coordinates (CTAs, 3).
 
     Lanes are numbered CTA by CTA; each CTA is padded to whole warps with lanes that never run.
-    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA.
+    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA. The CTAs
+    of a cluster lie side by side.
     """
 
     def __init__(
@@ -88,12 +92,14 @@ class Wave:
         parameters: Bytes,
         shared_bytes: int,
         observers: Sequence[Any] = (),
+        cluster: Cluster = ALONE,
     ) -> None:
         self.entry: Entry = entry
         self.code: Sequence[Record] = entry.code
         self.ctas: npt.NDArray[np.int64] = ctas
         self.grid: Dimensions = grid
         self.block: Dimensions = block
+        self.cluster = cluster
         self.threads = block[0] * block[1] * block[2]
         self.warps: int = -(-self.threads // WARP)  # of a CTA
         self.lanes = len(ctas) * self.warps * WARP
@@ -124,6 +130,7 @@ class Wave:
         self.waiting: list[Front] = []
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
+        self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
@@ -292,6 +299,8 @@ class Wave:
         self.alive_mask = self.alive_mask & ~lanes.mask
         self.alive_of_cta -= self.count_of(lanes)
         self.tell("exit", front, lanes)
+        for look in self.leaving:
+            look(self, lanes)
         for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wait)
         self._look_again(lanes)
@@ -404,7 +413,9 @@ class Wave:
         lines = list[str]()
         places = [self.stands_at(front).statement.location() for front in self.waiting]
         for front, place in zip(self.waiting, places, strict=True):
-            lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
+            explain = getattr(front.waits, "explain", None)
+            reason = explain(self, front) if explain else front.waits
+            lines.append(f"{self.who(front.lanes)} at {place} for {reason}")
         counts = ", ".join(self._counts(int(self.cta[self.waiting[0].lanes.index[0]])))
         detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
@@ -487,7 +498,9 @@ def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+    if spaces.leave(addresses, size, wave.shared_bytes):
+        addresses = near(wave, lanes, addresses)
+        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
     return wave.shared, addresses + lanes.of(wave.shared_base)
 
 
@@ -509,6 +522,8 @@ def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> 
     space = WINDOWS.get(first)
     if space is None:
         return _device_places(wave, lanes, addresses, size)
+    if space == "shared":
+        return cluster_places(wave, lanes, addresses - first, size)
     return _PLACES[space](wave, lanes, addresses - first, size)
 
 
@@ -521,6 +536,7 @@ _PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]]
     "global": _device_places,
     "const": _device_places,
     "shared": _shared_places,
+    "shared::cluster": cluster_places,
     "local": _local_places,
     "param": _parameter_places,
     "generic": _generic_places,

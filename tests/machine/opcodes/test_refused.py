@@ -13,9 +13,7 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("cp.async.bulk.commit_group;", "bulk copies are not executed yet"),
-        ("barrier.cluster.arrive;", "clusters of several CTAs are not executed yet"),
-        ("setmaxnreg.inc.sync.aligned.u32 240;", "warp groups of launched kernels are not executed yet"),
+        ("multimem.red.relaxed.sys.global.add.u32 [%d1], %r1;", "several devices are not simulated"),
     ],
 )
 def test_refused_by_name(statement: str, reason: str) -> None:

@@ -20,24 +20,15 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "mbarriers", "caches", "wmma", "wgmma"),
+    *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
+    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
+    *("tensors", "tensor_maps", "wgmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
-    "cp.async.bulk": "bulk copies are not executed yet",
-    "cp.reduce": "bulk copies are not executed yet",
-    "barrier.cluster": "clusters of several CTAs are not executed yet",
-    "mapa": "clusters of several CTAs are not executed yet",
-    "getctarank": "clusters of several CTAs are not executed yet",
-    "clusterlaunchcontrol": "clusters of several CTAs are not executed yet",
-    "st.async": "clusters of several CTAs are not executed yet",
-    "red.async": "clusters of several CTAs are not executed yet",
-    "tensormap": "tensor maps are not executed yet",
-    "prefetch.tensormap": "tensor maps are not executed yet",
-    "setmaxnreg": "warp groups of launched kernels are not executed yet",
+    "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }
@@ -145,13 +136,18 @@ def check_available(site: Site, row: Row) -> None:
     number = int("".join(filter(str.isdecimal, target)))
     wrong = bool(row.chips) and number not in row.chips
     if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
-        needs = " or ".join(f"sm_{one}{row.suffix}" for one in row.chips or (row.chip,))
+        needs = " or ".join(f"sm_{one}{_suffix(one, row)}" for one in row.chips or (row.chip,))
         raise site.illegal(
             f"{site.statement.mnemonic} is not on {target}: it needs {needs}" + " or higher" * (not row.chips)
         )
     if version < row.since:
         needed, given = (".".join(map(str, one)) for one in (row.since, version))
         raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")
+
+
+def _suffix(chip: int, row: Row) -> str:
+    """The first suffix of a chip that has a row: families begin with sm_100."""
+    return "a" if row.suffix and chip < 100 else row.suffix
 
 
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:

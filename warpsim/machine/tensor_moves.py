@@ -1,0 +1,135 @@
+"""Boxes of tensors on their way between global and shared memory: gather, fill, scatter, reduce.
+
+Knows memories, the pieces of a box (isa/tensor_box.py) and what elements outside of a tensor read as. Does
+not know statements, lanes' registers or when a copy completes. PTX ISA 9.1, sections 5.5.1 and 5.5.3.3.
+
+Inferred: OOB-NaN, whose bits the manual does not give, is 0x7ff7 in every 16 bits, as reported of f16 on
+sm_120; gaps that b4x16_p64 and b6x16_p32 leave in shared memory keep what was there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.tensor_box import Pieces
+from ..isa.tensor_map import TensorMap
+from .asynchrony import Stretches
+from .opcodes.halves import OUT_OF_BOUNDS
+from .opcodes.operation import dtype_of
+from .opcodes.updates import Update, apply
+from .spaces import DEVICE_BASE, Bytes, Offsets
+from .wave import Wave
+
+Content = npt.NDArray[Any]  # (pieces, words of a piece)
+REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.3)
+    "add": ("u32", "s32", "u64", "f32", "f16", "bf16"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
+}
+_PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
+
+
+def word_of(size: int) -> int:
+    """The widest word in which so many bytes can be moved."""
+    return next(word for word in (8, 4, 2, 1) if size % word == 0)
+
+
+def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
+    """``(offsets, words)``: so many bytes from each offset."""
+    word = word_of(size)
+    found: Content = memory.view(f"u{word}")[offsets[:, None] // word + np.arange(size // word)]
+    return found
+
+
+def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
+    """The inverse of ``gathered``."""
+    word = content.dtype.itemsize
+    memory.view(content.dtype)[offsets[:, None] // word + np.arange(content.shape[1])] = content
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Move:
+    """A box of a map: its pieces, and where they lie in ``wave.shared`` of each CTA that has it."""
+
+    map: TensorMap
+    pieces: Pieces
+    landings: tuple[Offsets, ...]
+
+    # --- to shared memory ---
+
+    def fetched(self, wave: Wave) -> Content:
+        """What lies in global memory, and what fills the rest."""
+        fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
+        content = gathered(wave.memory.data, self._safe(), self.pieces.size)
+        if not self.pieces.inside.all():
+            word = content.dtype.itemsize
+            filler = np.full(4, fill, np.uint16).view(np.uint8)[:word].view(content.dtype)[0]
+            content[~self.pieces.inside] = filler
+        return content
+
+    def land(self, wave: Wave, content: Content) -> None:
+        """Write what was fetched."""
+        for landing in self.landings:
+            scattered(wave.shared, landing, content)
+
+    # --- to global memory ---
+
+    def taken(self, wave: Wave) -> Content:
+        """What lies in shared memory, as global memory will have it."""
+        content = gathered(wave.shared, self.landings[0], self.pieces.pitch)
+        return _six_bits(content) if self.map.element == _PACKED else content
+
+    def store(self, wave: Wave, content: Content) -> None:
+        """Write what was taken, as far as it is inside of the tensor."""
+        inside = self.pieces.inside
+        scattered(wave.memory.data, self.offsets[inside], content[inside])
+
+    def reduce(self, wave: Wave, content: Content, update: Update) -> None:
+        """Update elements one by one; pieces are single elements."""
+        words = content.view(dtype_of(f"b{self.map.type.bits}"))[self.pieces.inside]
+        apply(wave.memory.data, self.offsets[self.pieces.inside], [words], update)
+
+    # --- places ---
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where pieces lie in the memory of the device; without meaning for those outside."""
+        return self.pieces.addresses - DEVICE_BASE
+
+    def _safe(self) -> Offsets:
+        return np.where(self.pieces.inside, self.offsets, 0)
+
+    def in_global(self) -> Stretches:
+        """The bytes in global memory."""
+        return stretches("global", self.offsets[self.pieces.inside], self.pieces.size)
+
+    def in_shared(self) -> tuple[Stretches, ...]:
+        """The bytes in shared memory, of each CTA; gaps are none of them."""
+        return tuple(stretches("shared", landing, self.pieces.size) for landing in self.landings)
+
+    def source(self) -> Stretches:
+        """The bytes that a store reads in shared memory."""
+        return stretches("shared", self.landings[0], self.pieces.pitch)
+
+
+def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
+    """Runs of bytes, so many from each offset, joined where they meet."""
+    if not offsets.size:
+        return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
+    starts = np.unique(offsets)
+    gaps = np.flatnonzero(np.diff(starts) > size)
+    firsts = starts[np.concatenate(([0], gaps + 1))]
+    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
+    return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))
+
+
+def _six_bits(content: Content) -> Content:
+    """``(pieces, 3)`` words of 32 bits: the lower six bits of 16 bytes, the first one lowest."""
+    bits = np.unpackbits(content.view(np.uint8).reshape(-1, 16, 1), axis=2, bitorder="little")[:, :, :6]
+    packed = np.packbits(bits.reshape(len(content), -1), axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint32)
