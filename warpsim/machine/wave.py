@@ -264,6 +264,13 @@ class Wave:
             front.lanes = Lanes(front.lanes.mask & ~lanes.mask)
             front.pc += 1
 
+    def split(self, front: Front, parts: Sequence[Lanes]) -> list[Front]:
+        """Parts of a front's lanes stand at this statement by themselves; the others go on behind it."""
+        own = [Front(front.pc, front.frame, part, front.turns) for part in parts]
+        self._leave(front, Lanes(np.logical_or.reduce([part.mask for part in parts])))
+        self.fronts += own
+        return own
+
     def scatter(self, front: Front, lanes: Lanes, chosen: Values, targets: Sequence[int]) -> bool:
         """Each lane goes on at the target that its value of ``chosen`` numbers."""
         self._leave(front, lanes)

@@ -130,8 +130,8 @@ def test_deadlock_names_both_places() -> None:
     [
         ("mov.u32 %t2, 16; bar.sync %t2;", "barrier 16: there are 0 to 15"),
         ("mov.u32 %t2, 33; bar.sync 0, %t2;", "a barrier of 33 threads: expected a multiple of 32"),
-        ("bar.sync %lane;", "the number of the barrier differs between lanes"),
-        ("bar.red.popc.u32 %t3, 0, %lane, %p0;", "the number of threads differs between lanes"),
+        ("bar.sync %lane;", "the number of the barrier differs between lanes of a warp"),
+        ("bar.red.popc.u32 %t3, 0, %lane, %p0;", "the number of threads differs between lanes of a warp"),
     ],
 )
 def test_what_no_barrier_takes(body: str, message: str) -> None:

@@ -6,7 +6,7 @@ it does so here when its lanes have come together. bar.warp.sync waits for membe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,19 +20,32 @@ if TYPE_CHECKING:
     from ..site import Reader, Site
     from ..wave import Step, Wave
 
+WARP = 32
 _MOST = 16  # barriers of a CTA
 
-Arrival = Callable[["Wave", Front, Lanes], tuple[int, "int | None"]]  # number of the barrier, and threads
+Place = tuple[int, "int | None"]  # number of a barrier, and threads
+Arrival = Callable[["Wave", Front, Lanes], Place]
+Arrive = Callable[["Wave", Front, Lanes, int, "int | None"], bool]  # true where fronts have changed
 
 
-def _uniform(read: Reader, wave: Wave, front: Front, lanes: Lanes, what: str) -> int:
-    """A value that all lanes share; raises Fault where they do not."""
-    values = lanes.of(read(wave, front))
-    first = int(values.flat[0])
-    if values.size > 1 and (values != first).any():
-        lane = int(lanes.index[int((values != first).argmax())])
-        raise wave.fault(wave.code[front.pc], lane, f"{what} differs between lanes")
-    return first
+def _parts(wave: Wave, front: Front, lanes: Lanes, operands: Sequence[tuple[Reader, str]]) -> list[Lanes]:
+    """The lanes whose operands agree, mostly all; raises Fault where lanes of one warp do not."""
+    columns = [np.broadcast_to(read(wave, front), (wave.lanes,))[lanes.index] for read, _ in operands]
+    if all((column == column[0]).all() for column in columns):
+        return [lanes]
+    warps = lanes.index // WARP
+    for column, (_, what) in zip(columns, operands, strict=True):
+        own = column[np.searchsorted(warps, warps)]  # what the first lane of the warp has
+        if (column != own).any():
+            lane = int(lanes.index[int((column != own).argmax())])
+            raise wave.fault(wave.code[front.pc], lane, f"{what} differs between lanes of a warp")
+    rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    masks = (np.zeros(wave.lanes, np.bool_) for _ in rows)
+    found = list[Lanes]()
+    for number, mask in enumerate(masks):
+        mask[lanes.index[which.reshape(-1) == number]] = True
+        found.append(Lanes(mask))
+    return found
 
 
 def _check_constants(site: Site, number: int, threads: int | None, arrives: bool) -> None:
@@ -49,41 +62,63 @@ def _check_constants(site: Site, number: int, threads: int | None, arrives: bool
         raise site.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
 
 
-def _arrival(site: Site, number: int, threads: int | None, arrives: bool = False) -> Arrival:
-    """Reads the operands ``a`` and ``b``, which have these places; raises Fault for what no barrier takes.
+def _arriving(
+    site: Site, number: int, threads: int | None, arrive: Arrive, arrives: bool = False
+) -> Step:
+    """Lanes arrive with the operands ``a`` and ``b``, which have these places; raises Fault for what no
+    barrier takes. Warps that name different barriers arrive one after the other.
 
     No thread count, or 0 where lanes wait, stands for all of the CTA.
     """
     _check_constants(site, number, threads, arrives)
-    read = site.reader(site.operands[number], "b32", number)
-    most = None if threads is None else site.reader(site.operands[threads], "b32", threads)
+    operands = [(site.reader(site.operands[number], "b32", number), "the number of the barrier")]
+    if threads is not None:
+        operands.append((site.reader(site.operands[threads], "b32", threads), "the number of threads"))
+    place = _place(operands, arrives)
+    varies = any(not isinstance(one, Immediate) for one in site.operands[number : number + len(operands)])
 
-    def arrival(wave: Wave, front: Front, lanes: Lanes) -> tuple[int, int | None]:
-        which = _uniform(read, wave, front, lanes, "the number of the barrier")
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
+        parts = _parts(wave, front, lanes, operands) if varies else [lanes]
+        if len(parts) == 1:
+            return arrive(wave, front, lanes, *place(wave, front, lanes))
+        places = [place(wave, front, part) for part in parts]
+        for one, (which, count) in zip(wave.split(front, parts), places, strict=True):
+            one.pc += not arrive(wave, one, one.lanes, which, count)
+        return True
+
+    return step
+
+
+def _place(operands: Sequence[tuple[Reader, str]], arrives: bool) -> Arrival:
+    """Which barrier lanes mean that agree; raises Fault for what none is."""
+
+    def place(wave: Wave, front: Front, lanes: Lanes) -> Place:
+        first = int(lanes.index[0])
+        values = [int(np.broadcast_to(read(wave, front), (wave.lanes,))[first]) for read, _ in operands]
+        which = values[0]
         if which >= _MOST:
-            raise wave.fault(wave.code[front.pc], int(lanes.index[0]), f"barrier {which}: there are 0 to 15")
-        if most is None:
+            raise wave.fault(wave.code[front.pc], first, f"barrier {which}: there are 0 to 15")
+        if len(values) == 1:
             return which, None
-        count = _uniform(most, wave, front, lanes, "the number of threads")
+        count = values[1]
         if count == 0 and not arrives:
             return which, None
         if count == 0 or count % 32:
             message = f"a barrier of {count} threads: expected a multiple of 32"
-            raise wave.fault(wave.code[front.pc], int(lanes.index[0]), message)
+            raise wave.fault(wave.code[front.pc], first, message)
         return which, count
 
-    return arrival
+    return place
 
 
 def _barrier(site: Site, level: str, kind: str, aligned: str = "") -> Step:
     arrives = kind == "arrive"
     count = site.count(2) if arrives else site.count(1, 2)
-    arrival = _arrival(site, 0, 1 if count == 2 else None, arrives)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        return wave.barrier(front, lanes, *arrival(wave, front, lanes), waits=not arrives)
+    def arrive(wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None) -> bool:
+        return wave.barrier(front, lanes, number, threads, waits=not arrives)
 
-    return step
+    return _arriving(site, 0, 1 if count == 2 else None, arrive, arrives)
 
 
 # --- reductions ------------------------------------------------------------------------------------
@@ -109,15 +144,13 @@ def _reduction(site: Site, level: str, red: str, name: str, aligned: str, type_n
     """bar.red: all that arrive vote, and get the result when the barrier is complete."""
     count = site.count(3, 4)
     write = site.writer(site.operands[0], type_name, 0)
-    arrival = _arrival(site, 1, 2 if count == 4 else None)
     read, result = site.reader(site.operands[-1], "pred", count - 1), _RESULTS[name]
 
     def deliver(wave: Wave, front: Front, lanes: Lanes, number: int) -> None:
         yes, voted = (wave.count_of(Lanes(one)) for one in reversed(_ballots(wave, number)))
         write(wave, front, lanes, result(yes, voted)[wave.cta])
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        number, threads = arrival(wave, front, lanes)
+    def arrive(wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None) -> bool:
         voted, yes = _ballots(wave, number)
         _clear(wave, number, voted)
         voted |= lanes.mask
@@ -127,7 +160,7 @@ def _reduction(site: Site, level: str, red: str, name: str, aligned: str, type_n
         deliver(wave, front, lanes, number)
         return False
 
-    return step
+    return _arriving(site, 1, 2 if count == 4 else None, arrive)
 
 
 def _clear(wave: Wave, number: int, voted: Mask) -> None:
