@@ -4,7 +4,8 @@ A shadow has one byte for each byte of memory, so that an access to the one is a
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
 not, nor strong accesses (volatile, relaxed, acquire, release) among themselves. What named barriers of some
 warps, phases of an mbarrier, fences and acquires order is taken for ordered between all, so that no alarm is
-false. Of global memory it knows what nobody wrote, no more.
+false. Of global memory it knows what nobody wrote, no more. What CTAs of a cluster do in each other's memory
+is cluster_memory.py's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..asynchrony import Pending
+from ..clusters import far, in_shared
 from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .copy_order import CopyOrder
@@ -162,7 +164,7 @@ class UninitialisedReads:
     def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
         """A place in a memory in words."""
         if memory is wave.shared:
-            return f"{offset - int(wave.shared_base[lane]):#x} of shared memory"
+            return in_shared(wave, lane, offset)
         if memory is wave.local:
             return "local memory"
         allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
@@ -222,7 +224,7 @@ class Races:
         words: Values | None = None,
     ) -> None:
         """Written or read by another warp before: a race, but for warps that all write the same."""
-        if memory is not wave.shared or wave.warps == 1:
+        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
         self._prepare(wave)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
@@ -257,7 +259,7 @@ class Races:
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
         """Written by another warp before: a race."""
-        if memory is not wave.shared or wave.warps == 1:
+        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
         self._prepare(wave)
         self._acquired(wave, front, lanes)
