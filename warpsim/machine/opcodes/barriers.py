@@ -62,9 +62,7 @@ def _check_constants(site: Site, number: int, threads: int | None, arrives: bool
         raise site.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
 
 
-def _arriving(
-    site: Site, number: int, threads: int | None, arrive: Arrive, arrives: bool = False
-) -> Step:
+def _arriving(site: Site, number: int, threads: int | None, arrive: Arrive, arrives: bool = False) -> Step:
     """Lanes arrive with the operands ``a`` and ``b``, which have these places; raises Fault for what no
     barrier takes. Warps that name different barriers arrive one after the other.
 
