@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.helpers import tensor_products
 from tests.helpers.kernel_products import SORTS, Array, Case, Rng, benchmark, inexact_products, products
 
 FOLDER = Path(__file__).parents[2] / "traces" / "kernels"
@@ -231,6 +232,9 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "neighbours of 100 CTAs": partial(_met, ctas=100),
     "called": _called,
     "interpret": _interpret,
+    "tensor_ring of whole tiles": partial(tensor_products.ring, size=(128, 64, 192), ctas=3),
+    "tensor_ring of parts of tiles": partial(tensor_products.ring, size=(100, 72, 80), ctas=2),
+    "tensor_split": tensor_products.split,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"

@@ -28,7 +28,10 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One launch: ``expected`` has the arrays that it leaves, by the index of the parameter."""
+    """One launch: ``expected`` has the arrays that it leaves, by the index of the parameter.
+
+    ``passed`` makes arguments of these: tensor maps of arrays, where a kernel takes some.
+    """
 
     file: str
     entry: str
@@ -37,6 +40,7 @@ class Case:
     arguments: Sequence[Any]
     expected: dict[int, Array]
     shared_bytes: int = 0
+    passed: Callable[[Sequence[Any]], Sequence[Any]] = list
 
 
 # --- operands ----------------------------------------------------------------------------------------
