@@ -99,7 +99,7 @@ class Wave:
         self.ctas: npt.NDArray[np.int64] = ctas
         self.grid: Dimensions = grid
         self.block: Dimensions = block
-        self.cluster = cluster
+        self.cluster: Cluster = cluster
         self.threads = block[0] * block[1] * block[2]
         self.warps: int = -(-self.threads // WARP)  # of a CTA
         self.lanes = len(ctas) * self.warps * WARP

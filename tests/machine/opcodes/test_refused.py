@@ -14,9 +14,13 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
     ("statement", "reason"),
     [
         ("cp.async.bulk.commit_group;", "bulk copies are not executed yet"),
-        ("barrier.cluster.arrive;", "clusters of several CTAs are not executed yet"),
+        (
+            "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
+            "no launch hands the work of CTAs that have not begun to others",
+        ),
+        ("tcgen05.wait::ld.sync.aligned;", "tensor memory is not simulated"),
+        ("multimem.red.add.u32 [a], b;", "several devices are not simulated"),
         ("wgmma.fence.sync.aligned;", "a launched kernel does not execute it yet; a Warpgroup and traces do"),
-        ("setmaxnreg.inc.sync.aligned.u32 240;", "warp groups of launched kernels are not executed yet"),
     ],
 )
 def test_refused_by_name(statement: str, reason: str) -> None:
