@@ -7,7 +7,9 @@ constexpr int WARPGROUP = 128;
 extern __shared__ __align__(1024) byte shared[];
 
 // Four products along the 128 bytes of the rows of a stage; the first stage starts from zero.
-__device__ __forceinline__ void multiply_f16(float (&values)[32], word left, word right, bool accumulate) {
+__device__ __forceinline__ void multiply_f16(float (&values)[32], const byte* left_tile, const byte* right_tile,
+                                             bool accumulate) {
+    const word left = shared_address(left_tile), right = shared_address(right_tile);
     begin_products();
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
@@ -110,7 +112,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(3 * WARPG
         give_registers<24>();
         if (threadIdx.x == 2 * WARPGROUP) {
             for (int step = 0; step < steps; ++step) {
-                await_cluster(ring.emptied(step), ring.parity(step) ^ 1);
+                wait_for_cluster(ring.emptied(step), ring.parity(step) ^ 1);
                 arrive_expecting(ring.filled(step), BYTES);
                 load_box_for(3, ring.tile(step) + rank * LEFT / 2, a, step * 64, row + rank * 64,
                              ring.filled(step));
@@ -162,7 +164,8 @@ extern "C" __global__ void __launch_bounds__(3 * WARPGROUP, 1)
     float values[32] = {};
     for (int step = 0; step < steps; ++step) {
         const word metadata[2] = {own[step * 256], own[step * 256 + 128]};
-        const word left = ring.tile(step) + group * LEFT / 2, right = ring.tile(step) + LEFT;
+        const word left = shared_address(ring.tile(step)) + group * LEFT / 2;
+        const word right = shared_address(ring.tile(step)) + LEFT;
         ring.await_full(step);
         begin_products();
 #pragma unroll
@@ -205,7 +208,8 @@ extern "C" __global__ void __launch_bounds__(3 * WARPGROUP, 1)
     take_registers<240>();
     float total[32] = {};
     for (int step = 0; step < steps; ++step) {
-        const word left = ring.tile(step) + group * LEFT / 2, right = ring.tile(step) + LEFT;
+        const word left = shared_address(ring.tile(step)) + group * LEFT / 2;
+        const word right = shared_address(ring.tile(step)) + LEFT;
         float values[32];
         ring.await_full(step);
         begin_products();
