@@ -97,7 +97,7 @@ class ClusterMemory:
             self.wrote, self.own_read, self.far_read = (_Shadow.of(wave.shared.size) for _ in range(3))
             self.later = np.zeros(wave.shared.size, np.bool_)  # the last write was of what is asynchronous
             # (home, by) -> when a CTA used the memory of another one last, where, whether it completes later
-            self.touched: dict[tuple[int, int], tuple[int, int, bool]] = {}
+            self.latest: dict[tuple[int, int], tuple[int, int, bool]] = {}
             self.strong = np.array([_is_strong(one.statement) for one in wave.code])
         return self.order
 
@@ -244,7 +244,7 @@ class ClusterMemory:
             for access in _written(wave, self.issued_at[id(pending)][1], pending):
                 if (access.homes == cta).any() and (access.ctas != cta).all():
                     self._ended(wave, front, cta, int(access.ctas[0, 0]), access.place, later=True)
-        for (home, other), (time, place, later) in self.touched.items():
+        for (home, other), (time, place, later) in self.latest.items():
             known = self.order.acquired[cta] >= time
             if not later:
                 known = bool(self.order.known(np.array(cta), np.array(other), np.array(time)))
@@ -361,7 +361,7 @@ class ClusterMemory:
         if far.any():
             ctas = np.broadcast_to(access.ctas, far.shape)
             for home, by in np.unique(np.stack([access.homes[far], ctas[far]], axis=1), axis=0).tolist():
-                self.touched[home, by] = (access.wave.statements, access.place, later)
+                self.latest[home, by] = (access.wave.statements, access.place, later)
 
 
 def _is_strong(statement: object) -> bool:
