@@ -9,19 +9,15 @@ from ..errors import IllegalInstruction
 from ..isa.architectures import Feature, targets_text, targets_with
 from ..ptx.statements import InstructionStatement
 
-_NEEDS: dict[str, tuple[Feature | None, tuple[int, int]]] = {  # the feature, None for all; first PTX version
-    "ldmatrix": (Feature.LDMATRIX, (6, 5)),
-    "stmatrix": (Feature.STMATRIX, (7, 8)),
+_NEEDS: dict[str, tuple[Feature, tuple[int, int]]] = {  # the feature, and the first PTX version
     "fence": (Feature.PROXY_FENCE, (8, 0)),
     "wgmma": (Feature.WGMMA, (8, 0)),
-    "bar.warp": (None, (6, 0)),
 }
 
 
 def check_since(statement: InstructionStatement, target: str, version: tuple[int, int]) -> None:
     """Raise IllegalInstruction where the chip or the PTX version does not have the statement."""
-    name = f"{statement.opcode}.warp" if statement.modifiers[:1] == ("warp",) else statement.opcode
-    feature, first = _NEEDS.get(name, (None, (0, 0)))
+    feature, first = _NEEDS.get(statement.opcode, (None, (0, 0)))
     if feature is not None and target not in targets_with(feature):
         needs = targets_text(targets_with(feature), "or higher")
         raise IllegalInstruction(f"{statement.mnemonic} is not on {target}: it needs {needs}")

@@ -17,21 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, NotModelled, UndefinedBehavior, located
-from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
+from ..execution.pipeline import Undefined, is_literal
 from ..isa.descriptor import Descriptor, touched_bytes
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES
 from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from .engines import Engine, EngineName
 from .hazards import Hazard, HazardChecker, Mode
+from .lanes import Lanes
 from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask
-from .shared_statements import Access
 from .since import check_since
+from .spaces import Offsets
+from .step_wave import Transfer
 from .synchronization import Synchronization, barrier, is_wgmma_order, proxy_fence, wgmma_order
-from .warp_barrier import is_warp_barrier
 
 _LANES = 128
 _WARPS = tuple(range(_LANES // WARP))
@@ -45,8 +47,8 @@ _ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
 class Warpgroup(Machine):
     """Four warps of 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
-    Executes ``wgmma``; ``mma``, ``mma.sp``, ``ldmatrix`` and ``stmatrix`` in each warp by itself; ``mov``,
-    ``ld.shared``, ``st.shared``, ``fence.proxy.async``, ``bar.sync`` and ``bar.warp.sync``.
+    Executes ``wgmma``, and what a Warp does: ``mma``, ``ldmatrix`` and their like in each warp by itself. Of
+    fences and barriers of the CTA it has ``fence.proxy.async`` and ``bar.sync`` of all warps.
 
     ``engine`` and ``undefined`` are those of warpsim.execute. ``hazards`` says what becomes of broken
     ordering rules: "error" raises HazardError, an UndefinedBehavior, "warn" collects them in ``hazards``,
@@ -56,10 +58,6 @@ class Warpgroup(Machine):
 
     name = "warpgroup"
     lanes = _LANES
-    modelled = (
-        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async, bar.sync and "
-        "bar.warp.sync"
-    )
     together: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP),
         **dict.fromkeys(("wgmma", "bar", "barrier"), _LANES),
@@ -70,7 +68,7 @@ class Warpgroup(Machine):
         target: str = "sm_90a",
         shared_bytes: int = SHARED_BYTES,
         *,
-        engine: Engine = "kernel",
+        engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
         hazards: Mode = "error",
     ) -> None:
@@ -98,20 +96,22 @@ class Warpgroup(Machine):
     def _copied(self, start: int, size: int, place: Place) -> None:
         self._checker.shared_write([(start, start + size)], place, proxy="async")
 
-    def _transferred(self, access: Access, place: Place) -> None:
-        if access.store is not None:
-            self._checker.shared_write(access.ranges, place)
-            self._races.write(access.ranges, access.lanes // WARP, place)
-        else:
-            self._checker.shared_read(access.ranges, place)
-            self._races.read(access.ranges, access.lanes // WARP, place)
+    def _transferred(self, kind: Transfer, addresses: Offsets, size: int, lanes: Lanes) -> None:
+        ranges, warps = np.stack((addresses, addresses + size), axis=-1), lanes.index // WARP
+        place = self._wave.code[0].statement.location
+        if kind != "write":
+            self._checker.shared_read(ranges, place)
+        if kind != "read":
+            self._checker.shared_write(ranges, place)
+        if kind != "update":  # atomics are in no race among themselves
+            {"read": self._races.read, "write": self._races.write}[kind](ranges, warps, place)
 
     # --- statements ---
 
     def _order(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         """Fences, groups, waits and barriers."""
-        if is_warp_barrier(statement):
-            return self._warp_barrier(statement, lanes)
+        if statement.opcode == "bar" and statement.modifiers[:1] == ("warp",):
+            return self._stepped(statement, lanes)
         check_since(statement, self.target, self.version)
         order = _ORDERS.get(statement.opcode, wgmma_order)(statement)
         for name in order.registers:
@@ -158,7 +158,7 @@ class Warpgroup(Machine):
         ranges = self._touched(statement, bound, inputs)
         meta = partial(statement.operand_location, bound.places.get("e", 0))
         with located(meta, (UndefinedBehavior, NotModelled)):
-            d = execute_inputs(form, inputs, self.engine)
+            d = self._multiply(form, inputs)
         # Computed from the memory itself; whoever looks at the event later finds it as it was now.
         kept = replace(inputs, shared=self.shared.snapshot())
         event = Event(statement=statement, bound=bound, inputs=kept, d=d, warps=_WARPS)

@@ -139,7 +139,7 @@ def _clear(wave: Wave, number: int, voted: Mask) -> None:
 
 def _warp(site: Site, warp: str, sync: str) -> Step:
     site.count(1)
-    members = site.reader(site.operands[0], "b32", 0)
+    members = site.reader(site.operands[0], "u32", 0)
     return lambda wave, front, lanes: meet(wave, front, lanes, members(wave, front))
 
 

@@ -22,8 +22,8 @@ from ...ptx.binding import Bound, bind
 from ...ptx.constants import Immediate
 from ...ptx.decode import bind_statement
 from ...ptx.operands import Register, Vector
+from ..constants import constant_bits
 from ..lanes import Front, Lanes, Values
-from ..mov import constant_bits
 from ..scope import RegisterName
 from .effect import Effect
 from .warpwide import WARP, Warps, stacked, unstack, whole_warps
