@@ -128,7 +128,10 @@ def test_kernels_are_listed_where_none_is_named():
         (("--expect", "3=x.npy"), "3=x.npy: argument 3, i32:40, is no array"),
         (("--block", "2000"), "block (2000, 1, 1): x is 1 to 1024" + LISTING),
         (("--shared", "-4"), "shared_bytes=-4: it is an integer, at least 0" + LISTING),
-        (("--schedule", "x"), "schedule='x': it is 'program', an integer or 'random:SEED'" + LISTING),
+        (
+            ("--schedule", "x"),
+            "schedule='x': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'" + LISTING,
+        ),
     ],
 )
 def test_options_that_do_not_fit(options, message):

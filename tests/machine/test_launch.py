@@ -185,7 +185,12 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: it is an integer, at least 0"),
         (1, 1, {"shared_bytes": 1 << 20}, "1048576 bytes of shared memory: a CTA has at most 232448"),
         (1, 1, {"cluster": 2}, "clusters of 2 x 1 x 1 CTAs are not modelled yet"),
-        (1, 1, {"schedule": "fast"}, "schedule='fast': it is 'program', an integer or 'random:SEED'"),
+        (
+            1,
+            1,
+            {"schedule": "fast"},
+            "schedule='fast': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'",
+        ),
         (1, 1, {"checks": "some"}, "checks='some': it is 'error', 'warn' or 'off'"),
         (1, 1, {"threads": 0}, "threads=0: it is None or at least 1"),
         (1, 1, {"device": 0}, "device=0: it is a warpsim.Device"),

@@ -633,8 +633,8 @@ def test_a_type_comes_from_the_declaration_of_an_assigned_register() -> None:
         (".visible .entry k() { ret; }", NotModelled,
          "a kernel or function is not modelled; a warp executes the statements of a kernel's body"),
         ("bra L;", NotModelled,
-         "'bra' is not modelled in a warp: statements are executed one after the other; a launched kernel may "
-         "execute it"),
+         "'bra' is not modelled in a warp: statements are executed one after the other; a launched kernel "
+         "may execute it"),
     ],
 )  # fmt: skip
 def test_which_statements_are_refused(text: str, kind: Any, message: str) -> None:

@@ -80,8 +80,8 @@ class _Done:
     "--schedule",
     default="program",
     show_default=True,
-    metavar="program|random:SEED",
-    help="The order of CTAs and warps.",
+    metavar="program|earliest|latest|random:SEED",
+    help="The order of CTAs and warps, and when asynchronous copies complete.",
 )
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."

@@ -127,6 +127,7 @@ class Launch:
         wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
         wave.choose = self.schedule.chooser(number)
+        wave.asynchrony = self.schedule.asynchrony(number)
         if wave.choose is not None:
             wave.fronts = [part for front in wave.fronts for part in parted(front)]
         return wave

@@ -17,8 +17,8 @@ from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, run, shared_total, symbols_of
+from .observers.checks import checks_of
 from .observers.findings import Findings, LaunchFinding, Mode
-from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
@@ -78,7 +78,8 @@ class LaunchableKernel:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
-        "program", or a seed for a random order of CTAs and warps (schedules.py). ``checks`` says what
+        "program", "earliest", "latest" or a seed: the order of CTAs and warps, and when what is asynchronous
+        completes (schedules.py). ``checks`` says what
         becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
         collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1

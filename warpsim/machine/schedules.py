@@ -1,9 +1,13 @@
-"""In which order the CTAs of a launch run, and which of the lanes that have parted go first.
+"""In which order the CTAs of a launch run, which lanes that have parted go first, and when copies complete.
 
-    "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step
-    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step
+    "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
+                         what is asynchronous completes where it is issued
+    "earliest"           the same, but each warp runs until it has to wait
+    "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
+    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, and
+                         what is asynchronous completes in between, in any order
 
-PTX promises neither; a kernel whose results depend on it has a race. One seed gives one order on every
+PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
 machine. Knows fronts; does not know statements.
 """
 
@@ -15,16 +19,30 @@ from random import Random
 import numpy as np
 
 from ..errors import OperandError
+from .asynchrony import Asynchrony, Moment
 from .lanes import Front, Lanes
 
 WARP = 32
+_PATIENCE = 512  # turns of a loop before other warps go on
+
+
+_NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
 
 class Schedule:
-    """An order; ``seed`` is None for that of the program."""
+    """An order; ``moment`` says when operations complete, ``seed`` is None where nothing is random."""
 
     def __init__(self, given: str | int) -> None:
-        self.seed = _seed(given)
+        self.moment: Moment = "random"
+        self.seed: int | None = None
+        if given in _NAMED:
+            self.moment = given
+        else:
+            self.seed = _seed(given)
+
+    def asynchrony(self, wave: int) -> Asynchrony:
+        """When the operations of the so many-th wave complete."""
+        return Asynchrony(self.moment, Random(f"{self.seed} asynchrony {wave}"))
 
     def order(self, count: int) -> Sequence[int]:
         """The numbers of CTAs, in the order in which they run."""
@@ -36,9 +54,16 @@ class Schedule:
 
     def chooser(self, wave: int) -> Callable[[list[Front]], Front] | None:
         """Which front of the so many-th wave is next; None for the wave's own choice."""
+        if self.moment == "earliest":
+            return _the_same
         if self.seed is None:
             return None
         return Random(f"{self.seed} {wave}").choice
+
+
+def _the_same(fronts: list[Front]) -> Front:
+    """The lanes of the first warp that does not only go round in a loop."""
+    return min(fronts, key=lambda front: (front.turns // _PATIENCE, int(front.lanes.index[0]) // WARP))
 
 
 def parted(front: Front) -> list[Front]:
@@ -51,13 +76,13 @@ def parted(front: Front) -> list[Front]:
     return parts
 
 
-def _seed(given: str | int) -> int | None:
+def _seed(given: str | int) -> int:
     """The seed of a random schedule; raises OperandError for what is no schedule."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return int(given)
-    if given == "program":
-        return None
     word, colon, number = str(given).partition(":")
     if word != "random" or not colon or not number.isdecimal():
-        raise OperandError(f"schedule={given!r}: it is 'program', an integer or 'random:SEED'")
+        raise OperandError(
+            f"schedule={given!r}: it is 'program', 'earliest', 'latest', an integer or 'random:SEED'"
+        )
     return int(number)

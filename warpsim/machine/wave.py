@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..errors import Fault, WarpsimError
 from . import spaces
+from .asynchrony import Asynchrony, finish_all
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
 
@@ -88,18 +89,20 @@ class Wave:
         shared_bytes: int,
         observers: Sequence[Any] = (),
     ) -> None:
-        self.entry = entry
+        self.entry: Entry = entry
         self.code: Sequence[Record] = entry.code
-        self.ctas, self.grid, self.block = ctas, grid, block
+        self.ctas: npt.NDArray[np.int64] = ctas
+        self.grid: Dimensions = grid
+        self.block: Dimensions = block
         self.threads = block[0] * block[1] * block[2]
-        self.warps = -(-self.threads // WARP)  # of a CTA
+        self.warps: int = -(-self.threads // WARP)  # of a CTA
         self.lanes = len(ctas) * self.warps * WARP
         number = np.arange(self.lanes)
-        self.cta = number // (self.warps * WARP)
-        self.thread = number % (self.warps * WARP)
+        self.cta: npt.NDArray[np.int64] = number // (self.warps * WARP)
+        self.thread: npt.NDArray[np.int64] = number % (self.warps * WARP)
         self.memory = memory
         self.parameters = parameters
-        self.shared_bytes = shared_bytes
+        self.shared_bytes: int = shared_bytes
         self.shared_stride = max(-(-shared_bytes // 128) * 128, 128)
         self.shared: Bytes = spaces.padded(len(ctas) * self.shared_stride)
         self.shared_base = self.cta * self.shared_stride
@@ -125,6 +128,7 @@ class Wave:
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
+        self.asynchrony = Asynchrony()  # what has been issued and has not completed
         self.reserve_local(entry.local_bytes)
 
     # --- running ---
@@ -136,13 +140,19 @@ class Wave:
         Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
         """
         end = None if budget is None else self.statements + budget
-        while self.fronts:
+        asynchrony = self.asynchrony
+        while self.fronts or (self.waiting and asynchrony.nobody_goes_on(self)):
             if end is not None and (self.statements >= end or self.rounds >= _VAIN):
                 self.rounds = 0
                 return False
-            self._advance(self._next())
+            if self.fronts:
+                self._advance(self._next())
+            if asynchrony.flying:
+                asynchrony.pass_time(self)
         if self.waiting:
             raise self.deadlock()
+        if asynchrony.flying:
+            finish_all(self)
         return True
 
     def _next(self) -> Front:

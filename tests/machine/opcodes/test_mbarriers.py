@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.kernel_texts import run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.opcodes.mbarriers import MOST, Object, arrive, expect
+from warpsim.machine.phases import MOST, Object, arrive, expect
 
 Array = npt.NDArray[Any]
 CTAS, THREADS = 3, 64

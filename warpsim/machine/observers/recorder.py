@@ -6,15 +6,15 @@ that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Inputs, Instruction, arrays_of, part_of
 from ...ptx.binding import Bound, bind
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ..lanes import Front
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..wave import Dimensions, Wave
 
 RECORDED_BYTES = 1 << 28  # of the registers of all events of a launch
-_BATCHED = ("shared", "a_descriptor", "b_descriptor")  # of Inputs, with an axis of executions where not None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +87,7 @@ class _Batch:
             event = LaunchEvent(
                 statement=self.record.statement,
                 bound=self.bound,
-                inputs=_part(self.inputs, number),
+                inputs=part_of(self.inputs, number),
                 d=self.d[number],
                 warps=(0,),
                 cta=(cta[0], cta[1], cta[2]),
@@ -139,7 +138,7 @@ class Recorder:
             record=record,
             pc=pc,
             bound=self._bound[pc],
-            inputs=_part(inputs, chosen),
+            inputs=part_of(inputs, chosen),
             d=d[chosen],
             ctas=ctas,
             warps=warps[chosen] % wave.warps,
@@ -151,7 +150,7 @@ class Recorder:
 
     def _keep(self, batch: _Batch) -> None:
         """Keep a batch; raises OperandError where that would be too much."""
-        self.bytes += batch.d.nbytes + sum(one.nbytes for one in _arrays(batch.inputs))
+        self.bytes += batch.d.nbytes + sum(one.nbytes for one in arrays_of(batch.inputs))
         if self.bytes > self.limit_bytes:
             count = sum(len(one.warps) for one in self._batches)
             raise OperandError(
@@ -172,15 +171,3 @@ def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound
     binder: Any = bind if instruction.family.lanes == WARP else bind_warpgroup
     bound: Bound | WarpgroupBound = binder(instruction, statement, None)
     return bound
-
-
-def _part(inputs: Inputs, chosen: Any) -> Inputs:
-    """The inputs of some executions, or of one."""
-    registers = {name: words[chosen] for name, words in inputs.registers.items()}
-    more = {name: value[chosen] for name in _BATCHED if (value := getattr(inputs, name)) is not None}
-    return replace(inputs, registers=registers, **more)
-
-
-def _arrays(inputs: Inputs) -> Iterable[npt.NDArray[Any]]:
-    yield from inputs.registers.values()
-    yield from (value for name in _BATCHED if (value := getattr(inputs, name)) is not None)

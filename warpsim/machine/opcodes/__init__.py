@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "mbarriers", "caches", "wmma"),
+    *("tiles", "asynchronous", "mbarriers", "caches", "wmma", "wgmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
@@ -38,7 +38,6 @@ REFUSED = {
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",
     "setmaxnreg": "warp groups of launched kernels are not executed yet",
-    "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }

@@ -1,32 +1,21 @@
 """mbarrier: barriers that are objects of 64 bits in shared memory, and arrive at the end of copies.
 
-PTX keeps the bits of an object to itself; here they are, lowest first:
-
-    20  expected   arrivals of a phase
-    20  pending    arrivals that are still to come in this phase
-    21  tx         bytes that are still to come, signed
-     1  valid      set by init, cleared by inval
-     1  parity     of the current phase: 0 for the first, then 1, 0, 1, …
-     1  zero
-
 A state, as arrive returns it, is the object as it was before. Lanes of one statement arrive in the order of
 their numbers. Lanes of try_wait sleep until the phase is over: its time limit never passes. All CTAs are
-clusters of their own. PTX ISA 9.1, section 9.7.13.15.
+clusters of their own. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...errors import UndefinedBehavior
 from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
-from ..wave import LaneWait
+from ..phases import MOST, Change, Misuse, Object, arrive, changed, expect, sleep, undefined, update
 from . import check_available
 from .asynchronous import land_all
 from .effect import Effect, no_operation
@@ -36,109 +25,6 @@ from .transfers import load, store
 if TYPE_CHECKING:
     from ..site import Reader, Site
     from ..wave import Step, Wave
-
-MOST = (1 << 20) - 1  # arrivals, and bytes either way
-_SLEEP = LaneWait(names="the end of a phase of an mbarrier")
-_SLEEPERS = "mbarriers that lanes wait for"
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """What the 64 bits hold."""
-
-    expected: int
-    pending: int
-    tx: int = 0
-    valid: bool = True
-    parity: int = 0
-
-    @classmethod
-    def of(cls, word: int) -> Object:
-        """The object of 64 bits."""
-        tx = word >> 40 & 0x1FFFFF
-        return cls(
-            word & MOST, word >> 20 & MOST, tx - ((tx >> 20) << 21), bool(word >> 61 & 1), word >> 62 & 1
-        )
-
-    @property
-    def word(self) -> int:
-        """The 64 bits."""
-        counts = self.expected | self.pending << 20 | (self.tx & 0x1FFFFF) << 40
-        return counts | self.valid << 61 | self.parity << 62
-
-    def settled(self) -> Object:
-        """The next phase, if nothing is left to come in this one."""
-        if self.pending or self.tx:
-            return self
-        return replace(self, pending=self.expected, parity=1 - self.parity)
-
-
-class Misuse(Exception):
-    """An operation that PTX leaves undefined, and why."""
-
-
-def arrive(one: Object, count: int, *, drop: bool = False) -> Object:
-    """The object after so many arrivals, before it settles; raises Misuse."""
-    if not 1 <= count <= one.pending:
-        raise Misuse(f"{count} arrivals, but {one.pending} are pending")
-    return replace(one, pending=one.pending - count, expected=one.expected - count * drop)
-
-
-def expect(one: Object, count: int) -> Object:
-    """The object with so many more bytes to come; raises Misuse."""
-    if not -MOST <= one.tx + count <= MOST:
-        raise Misuse(f"the tx-count becomes {one.tx + count}: it is {-MOST} to {MOST}")
-    return replace(one, tx=one.tx + count)
-
-
-# --- objects in memory -------------------------------------------------------------------------------
-
-Change = Callable[[Object, int], Object]
-
-
-def update(
-    wave: Wave, front: Front, lanes: Lanes, addresses: Values, counts: Values, change: Change
-) -> Values:
-    """``(lanes.count,)``: the objects before, as each lane in its turn found them; sleepers are woken.
-
-    Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
-    """
-    memory, offsets = wave.places("shared", lanes, addresses, 8)
-    words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))
-    before, begun = np.zeros(lanes.count, np.uint64), dict(words)
-    for place, (offset, count) in enumerate(zip(offsets.tolist(), counts.tolist(), strict=True)):
-        before[place] = words[offset]
-        words[offset] = _changed(wave, front, int(lanes.index[place]), words[offset], count, change)
-    after = np.array([words[offset] for offset in offsets.tolist()], np.uint64)
-    spaces.put_words(memory, offsets, after[:, None])
-    if wave.observers:
-        wave.tell("mbarrier", front, lanes, memory, offsets)
-    _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
-    return before
-
-
-def _changed(wave: Wave, front: Front, lane: int, word: int, count: int, change: Change) -> int:
-    one = Object.of(word)
-    try:
-        if not one.valid:
-            raise Misuse("no mbarrier has been initialised there")
-        after = change(one, count)
-        return (one if after == one else after.settled()).word
-    except Misuse as misuse:
-        raise _undefined(wave, front, lane, str(misuse)) from None
-
-
-def _undefined(wave: Wave, front: Front, lane: int, why: str) -> UndefinedBehavior:
-    statement = wave.code[front.pc].statement
-    return UndefinedBehavior(f"{statement.mnemonic}: {why} [{wave.place(lane)}]", statement.location())
-
-
-def _wake(wave: Wave, offsets: list[int]) -> None:
-    """Lanes that sleep until the phase of one of these objects is over try again."""
-    sleepers = wave.kept.get(_SLEEPERS)
-    if offsets and sleepers is not None:
-        wave.wake(_SLEEP, np.isin(sleepers, offsets))
-
 
 # --- statements --------------------------------------------------------------------------------------
 
@@ -188,7 +74,7 @@ def _initialise(site: Site, *modifiers: str) -> Step:
         wrong = np.flatnonzero((counts < 1) | (counts > MOST))
         if wrong.size:
             message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
-            raise _undefined(wave, front, int(lanes.index[wrong[0]]), message)
+            raise undefined(wave, front, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
         store(wave, front, lanes, "shared", lanes.of(address(wave, front)), words[:, None])
 
@@ -203,7 +89,7 @@ def _invalidate(site: Site, *modifiers: str) -> Step:
         where = lanes.of(address(wave, front))
         words = load(wave, front, lanes, "shared", where, 8, 1)
         for place, word in enumerate(words[:, 0].tolist()):
-            _changed(wave, front, int(lanes.index[place]), word, 0, _same)
+            changed(wave, front, int(lanes.index[place]), word, 0, _same)
         store(wave, front, lanes, "shared", where, np.zeros_like(words))
 
     return step
@@ -285,18 +171,9 @@ def _wait(site: Site, *modifiers: str) -> Step:
             return False
         if over.any():
             write(wave, front, Lanes(lanes.mask & ~asleep), np.ones(wave.lanes, np.bool_))
-        return _sleep(wave, front, Lanes(asleep), lanes.spread(where))
+        return sleep(wave, front, Lanes(asleep), lanes.spread(where))
 
     return step
-
-
-def _sleep(wave: Wave, front: Front, lanes: Lanes, where: Values) -> bool:
-    """Some lanes stop until the phase of their object is over, and then try again."""
-    sleepers = wave.kept.get(_SLEEPERS)
-    if sleepers is None:
-        sleepers = np.full(wave.lanes, -1)
-    wave.kept[_SLEEPERS] = np.where(lanes.mask, where + wave.shared_base, sleepers)
-    return wave.wait(front, lanes, _SLEEP, behind=False)
 
 
 def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values) -> Values:
@@ -306,7 +183,7 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
     invalid = np.flatnonzero(words >> np.uint64(61) & np.uint64(1) == 0)
     if invalid.size:
         lane = int(lanes.index[invalid[0]])
-        raise _undefined(wave, front, lane, "no mbarrier has been initialised there")
+        raise undefined(wave, front, lane, "no mbarrier has been initialised there")
     found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
     if wave.observers:
         wave.tell("mbarrier", front, lanes, memory, offsets)

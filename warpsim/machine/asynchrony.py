@@ -1,0 +1,218 @@
+"""Operations that a lane has issued and that complete later: bulk and tensor copies, st.async, wgmma.
+
+An opcode makes a ``Pending`` and issues it; the schedule decides when it reads its source and completes:
+
+    "program", "earliest"    at once
+    "latest"                 when somebody waits for it, or nobody can go on otherwise; the newest first
+    "random:7"               in between, each at a moment and in an order that the seed decides
+
+Completing writes memory, then signals mbarriers. Groups ("bulk", "wgmma") are counted lane by lane, as in
+PTX: ``commit`` closes one, ``drain`` waits for all but the latest. Knows when; does not know what operations
+do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
+
+To add a kind: prepare everything that can fail, then ``issue(wave, front, Pending(...))``. ``read`` is called
+once, before ``complete``, and keeps what it read; leave it out where both happen in one go. Observers are
+told ``issued(wave, front, pending)``; ``fetched(wave, pending)`` when the source has been read;
+``completed(wave, pending)`` when memory has been written and before mbarriers are signalled; ``drained(wave,
+front, lanes, family, most, reads)`` at the end of a wait for groups; ``unfinished(wave, pendings)`` when all
+lanes have exited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .lanes import Front, Lanes
+
+if TYPE_CHECKING:
+    from .program import Record
+    from .wave import Wave
+
+Moment = Literal["program", "earliest", "latest", "random"]
+Action = Callable[["Wave"], None]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretches:
+    """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
+    one behind the last, as offsets in ``wave.shared`` or ``wave.memory.data``.
+    """
+
+    space: str
+    ranges: npt.NDArray[np.int64]
+
+    @classmethod
+    def one(cls, space: str, first: int, size: int) -> Stretches:
+        """So many bytes in a row."""
+        return cls(space=space, ranges=np.array([[first, first + size]], np.int64))
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The number of every byte."""
+        if not len(self.ranges):
+            return np.zeros(0, np.int64)
+        return np.concatenate([np.arange(first, past) for first, past in self.ranges.tolist()])
+
+
+@dataclass(kw_only=True, eq=False)
+class Pending:
+    """An operation in flight: who issued it, what it touches, and what it does when it completes.
+
+    ``signals`` are mbarriers, as offsets in ``wave.shared``, with the bytes that complete there. ``group`` is
+    the family of groups that it belongs to, "" for none; ``number`` of the group is set when it is issued.
+    ``after`` are those that complete first.
+    """
+
+    record: Record
+    lane: int
+    kind: str  # in words: "bulk copy"
+    complete: Action
+    read: Action | None = None
+    reads: tuple[Stretches, ...] = ()
+    writes: tuple[Stretches, ...] = ()
+    signals: tuple[tuple[int, int], ...] = ()
+    group: str = ""
+    after: tuple[Pending, ...] = ()
+    number: int = -1
+    fetched: bool = False
+    done: bool = False
+
+
+@dataclass(eq=False)
+class Asynchrony:
+    """What is in flight in a wave, and when it completes; ``random`` decides where the moment is "random"."""
+
+    moment: Moment = "program"
+    random: Random = field(default_factory=lambda: Random(0))
+    flying: list[Pending] = field(default_factory=list)  # in the order in which they were issued
+    committed: dict[str, Counts] = field(default_factory=dict)  # by family: groups that each lane has closed
+
+    def of(self, wave: Wave, family: str) -> Counts:
+        """``(lanes,)``: how many groups of a family each lane has closed."""
+        return self.committed.setdefault(family, np.zeros(wave.lanes, np.int64))
+
+    # --- moments ---
+
+    def pass_time(self, wave: Wave) -> None:
+        """Called between statements while something flies: what completes now, if anything."""
+        if self.moment == "random":
+            for one in self.random.sample(self.flying, len(self.flying)):
+                self._perhaps(wave, one)
+        elif all(front.turns >= _SPINNING for front in wave.fronts):
+            self.nobody_goes_on(wave)
+
+    def _perhaps(self, wave: Wave, one: Pending) -> None:
+        chance = self.random.random()
+        if chance < _SOON:
+            finish(wave, one)
+        elif chance < 2 * _SOON:
+            fetch(wave, one)
+
+    def nobody_goes_on(self, wave: Wave) -> bool:
+        """One operation completes, one that somebody waits for if there is any; false where none flies."""
+        if not self.flying:
+            return False
+        from .phases import awaited
+
+        wanted = awaited(wave)
+        known = [one for one in self.flying if any(offset in wanted for offset, _ in one.signals)]
+        known = known or self.flying
+        finish(wave, self.random.choice(known) if self.moment == "random" else known[-1])
+        for front in wave.fronts:
+            front.turns = 0
+        return True
+
+
+_SPINNING = 512  # turns of a loop after which a front is taken to wait for something
+_SOON = 0.2  # the chance of completing between two statements at which the schedule may change warps
+
+
+def issue(wave: Wave, front: Front, pending: Pending) -> None:
+    """An operation begins; it completes now or later, as the schedule has it."""
+    state = wave.asynchrony
+    if pending.group:
+        pending.number = int(state.of(wave, pending.group)[pending.lane])
+    state.flying.append(pending)
+    if wave.observers:
+        wave.tell("issued", front, pending)
+    if state.moment in ("program", "earliest"):
+        finish(wave, pending)
+    elif state.moment == "random":
+        state._perhaps(wave, pending)
+
+
+def fetch(wave: Wave, pending: Pending) -> None:
+    """The source of an operation is read, once."""
+    if pending.fetched:
+        return
+    for one in pending.after:
+        finish(wave, one)
+    pending.fetched = True
+    if pending.read is not None:
+        pending.read(wave)
+        if wave.observers:
+            wave.tell("fetched", pending)
+
+
+def finish(wave: Wave, pending: Pending) -> None:
+    """An operation completes, once: its memory is written and its mbarriers are signalled."""
+    if pending.done:
+        return
+    fetch(wave, pending)
+    pending.done = True
+    wave.asynchrony.flying.remove(pending)
+    pending.complete(wave)
+    wave.rounds = 0  # somebody may have waited for this
+    if wave.observers:
+        wave.tell("completed", pending)
+    if pending.signals:
+        from .phases import complete_tx
+
+        for offset, count in pending.signals:
+            complete_tx(wave, offset, count, pending)
+
+
+# --- groups ------------------------------------------------------------------------------------------
+
+
+def commit(wave: Wave, lanes: Lanes, family: str) -> None:
+    """Lanes close a group of a family: what they have issued since the last one belongs to it."""
+    counts = wave.asynchrony.of(wave, family)
+    wave.asynchrony.committed[family] = counts + lanes.mask
+
+
+def drain(
+    wave: Wave, front: Front, lanes: Lanes, family: str, most: int = 0, *, reads: bool = False
+) -> Sequence[Pending]:
+    """Operations of all but the latest ``most`` closed groups of these lanes complete; with ``reads`` their
+    sources are read, no more. Returns those that did so only now.
+    """
+    state = wave.asynchrony
+    before = state.of(wave, family) - most
+    asked = [
+        one
+        for one in state.flying
+        if one.group == family and lanes.mask[one.lane] and one.number < before[one.lane]
+    ]
+    asked = state.random.sample(asked, len(asked)) if state.moment == "random" else asked[::-1]
+    for one in asked:
+        (fetch if reads else finish)(wave, one)
+    if wave.observers:
+        wave.tell("drained", front, lanes, family, most, reads)
+    return asked
+
+
+def finish_all(wave: Wave) -> None:
+    """Every lane has exited: what still flies completes, newest first; observers are told."""
+    left = wave.asynchrony.flying[::-1]
+    if left and wave.observers:
+        wave.tell("unfinished", left)
+    for one in left:
+        finish(wave, one)
