@@ -176,8 +176,11 @@ class Warpgroup(Machine):
             registers["a"] = operands.vector(bound.places["a"], "a", bound.a)
         if bound.e is not None:
             registers["e"] = operands.single(bound.places["e"], "sp-meta", bound.e)
+        before = tuple(filter(None, bound.d))
         if scale_d:
-            registers["c"] = operands.vector(bound.places["d"], "d", tuple(filter(None, bound.d)))
+            registers["c"] = operands.vector(bound.places["d"], "d", before)
+        elif callable(self.engine) and (d := self._file.columns(before, np.dtype(np.uint32))) is not None:
+            registers["c"] = d  # a chip might read it
         return Inputs(
             registers=registers,
             selector=bound.selector,
