@@ -70,7 +70,7 @@ def test_memory_and_registers_of_a_warp_feed_a_product() -> None:
         ("@%p bar.warp.sync -1;",
          "bar.warp.sync waits for lanes 4-31 of its warp, members of its mask 0xffffffff, which do not all "
          "come with it [{}lane 0 and {} more]"),
-        (".version 5.0\nbar.warp.sync -1;", "bar.warp.sync needs PTX 6.0, but the module says 5.0"),
+        (".version 5.0\nbar.warp.sync -1;", "bar.warp.sync needs PTX 6.0, but the version is 5.0"),
     ],
 )  # fmt: skip
 def test_barriers_of_a_warp_that_are_refused(machine: type[Machine], text: str, message: str) -> None:

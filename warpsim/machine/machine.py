@@ -55,9 +55,8 @@ from .variables import SharedVariables
 
 if TYPE_CHECKING:
     from .hazards import Hazard
-    from .spaces import Offsets
     from .step_site import BoundStatement, StepSite
-    from .step_wave import StepWave, Transfer
+    from .step_wave import StepWave
 
 WARP, WARPGROUP = 32, 128  # lanes
 
@@ -201,8 +200,9 @@ class Machine:
     def _copied(self, start: int, size: int, place: Place) -> None:
         """Bytes of shared memory are about to be written from outside; nobody minds in a warp."""
 
-    def _transferred(self, kind: Transfer, addresses: Offsets, size: int, lanes: FrameLanes) -> None:
-        """So many bytes at addresses of shared memory are about to be read or written by lanes."""
+    def _observers(self) -> tuple[Any, ...]:
+        """Who is told what statements do, as observers of a wave are; nobody minds in a warp."""
+        return ()
 
     # --- statements ---
 
@@ -287,7 +287,7 @@ class Machine:
         """What executes everything but matrix instructions; a trace may have nothing else."""
         from .step_wave import StepWave
 
-        return StepWave(self._file, self.shared, self._transferred, is_literal(self.undefined))
+        return StepWave(self._file, self.shared, self._observers(), is_literal(self.undefined))
 
     def _stepped(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         """Whatever is no matrix instruction, as the tables of opcodes have it."""
@@ -375,9 +375,12 @@ class Machine:
         columns = np.ascontiguousarray(event.d.T)
         if columns.base is not None:  # of one register, a view: the event is its user's, who may write to it
             columns = columns.copy()
-        for index, (name, column) in enumerate(zip(event.bound.d, columns, strict=True)):
+        if lanes is self._file.everyone or lanes.all():
+            self._file.write_results(event.bound.d, list(columns), event)
+            return
+        for name, column in zip(event.bound.d, columns, strict=True):
             if name is not None:
-                self._file.write(name, column, lanes, origin=(event, index))
+                self._file.write(name, column, lanes)
 
     def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Event:
         """What every warp that executes computes; nothing is written yet."""

@@ -153,6 +153,8 @@ class RegisterFile:
 
     def find(self, name: str) -> RegisterName | None:
         """Number and type of the register that is visible here under a name."""
+        if len(self._scopes) == 1:
+            return self._scopes[0].names.get(name)
         scope = self._scope_of(name)
         return scope.names[name] if scope else None
 
@@ -307,7 +309,7 @@ class RegisterFile:
             return IllegalInstruction(f"register {name} is not declared")
         return UndefinedBehavior(f"register {name} is read, but nothing has been written to it")
 
-    def write(self, name: str, value: Lanes, lanes: Mask | None = None, origin: Any = None) -> None:
+    def write(self, name: str, value: Lanes, lanes: Mask | None = None) -> None:
         """Write a register that writable() has allowed, in some lanes or in all; ``value`` has its dtype."""
         whole = lanes is None or lanes is self._all or bool(lanes.all())
         if not whole and lanes is not None and not lanes.any():
@@ -319,18 +321,33 @@ class RegisterFile:
         else:
             assert lanes is not None
             self.frame.write(found.number, value, FrameLanes(lanes), everyone=False)
-        if origin is not None and whole:
-            self._keep_origin(value, origin)
 
-    def _keep_origin(self, value: Lanes, origin: Any) -> None:
-        """Remember what wrote an array, which registers share but never change."""
+    def write_results(self, names: Sequence[str | None], columns: Sequence[Lanes], what: Any) -> None:
+        """Write registers in all lanes, which ``origin`` then says come from places of ``what``.
+
+        None is for a result that nobody wants.
+        """
+        self._forget_origins()
+        values, partial, origins = self.frame.values, self.frame.partial, self._origins
+        for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+            if name is not None:
+                found = self.find(name) or self.provide(name, _bits_type(column.dtype))
+                values[found.number] = column
+                if partial:
+                    partial.pop(found.number, None)
+                origins[id(column)] = column, (what, place)
+
+    def _forget_origins(self) -> None:
+        """Those of values that are gone, if they are many."""
         if len(self._origins) > _MOST_ORIGINS + 2 * len(self.frame.values):
             live = {id(one) for one in self.frame.values if one is not None}
             self._origins = {key: known for key, known in self._origins.items() if key in live}
-        self._origins[id(value)] = value, origin
 
     def origin(self, name: str) -> Any:
-        """What wrote the whole register, as write was told; None if nobody said."""
+        """What wrote the whole register, and its place there, as write_results was told; None if nobody said.
+
+        An array is never changed, so that a copy of a register has the origin of what it copies.
+        """
         found = self.find(name)
         value = None if found is None else self.frame.values[found.number]
         known = self._origins.get(id(value))

@@ -20,6 +20,7 @@ from .program import Module, Record
 from .register_file import RegisterFile
 from .scope import Meaning, Scope, Variable
 from .site import Reader, Site, Writer
+from .wave import WARP
 
 _SPACES = frozenset({"shared", "shared::cta", "shared::cluster", "generic"})
 _SPECIAL = frozenset({"%laneid", "%warpid", *(f"%tid.{axis}" for axis in "xyzw")}) | {
@@ -111,7 +112,7 @@ class StepSite(Site):
 
     def _check_opcode(self, name: str) -> None:
         mnemonic, modifiers = self.statement.mnemonic, self.statement.modifiers
-        if self.statement.opcode == "wgmma":
+        if self.statement.opcode == "wgmma" and self.file.lanes == WARP:
             raise NotModelled(f"'{mnemonic}' is not modelled here: a warpgroup executes it, and not a {name}")
         for start, reason in _ELSEWHERE.items():
             if f"{mnemonic}.".startswith(f"{start}."):

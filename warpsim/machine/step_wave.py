@@ -7,8 +7,8 @@ and bytes; does not know text, names beyond those in errors, or what opcodes do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from .spaces import Bytes, DeviceMemory, Offsets
 from .step_site import BoundStatement
 from .wave import WARP, BarrierWait, Wave
 
-Transfer = Literal["read", "write", "update"]
-Told = Callable[[Transfer, Offsets, int, Lanes], None]  # addresses in shared memory, bytes of each, whose
 _VERBS = {"ld": "loads", "ldmatrix": "loads", "st": "stores", "stmatrix": "stores"}
 
 
@@ -52,11 +50,13 @@ def _entry(file: RegisterFile, shared_bytes: int) -> Entry:
 class StepWave(Wave):
     """The lanes of a register file with a shared memory.
 
-    ``told`` is called with accesses to shared memory before they take effect; ``literal`` lets the last lane
-    win where several store different values at one address.
+    ``observers`` are told as those of a launch are; ``literal`` lets the last lane win where several store
+    different values at one address, and takes 0 for results that PTX leaves open.
     """
 
-    def __init__(self, file: RegisterFile, memory: SharedMemory, told: Told, literal: bool) -> None:
+    def __init__(
+        self, file: RegisterFile, memory: SharedMemory, observers: Sequence[Any], literal: bool
+    ) -> None:
         super().__init__(
             _entry(file, len(memory)),
             ctas=np.zeros((1, 3), np.int64),
@@ -70,7 +70,7 @@ class StepWave(Wave):
         self.frame = file.frame
         self.shared = memory.words
         self.shared_memory = memory
-        self.observers = (_Watch(told, literal),)
+        self.observers = tuple(observers) if literal else (_Strict(), *observers)
         self._front = Front(0, self.frame, file.whole)
 
     def execute(self, bound: BoundStatement, lanes: Lanes) -> None:
@@ -94,13 +94,14 @@ class StepWave(Wave):
 
     def _alone(self, statement: InstructionStatement) -> UndefinedBehavior:
         """The error of lanes that wait, who wait no longer."""
-        first = self.waiting[0]
+        first, what = self.waiting[0], "which do not all come with it"
         for one in self.waiting:
             if isinstance(one.waits, BarrierWait):
                 self.arrived[one.waits.number] -= self.count_of(one.lanes)
                 self.at_barrier[one.waits.number] &= ~one.lanes.mask
+                what = "to which not all threads come"
         self.waiting = []
-        message = f"waits for {first.waits}, which do not all come with it [{self.who(first.lanes)}]"
+        message = f"waits for {first.waits}, {what} [{self.who(first.lanes)}]"
         return UndefinedBehavior(f"{statement.mnemonic} {message}", statement.location())
 
     def place(self, lane: int) -> str:
@@ -153,18 +154,8 @@ def _in_shared(where: Offsets, lanes: Lanes, done: str) -> Offsets:
     return where - spaces.SHARED_WINDOW
 
 
-class _Watch:
-    """What is told of accesses and open results, and the errors of those without a meaning."""
-
-    def __init__(self, told: Told, literal: bool) -> None:
-        self.told = told
-        self.literal = literal
-
-    def load(
-        self, wave: StepWave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
-        """Words are about to be loaded."""
-        self.told("read", offsets, size, lanes)
+class _Strict:
+    """The first observer: what has no meaning is an error."""
 
     def store(
         self,
@@ -177,22 +168,13 @@ class _Watch:
         words: Values,
     ) -> None:
         """Words are about to be stored; lanes must not store different ones at one address."""
-        if not self.literal:
-            _check_clash(wave, lanes, offsets, words)
-        self.told("write", offsets, size, lanes)
-
-    def atomic(
-        self, wave: StepWave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
-        """Words are about to be read and written at once."""
-        self.told("update", offsets, size, lanes)
+        _check_clash(wave, lanes, offsets, words)
 
     def unspecified(self, wave: StepWave, front: Front, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
-        if not self.literal:
-            statement = wave.code[0].statement
-            message = f"{statement.mnemonic}: {wave.who(lanes)} {what}, which PTX leaves undefined"
-            raise UndefinedBehavior(message, statement.location())
+        statement = wave.code[0].statement
+        message = f"{statement.mnemonic}: {wave.who(lanes)} {what}, which PTX leaves undefined"
+        raise UndefinedBehavior(message, statement.location())
 
 
 def _check_clash(wave: StepWave, lanes: Lanes, addresses: Offsets, words: Values) -> None:

@@ -8,7 +8,7 @@ would need a barrier. Does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -26,30 +26,21 @@ from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .engines import Engine, EngineName
 from .hazard import Hazard, Mode, by_warps
 from .hazards import HazardChecker
-from .lanes import Lanes
 from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask
-from .since import check_since
-from .spaces import Offsets
-from .step_wave import Transfer
-from .synchronization import Synchronization, barrier, is_wgmma_order, proxy_fence, wgmma_order
+from .synchronization import is_wgmma_order
+from .warpgroup_watch import WarpgroupWatch
 
 _LANES = 128
 _WARPS = tuple(range(_LANES // WARP))
-_ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
-    "fence": proxy_fence,
-    "bar": barrier,
-    "barrier": barrier,
-}
 
 
 class Warpgroup(Machine):
     """Four warps of 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
-    Executes ``wgmma``, and what a Warp does: ``mma``, ``ldmatrix`` and their like in each warp by itself. Of
-    fences and barriers of the CTA it has ``fence.proxy.async`` and ``bar.sync`` of all warps.
+    Executes ``wgmma``, and what a Warp does: ``mma``, ``ldmatrix`` and their like in each warp by itself.
 
     ``engine`` and ``undefined`` are those of warpsim.execute. ``hazards`` says what becomes of broken
     ordering rules: "error" raises HazardError, an UndefinedBehavior, "warn" collects them in ``hazards``,
@@ -61,7 +52,7 @@ class Warpgroup(Machine):
     lanes = _LANES
     together: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP),
-        **dict.fromkeys(("wgmma", "bar", "barrier"), _LANES),
+        "wgmma": _LANES,
     }
 
     def __init__(
@@ -76,7 +67,6 @@ class Warpgroup(Machine):
         super().__init__(target, shared_bytes, engine=engine, undefined=undefined)
         self._checker = HazardChecker(hazards, shared_bytes)
         self._races = RaceChecker(hazards, shared_bytes)
-        self._executes |= dict.fromkeys(_ORDERS, self._order)
         self._executes["wgmma"] = self._wgmma
 
     @property
@@ -97,57 +87,14 @@ class Warpgroup(Machine):
     def _copied(self, start: int, size: int, place: Place) -> None:
         self._checker.shared_write([(start, start + size)], place, proxy="async")
 
-    def _transferred(self, kind: Transfer, addresses: Offsets, size: int, lanes: Lanes) -> None:
-        ranges, warps = np.stack((addresses, addresses + size), axis=-1), lanes.index // WARP
-        place = self._wave.code[0].statement.location
-        if kind != "write":
-            self._checker.shared_read(ranges, place)
-        if kind != "read":
-            self._checker.shared_write(ranges, place)
-        if kind != "update":  # atomics are in no race among themselves
-            {"read": self._races.read, "write": self._races.write}[kind](ranges, warps, place)
-
-    # --- statements ---
-
-    def _order(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """Fences, groups, waits and barriers."""
-        if statement.opcode == "bar" and statement.modifiers[:1] == ("warp",):
-            return self._stepped(statement, lanes)
-        check_since(statement, self.target, self.version)
-        order = _ORDERS.get(statement.opcode, wgmma_order)(statement)
-        for name in order.registers:
-            self._file.read(name, lanes)
-        self._access(order.registers, "read", statement.location)
-        if lanes.any() and not lanes.all():
-            raise NotModelled(
-                f"{statement.mnemonic} is modelled where all lanes execute it, not some of them"
-            )
-        if lanes.any():
-            self._ordered(order, statement.location)
-        return ()
-
-    def _ordered(self, order: Synchronization, place: Place) -> None:
-        if order.verb == "wait":
-            self._checker.wait(order.groups, place)
-            self._races.wait(order.groups)
-            return
-        events = {
-            "fence": self._checker.fence,
-            "commit": self._checker.commit,
-            "proxy": self._checker.proxy_fence,
-            "barrier": self._checker.barrier,
-        }
-        events[order.verb](place)
-        if order.verb == "barrier":
-            self._races.barrier()
-        if order.verb == "commit":
-            self._races.commit()
+    def _observers(self) -> tuple[WarpgroupWatch]:
+        return (WarpgroupWatch(self._checker, self._races),)
 
     # --- wgmma ---
 
     def _wgmma(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         if is_wgmma_order(statement):
-            return self._order(statement, lanes)
+            return self._stepped(statement, lanes)
         plan = self._bind(statement, bind_warpgroup)
         return [self._multiplied(statement, plan, plan.bound)] if lanes.all() else ()
 

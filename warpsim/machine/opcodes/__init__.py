@@ -172,7 +172,7 @@ def check_available(site: Site, row: Row) -> None:
         )
     if version < row.since:
         needed, given = (".".join(map(str, one)) for one in (row.since, version))
-        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")
+        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the version is {given}")
 
 
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
