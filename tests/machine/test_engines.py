@@ -13,6 +13,8 @@ from warpsim.cli import main
 from warpsim.errors import OperandError, UndefinedBehavior
 from warpsim.isa.instruction import Inputs, Instruction
 from warpsim.machine.launching import load_text
+from warpsim.machine.machine import Warp
+from warpsim.machine.warpgroup import Warpgroup
 
 Array = npt.NDArray[Any]
 SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -91,3 +93,47 @@ def test_on_the_command_line(tmp_path: Path) -> None:
             main([*words, *more])
         assert done.value.code == code
     np.testing.assert_array_equal(np.load(saved).view(np.uint32), found(0, undefined="fallback"))
+
+
+def test_warps_and_traces_ask_a_function_too() -> None:
+    def engine(form: Instruction, inputs: Inputs) -> Array:
+        return inputs.registers["c"] + np.uint32(1)
+
+    dense = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    text = f"{dense} {{%d0, %d1, %d2, %d3}}, {{%a, %a, %a, %a}}, {{%a, %a}}, {{%c0, %c1, %c2, %c3}};"
+    for machine in (Warp("sm_90a", engine=engine), Warpgroup(engine=engine)):
+        machine["%a"], machine["%c<4>"] = 0, np.arange(4 * machine.lanes).reshape(-1, 4)
+        (event,) = machine.run(text)
+        np.testing.assert_array_equal(machine["%d<4>"], machine["%c<4>"] + 1)
+        np.testing.assert_array_equal(event.d, machine["%d<4>"])
+        assert machine.engine_name == "function"
+    warp = Warp("sm_90a", engine=lambda form, inputs: 5)  # type: ignore[arg-type, return-value]
+    warp["%a"], warp["%c<4>"] = 0, 0
+    with pytest.raises(OperandError, match=r"the engine returns int for mma.*: expected uint32 \(32, 4\)"):
+        warp.run(text)
+
+
+@pytest.mark.parametrize("scale", [0, 1])
+def test_a_function_gets_d_as_it_was_whatever_scale_d_says(scale: int) -> None:
+    def engine(form: Instruction, inputs: Inputs) -> Array:
+        assert inputs.scale_d == bool(scale)
+        return inputs.registers["c"] ^ np.uint32(5)
+
+    registers = ", ".join(f"%d{i}" for i in range(4))
+    body = f"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{{registers}}}, %x, %x, {scale}, 1, 1, 0, 0;"
+    order = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+    group = Warpgroup(engine=engine)
+    group["%d<4>"], group["%x"] = 7, np.uint64(0)
+    group.run(f"wgmma.fence.sync.aligned; {body} {order}")
+    assert set(group["%d<4>"].ravel().tolist()) == {7 ^ 5}
+    moves = " ".join(f"mov.b32 %d{i}, 7;" for i in range(4))
+    text = f""".version 8.5
+.target sm_90a
+.address_size 64
+.entry k(.param .u64 p) {{ .reg .b64 %x, %p; .reg .f32 %d<4>; .reg .b32 %t; .shared .align 128 .b8 s[8192];
+mov.b64 %x, 0; {moves.replace("7", "0f00000007")} wgmma.fence.sync.aligned; {body} {order}
+ld.param.u64 %p, [p]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 16, %p;
+st.global.v4.f32 [%p], {{{registers}}}; }}"""
+    d = np.zeros((128, 4), np.uint32)
+    load_text(text)["k"](1, 128, [d], engine=engine, checks="off")
+    assert set(d.ravel().tolist()) == {7 ^ 5}

@@ -144,7 +144,7 @@ def test_a_set_through_the_cuda_driver(cuda: FakeCuda) -> None:
         }
         assert origin.items() <= dict(outputs.provenance).items()
         assert outputs.provenance["ptx"] == next(parts_of(vectors)).kernel.ptx
-    assert cuda.device.memory._contents == {}
+    assert cuda.device.memory.memory.allocations == []
     assert cuda.device._modules == {}
     device.close()
     assert cuda.calls[-1] == "cuDevicePrimaryCtxRelease_v2"

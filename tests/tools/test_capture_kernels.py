@@ -152,7 +152,6 @@ MISTAKES = (  # in the text of a kernel: instruction, pattern, replacement
     (SPARSE, r"ld\.global\.f32 %c3.*", ""),  # a register that nothing writes
     (SPARSE, r"st\.global\.f32 \[%to\+8\].*", ""),  # memory that nothing writes
     (SPARSE, r"\[%to\+12\], %d3", "[%to+100000], %d3"),  # outside the output
-    (SPARSE, r"ret;", ""),
     (WGMMA, r"wgmma\.wait_group.*", ""),
     (WGMMA, r"wgmma\.fence.*", ""),
     (WGMMA, r"fence\.proxy\.async;", ""),

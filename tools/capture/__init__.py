@@ -3,8 +3,7 @@
 kernels      an instruction and its immediates -> the PTX of a kernel, and where a case lies in memory
 driver       the CUDA driver API by ctypes (stands alone: it needs nothing else)
 jobs         a kernel and the bytes of its cases -> the bytes that come back (stands alone, with NumPy)
-interpreter  what a kernel's text does, statement by statement, on the machines of warpsim
-simulated    a device for computers without a GPU: the same calls, the text run by the interpreter
+simulated    a device for computers without a GPU: the same calls, the text launched by warpsim
 candidates   other ways in which a chip might compute, for experiments and for the simulated device
 operands     matrices -> vector sets of any form; random sets
 capturing    vector set -> jobs -> vector set with the chip's D

@@ -18,6 +18,7 @@ from typing import Any
 
 from warpsim.errors import IllegalInstruction, TraceError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.machine.engines import Engine as Arithmetic
 
 from . import assembling
 from .bundle import emit, fold
@@ -27,7 +28,6 @@ from .capturing import for_device, parts_of, target_of
 from .driver import CudaDriver, Device, Driver, DriverError
 from .experiments import EXPERIMENTS, classes_of
 from .experiments.experiment import RULE
-from .interpreter import Arithmetic
 from .simulated import SimulatedDriver
 from .sources import Item, Size, experiment_items, file_items, form_items
 

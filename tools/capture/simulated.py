@@ -1,7 +1,8 @@
 """A device for computers without a GPU: it takes the calls of a driver, and the PTX text itself.
 
-The text that it is given is what it runs, so that whatever a kernel gets wrong is wrong here too. It computes
-as the model of its target does, or as it is told to. Knows nothing of vector sets.
+The text that it is given is what it runs, as warpsim launches any kernel, so that whatever a kernel gets
+wrong is wrong here too. It computes as the model of its target does, or as it is told to. Knows nothing of
+vector sets.
 """
 
 from __future__ import annotations
@@ -9,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+import numpy as np
+
 from warpsim import __version__
-from warpsim.errors import WarpsimError
+from warpsim.errors import OperandError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.memory import SHARED_BYTES
-from warpsim.ptx.parser import parse
-from warpsim.ptx.statements import Directive, Kernel, Program
+from warpsim.machine.device import Device as Memory
+from warpsim.machine.engines import Engine
+from warpsim.machine.launching import LoadedModule, load_text
+from warpsim.machine.spaces import Bytes
 
 from .driver import Device, DriverError
-from .interpreter import Arithmetic, GlobalMemory, Launch
+
+RESERVED_BYTES = 1024  # of shared memory, which a driver keeps for itself
+_GARBAGE = 0xCD  # what new memory holds
+_HEADER = ".address_size 64"
 
 
 class SimulatedDriver:
@@ -27,40 +35,32 @@ class SimulatedDriver:
     model, from the instruction and what it reads.
     """
 
-    def __init__(self, target: str, arithmetic: Arithmetic | None = None) -> None:
+    def __init__(self, target: str, arithmetic: Engine | None = None) -> None:
         if target not in ARCHITECTURES:
             raise DriverError(f"no target {target!r}; there are {', '.join(ARCHITECTURES)}")
         self.architecture = ARCHITECTURES[target]
         self.arithmetic = arithmetic
         major, minor = divmod(self.architecture.number, 10)
         self.device = Device(f"simulated {target}", (major, minor), f"warpsim {__version__}", SHARED_BYTES)
-        self.memory = GlobalMemory()
-        self._modules: dict[int, tuple[Program, str]] = {}
-        self._functions: dict[int, tuple[int, Kernel]] = {}
+        self.memory = Memory()
+        self._modules: dict[int, LoadedModule] = {}
+        self._functions: dict[int, tuple[int, str]] = {}
         self._handles = count(1)
 
     # --- modules ---
 
     def load(self, ptx: str) -> int:
-        """Parse a module; its target must be one that the chip runs."""
+        """Load a module; its target must be one that the chip runs."""
         try:
-            program = parse(ptx, "module.ptx")
+            module = load_text(_shifted(ptx), "module.ptx")
+            if not self._runs(module.target):
+                raise OperandError(f"{self.device.chip} does not run .target {module.target}")
+            if module.problems:
+                raise module.problems[0]
         except WarpsimError as error:
             raise DriverError(f"the driver refuses the PTX: {error}") from None
-        target = next(
-            (
-                one.text.strip()
-                for one in program.statements
-                if isinstance(one, Directive) and one.name == "target"
-            ),
-            "",
-        )
-        if not self._runs(target):
-            raise DriverError(
-                f"the driver refuses the PTX: {self.device.chip} does not run .target {target or 'unknown'}"
-            )
         handle = next(self._handles)
-        self._modules[handle] = program, target
+        self._modules[handle] = module
         return handle
 
     def _runs(self, target: str) -> bool:
@@ -80,60 +80,72 @@ class SimulatedDriver:
 
     def function(self, module: int, name: str) -> int:
         """An entry of a module."""
-        program, _ = self._modules[module]
-        for statement in program.statements:
-            if isinstance(statement, Kernel) and statement.name == name:
-                handle = next(self._handles)
-                self._functions[handle] = module, statement
-                return handle
-        raise DriverError(f"no entry {name} in the module")
+        if name not in self._modules[module].entries:
+            raise DriverError(f"no entry {name} in the module")
+        handle = next(self._handles)
+        self._functions[handle] = module, name
+        return handle
 
     # --- memory ---
 
     def allocate(self, size: int) -> int:
         """The address of memory on the device."""
-        return self.memory.allocate(size)
+        allocation = self.memory.memory.allocate(size)
+        self.memory.memory.bytes_of(allocation)[:] = _GARBAGE
+        return allocation.address
 
     def free(self, address: int) -> None:
         """Give memory back."""
         with _as_driver_error():
-            self.memory.free(address)
+            self.memory.memory.free(address)
 
     def write(self, address: int, content: bytes) -> None:
         """Copy bytes to the device."""
         with _as_driver_error():
-            self.memory.view(address, len(content))[:] = memoryview(content)
+            self._view(address, len(content))[:] = memoryview(content)
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes from the device."""
         with _as_driver_error():
-            return self.memory.view(address, size).tobytes()
+            return self._view(address, size).tobytes()
+
+    def _view(self, address: int, size: int) -> Bytes:
+        """The bytes at an address; raises OperandError where not all of them are of one allocation."""
+        memory = self.memory.memory
+        for one in memory.allocations:
+            if one.address <= address and address + size <= one.address + one.size:
+                start = address - one.address
+                return memory.bytes_of(one)[start : start + size]
+        raise OperandError(f"{size} bytes at {address:#x} are outside every allocation")
 
     # --- launching ---
 
     def launch(
         self, function: int, blocks: int, threads: int, shared_bytes: int, pointers: Sequence[int]
     ) -> None:
-        """Run a kernel, block after block."""
-        module, kernel = self._functions[function]
-        program, target = self._modules[module]
-        names = [parameter.name for parameter in kernel.parameters if hasattr(parameter, "name")]
-        run = Launch(
-            program=program,
-            kernel=kernel,
-            target=target,
-            threads=threads,
-            shared_bytes=shared_bytes,
-            parameters=dict(zip(names, pointers, strict=True)),
-            memory=self.memory,
-            arithmetic=self.arithmetic,
-        )
+        """Run a kernel; whatever the checks of a launch find is an error."""
+        module, name = self._functions[function]
         with _as_driver_error():
-            for block in range(blocks):
-                run.run(block)
+            report = self._modules[module][name](
+                blocks,
+                threads,
+                [np.uint64(pointer) for pointer in pointers],
+                shared_bytes=shared_bytes,
+                device=self.memory,
+                engine=self.arithmetic or "kernel",
+                undefined="fallback",
+            )
+            for finding in report.hazards:
+                raise OperandError(finding.message, finding.location)
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def _shifted(ptx: str) -> str:
+    """The text, whose own variables in shared memory do not begin at address 0, as on a chip they may not."""
+    reserved = f"{_HEADER} .shared .align {RESERVED_BYTES} .b8 reserved_by_the_driver[{RESERVED_BYTES}];"
+    return ptx.replace(_HEADER, reserved, 1) if ".shared" in ptx else ptx
 
 
 class _as_driver_error:

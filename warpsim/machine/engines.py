@@ -21,10 +21,14 @@ Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 
 
 def modes_of(engine: EngineName | Engine, undefined: Undefined) -> dict[str, Any]:
-    """``engine`` and ``undefined`` as waves keep them. Raises OperandError for others than there are."""
+    """``engine`` and ``undefined`` as waves keep them; ``given`` says that a user gave a function.
+
+    Such an engine gets D as it was before as ``c`` whatever scale-d says: a chip might read it. Raises
+    OperandError for others than there are.
+    """
     if undefined not in get_args(Undefined):
         raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
-    return {"engine": _engine(engine), "undefined": undefined}
+    return {"engine": _engine(engine), "undefined": undefined, "given": callable(engine)}
 
 
 def _engine(engine: EngineName | Engine) -> Engine:

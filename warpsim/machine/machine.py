@@ -1,8 +1,9 @@
 """Machines that execute PTX statements one by one on named registers; the warp is one of them.
 
-Knows statements, guards and what ``mma``, ``mov`` and the statements of shared memory read and write; does
-not know files, or what only a warpgroup has (see warpgroup.py). An instruction that fails leaves every
-register as it was. What a statement says is read from its text once, and where it stands only for an error.
+Knows statements, guards and what ``mma`` reads and writes; all others are bound to rows of opcodes/ (see
+step_site.py) and executed by a wave (step_wave.py). Does not know files, or what only a warpgroup has (see
+warpgroup.py). An instruction that fails leaves every register as it was. What a statement says is read from
+its text once, and where it stands only for an error.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..errors import (
     WarpsimError,
     located,
 )
-from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
+from ..execution.pipeline import Undefined, execute_inputs, is_literal
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES, bytes_of
 from ..ptx.binding import Bound, bind
@@ -43,26 +44,24 @@ from ..ptx.statements import (
     RegisterDeclaration,
     Statement,
     VariableDeclaration,
-    operand_names,
 )
 from ..ptx.warpgroup import WarpgroupBound
+from .engines import Engine, EngineName, modes_of
+from .lanes import Lanes as FrameLanes
 from .matrix_operands import MatrixOperands, Plan, plan_of, wrong_width
-from .mov import planned
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, register_names, type_bits
 from .shared_memory import SharedMemory
-from .shared_statements import Access, SharedStatements
-from .since import check_since
 from .variables import SharedVariables
-from .warp_barrier import check_warp_barrier, is_warp_barrier
 
 if TYPE_CHECKING:
     from .hazards import Hazard
+    from .step_site import BoundStatement, StepSite
+    from .step_wave import StepWave
 
 WARP, WARPGROUP = 32, 128  # lanes
 
 Execute = Callable[[InstructionStatement, Mask], "Iterable[Event]"]
 Place = Callable[[], Location]
-_SHARED = ("ld", "st", "ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +110,6 @@ class Machine:
 
     name: ClassVar[str]
     lanes: ClassVar[int]
-    modelled: ClassVar[str]  # what it executes, in words
     together: ClassVar[Mapping[str, int]]  # opcode -> lanes in a row that must execute it together
 
     def __init__(
@@ -119,26 +117,27 @@ class Machine:
         target: str,
         shared_bytes: int = SHARED_BYTES,
         *,
-        engine: Engine = "kernel",
+        engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
     ) -> None:
         check_target(target)
         is_literal(undefined)
-        if engine not in get_args(Engine):
-            raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference'")
+        if not callable(engine) and engine not in get_args(EngineName):
+            raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference', or a function")
         self.target = target
-        self.engine: Engine = engine
+        self.engine = engine
+        self._asked: Engine | None = modes_of(engine, undefined)["engine"] if callable(engine) else None
         self.undefined: Undefined = undefined
         self.version = PTX_VERSION
         self._file = RegisterFile(self.lanes)
         self.shared = SharedMemory(shared_bytes)
         self._variables = SharedVariables(shared_bytes)
-        self._executes: dict[str, Execute] = {
-            "mma": self._matrix,
-            "mov": self._move,
-            "bar": self._warp_barrier,
-            **dict.fromkeys(_SHARED, self._transfer),
-        }
+        self._executes: dict[str, Execute] = {"mma": self._matrix}
+
+    @property
+    def engine_name(self) -> str:
+        """What computes, in a word: "function" for one that was given."""
+        return self.engine if isinstance(self.engine, str) else "function"
 
     # --- registers ---
 
@@ -201,8 +200,9 @@ class Machine:
     def _copied(self, start: int, size: int, place: Place) -> None:
         """Bytes of shared memory are about to be written from outside; nobody minds in a warp."""
 
-    def _transferred(self, access: Access, place: Place) -> None:
-        """Bytes of shared memory are about to be read or written; nobody minds in a warp."""
+    def _observers(self) -> tuple[Any, ...]:
+        """Who is told what statements do, as observers of a wave are; nobody minds in a warp."""
+        return ()
 
     # --- statements ---
 
@@ -263,9 +263,7 @@ class Machine:
     def _instruction(self, statement: InstructionStatement) -> Iterable[Event]:
         lanes = self._file.everyone if statement.guard is None else self._guard(statement, *statement.guard)
         execute = self._executes.get(statement.opcode)
-        if execute is None:
-            raise NotModelled(f"'{statement.opcode}' is not modelled; a {self.name} executes {self.modelled}")
-        return execute(statement, lanes)
+        return self._stepped(statement, lanes) if execute is None else execute(statement, lanes)
 
     def _guard(self, statement: InstructionStatement, negated: bool, name: str) -> Mask:
         """The lanes that execute the statement."""
@@ -274,8 +272,9 @@ class Machine:
             value = self._file.read(name)
             if value.dtype != np.bool_:
                 raise IllegalInstruction(f"guard {name} is not a predicate")
-            if not is_warp_barrier(statement):
-                _check_together(statement.opcode, self.together.get(statement.opcode, 1), name, value)
+            together = self.together.get(statement.opcode, 1)
+            if together > 1 and statement.modifiers[:1] != ("warp",):
+                _check_together(statement.opcode, together, name, value)
             self._access([name], "read", statement.location)
         return value ^ negated
 
@@ -283,52 +282,54 @@ class Machine:
         """Whether any lane executes."""
         return lanes is self._file.everyone or bool(lanes.any())
 
-    def _move(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        move = planned(self._file, statement, self._addresses())
-        parts = move.parts(self._file, statement, lanes)
-        if self._some(lanes):
-            self._access(move.names, "read", statement.location)
-            self._access([name for name, _, _ in parts], "write", statement.location)
-        for name, value, origin in parts:
-            self._file.write(name, value, lanes, origin)
+    @cached_property
+    def _wave(self) -> StepWave:
+        """What executes everything but matrix instructions; a trace may have nothing else."""
+        from .step_wave import StepWave
+
+        return StepWave(self._file, self.shared, self._observers(), is_literal(self.undefined))
+
+    def _stepped(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
+        """Whatever is no matrix instruction, as the tables of opcodes have it."""
+        bound, created = self._bound_step(statement)
+        done = False
+        try:
+            if self._some(lanes):
+                if bound.reads:
+                    self._access(bound.reads, "read", statement.location)
+                if bound.writes:
+                    self._access(bound.writes, "write", statement.location)
+                whole = lanes is self._file.everyone
+                self._wave.execute(bound, self._file.whole if whole else FrameLanes(lanes))
+                done = True
+        finally:
+            if created and not done:
+                self._file.forget(created)
         return ()
 
-    def _addresses(self) -> Mapping[str, int]:
-        """The variables in shared memory, by name."""
-        return self._variables.addresses()
+    def _bound_step(self, statement: InstructionStatement) -> tuple[BoundStatement, tuple[str, ...]]:
+        """What a statement does with the registers that its names stand for, and those that it creates.
 
-    def _transfer(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """ld, st, ldmatrix and stmatrix."""
-        check_since(statement, self.target, self.version)
-        some = self._some(lanes)
-        if some:  # what is in flight is nobody's address: that comes before complaints about it
-            for operand in (statement.operands or ())[int(statement.opcode.startswith("ld")) :]:
-                self._access(list(operand_names(operand)), "read", statement.location)
-        literal = is_literal(self.undefined)
-        statements = SharedStatements(self._file, self.shared, self._addresses(), literal)
-        access = statements.plan(statement, lanes)
-        if not some:
-            return ()
-        self._transferred(access, statement.location)
-        if access.store is not None:
-            access.store.write(self.shared)
-            return ()
-        self._access(access.written, "write", statement.location)
-        for name, value in access.written.items():
-            self._file.write(name, value, lanes)
-        return ()
+        It is read once for the same registers and variables, unless it creates some.
+        """
+        file, names = self._file, statement.names
+        meanings = file.meanings(names)
+        places: tuple[int | None, ...] = ()
+        if None in meanings:
+            addresses = self._variables.addresses()
+            places = tuple(map(addresses.get, names))
+            known = zip(names, meanings, places, strict=True)
+            if any(one is None and at is None and not file.is_special(name) for name, one, at in known):
+                site = self._site(statement)
+                return site.bound(self.name), tuple(site.created)
+        key = self.target, self.version, file.strict, meanings, places
+        return statement.remembered(key, lambda: self._site(statement).bound(self.name)), ()
 
-    def _warp_barrier(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """bar.warp.sync, which other lanes of a warp have always come to when one of them does."""
-        if not is_warp_barrier(statement):
-            raise NotModelled(
-                f"'{statement.mnemonic}' is not modelled; a {self.name} executes {self.modelled}"
-            )
-        check_since(statement, self.target, self.version)
-        check_warp_barrier(self._file, statement, lanes)
-        if self._some(lanes):
-            self._access(statement.names, "read", statement.location)
-        return ()
+    def _site(self, statement: InstructionStatement) -> StepSite:
+        from .step_site import StepModule, StepScope, StepSite
+
+        scope = StepScope(self._file, self._variables.addresses())
+        return StepSite(statement, scope, StepModule(self.target, self.version))
 
     # --- matrix instructions ---
 
@@ -374,9 +375,12 @@ class Machine:
         columns = np.ascontiguousarray(event.d.T)
         if columns.base is not None:  # of one register, a view: the event is its user's, who may write to it
             columns = columns.copy()
-        for index, (name, column) in enumerate(zip(event.bound.d, columns, strict=True)):
+        if lanes is self._file.everyone or lanes.all():
+            self._file.write_results(event.bound.d, list(columns), event)
+            return
+        for name, column in zip(event.bound.d, columns, strict=True):
             if name is not None:
-                self._file.write(name, column, lanes, origin=(event, index))
+                self._file.write(name, column, lanes)
 
     def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Event:
         """What every warp that executes computes; nothing is written yet."""
@@ -400,7 +404,7 @@ class Machine:
                 registers[name] = cases if every else cases[list(warps)]
             batch = replace(inputs, registers=registers)
         try:
-            computed = execute_inputs(form, batch, self.engine)
+            computed = self._multiply(form, batch)
         except WarpsimError:
             return None
         if every:
@@ -408,6 +412,12 @@ class Machine:
         d = np.zeros((self.lanes // WARP, *computed.shape[1:]), computed.dtype)
         d[list(warps)] = computed
         return d.reshape(self.lanes, -1)
+
+    def _multiply(self, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
+        """D of the engine; an array of its own."""
+        if self._asked is not None:
+            return self._asked(form, inputs)
+        return execute_inputs(form, inputs, self.engine)  # type: ignore[arg-type]
 
     def _one_by_one(
         self, statement: InstructionStatement, bound: Bound, inputs: Inputs, warps: tuple[int, ...]
@@ -420,7 +430,7 @@ class Machine:
             # Only metadata can be undefined or not modelled where every register has been written.
             place = partial(statement.operand_location, bound.places.get("e", 0))
             with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
-                result[:] = execute_inputs(form, part, self.engine)
+                result[:] = self._multiply(form, part)
         return d
 
     def _operands(self, statement: InstructionStatement, form: Instruction, lanes: Mask) -> MatrixOperands:
@@ -457,16 +467,15 @@ class Machine:
 class Warp(Machine):
     """A warp: 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
-    Executes ``mma``, ``mma.sp``, ``mov``, ``ld.shared``, ``st.shared``, ``ldmatrix``, ``stmatrix`` and
-    ``bar.warp.sync``. The lanes run in step: a barrier that PTX asks for between them is not missed.
-    ``target`` is the chip; ``engine`` and ``undefined`` are those of warpsim.execute. Raises
-    IllegalInstruction for an unknown target, OperandError for an unknown engine or mode, and for a size that
-    no CTA has.
+    Executes every opcode that a launched kernel does but for branches, calls and global memory. It is a CTA
+    whose lanes run in step: a barrier that PTX asks for between them is not missed. ``target`` is the chip;
+    ``engine`` and ``undefined`` are those of warpsim.execute, and the engine may be a function that takes an
+    instruction and its Inputs and returns D. Raises IllegalInstruction for an unknown target, OperandError
+    for an unknown engine or mode, and for a size that no CTA has.
     """
 
     name = "warp"
     lanes = WARP
-    modelled = "mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix and bar.warp.sync"
     together: ClassVar[Mapping[str, int]] = dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP)
 
 

@@ -21,7 +21,7 @@ from ..ptx.binding import Bound
 from ..ptx.constants import Immediate
 from ..ptx.statements import InstructionStatement, operand_names
 from ..ptx.warpgroup import WarpgroupBound
-from .mov import constant_bits
+from .constants import constant_bits
 from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits
 
 B = TypeVar("B", Bound, WarpgroupBound)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.memory import SHARED_BYTES, Bytes, MemoryWords, check_places, load_words, store_words
+from .spaces import padded
 
 
 class SharedMemory:
@@ -23,7 +24,8 @@ class SharedMemory:
     def __init__(self, size: int) -> None:
         if not 1 <= size <= SHARED_BYTES:
             raise OperandError(f"shared memory of {size} bytes: a CTA has 1 to {SHARED_BYTES} (227 KiB)")
-        self._bytes: Bytes = np.zeros(size, np.uint8)
+        self._words = padded(size)
+        self._bytes: Bytes = self._words[:size]
         self._changed = True  # perhaps, since the last snapshot
         self._snapshot: Bytes | None = None
         self._lent: ref[Bytes] | None = None
@@ -69,6 +71,15 @@ class SharedMemory:
     def peek(self) -> Bytes:
         """``(size,)`` uint8: the memory itself, for those who only read, and keep nothing of it."""
         return self._bytes
+
+    @property
+    def words(self) -> Bytes:
+        """The memory itself, up to a whole word of 16 bytes; whoever writes to it calls ``written``."""
+        return self._words
+
+    def written(self) -> None:
+        """The memory may have changed since the last snapshot."""
+        self._changed = True
 
     def check_store(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> None:
         """Raise OperandError as store would for these addresses, but store nothing."""

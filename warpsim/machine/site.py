@@ -15,10 +15,11 @@ import numpy as np
 
 from ..errors import IllegalInstruction, NotModelled, WarpsimError
 from ..ptx.constants import Immediate
-from ..ptx.operand_types import accessed_types, computed_types
+from ..ptx.operand_types import CONSTANT_TYPES, VARIABLE_TYPES, accessed_types, computed_types
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces, special
+from .constants import constant_bits
 from .lanes import Front, Lanes, Values
 from .opcodes.operation import bits_of, dtype_of
 from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
@@ -109,8 +110,9 @@ class Site:
         """The number of operands, which is one of these; raises IllegalInstruction."""
         given = len(self.operands)
         if given not in counts:
-            wanted = " or ".join(map(str, counts))
-            raise self.illegal(f"{self.statement.mnemonic} takes {wanted} operands, but {given} are given")
+            wanted = " or ".join(map(str, counts)) + f" operand{'s'[: counts != (1,)]}"
+            have = f"{given} {'is' if given == 1 else 'are'}"
+            raise self.illegal(f"{self.statement.mnemonic} takes {wanted}, but {have} given")
         return given
 
     # --- names ---
@@ -210,8 +212,8 @@ class Site:
             return lambda wave, front: handle
         if not isinstance(found, Variable):
             raise self.illegal(f"{base} has no address", index, element)
-        if bits_of(type_name) < 32:
-            raise self.illegal(f"an address does not fit in .{type_name}", index, element)
+        if type_name not in VARIABLE_TYPES:
+            raise self.illegal(f"{self.statement.mnemonic} does not take an address", index, element)
         address = self.address_of(found)
         return lambda wave, front: (address(wave, front) + offset).astype(dtype)
 
@@ -229,9 +231,10 @@ class Site:
                     f".{type_name} does not take the integer constant {operand}", index, element
                 )
             return np.array(operand.value & (1 << bits) - 1, np.uint64).astype(dtype)
-        if type_name[0] in "us" or bits < 32:
+        bare = type_name[0] == "b" and not floating  # which take the constants of their own width
+        if type_name[0] in "us" or bits < 32 or (bare and type_name not in CONSTANT_TYPES[operand.kind]):
             raise self.illegal(f".{type_name} does not take a float constant", index, element)
-        return np.array(_float_bits(operand, bits), dtype)
+        return np.array(constant_bits(operand, bits), dtype)
 
     def check_type(
         self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
@@ -285,7 +288,7 @@ class Site:
         operand = self.operands[index]
         given = operand.elements if isinstance(operand, Vector) else (operand,)
         if len(given) != count:
-            raise self.illegal(f"expected {count} elements, but {len(given)} are given", index)
+            raise self.illegal(f"expected {_counted(count, 'element')}, not '{operand}'", index)
         return given
 
     # --- addresses ---
@@ -318,7 +321,7 @@ class Site:
         """
         operand = self.operands[index]
         if not isinstance(operand, Address):
-            raise self.illegal(f"expected an address in brackets, not '{operand}'", index)
+            raise self.illegal(f"expected an address in brackets, as [%r1+16], not '{operand}'", index)
         offset = operand.offset
         if operand.base is None:
             return lambda wave, front: np.array(offset, np.int64)
@@ -365,15 +368,9 @@ def _address(values: Values, offset: int, narrow: bool) -> Values:
     return values.astype(np.int64) + offset if offset else values.view(np.int64)
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s'[: count != 1]}"
+
+
 def _nowhere(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
     """What ``_`` does with a result."""
-
-
-def _float_bits(operand: Immediate, bits: int) -> int:
-    """The bits of a float constant as f32 or f64."""
-    own = 32 if operand.kind == "f32" else 64
-    if own == bits:
-        return operand.value
-    with np.errstate(all="ignore"):
-        value = np.array(operand.value, f"u{own // 8}").view(f"f{own // 8}").astype(f"f{bits // 8}")
-    return int(value.view(f"u{bits // 8}"))

@@ -145,6 +145,16 @@ class DeviceMemory:
         last = self.allocations[-1] if self.allocations else None
         self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
 
+    def free(self, address: int) -> None:
+        """Forget one allocation, for good. Raises OperandError where there is none."""
+        if address not in self._bases:
+            raise OperandError(f"{address:#x} is no allocation")
+        place = self._bases.index(address)
+        if place == len(self._bases) - 1:
+            self.release(place)
+        else:
+            del self.allocations[place], self._bases[place]
+
     def bytes_of(self, allocation: Allocation) -> Bytes:
         """The bytes of an allocation; writing to them writes here."""
         start = allocation.address - DEVICE_BASE

@@ -8,7 +8,7 @@ would need a barrier. Does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -17,37 +17,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, NotModelled, UndefinedBehavior, located
-from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
+from ..execution.pipeline import Undefined, is_literal
 from ..isa.families.wgmma import tile_bytes
 from ..isa.instruction import Inputs
 from ..isa.memory import SHARED_BYTES
 from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from .engines import Engine, EngineName
 from .hazard import Hazard, Mode, by_warps
 from .hazards import HazardChecker
 from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask
-from .shared_statements import Access
-from .since import check_since
-from .synchronization import Synchronization, barrier, is_wgmma_order, proxy_fence, wgmma_order
-from .warp_barrier import is_warp_barrier
+from .synchronization import is_wgmma_order
+from .warpgroup_watch import WarpgroupWatch
 
 _LANES = 128
 _WARPS = tuple(range(_LANES // WARP))
-_ORDERS: Mapping[str, Callable[[InstructionStatement], Synchronization]] = {
-    "fence": proxy_fence,
-    "bar": barrier,
-    "barrier": barrier,
-}
 
 
 class Warpgroup(Machine):
     """Four warps of 32 lanes with named registers, and a shared memory of ``shared_bytes``.
 
-    Executes ``wgmma``; ``mma``, ``mma.sp``, ``ldmatrix`` and ``stmatrix`` in each warp by itself; ``mov``,
-    ``ld.shared``, ``st.shared``, ``fence.proxy.async``, ``bar.sync`` and ``bar.warp.sync``.
+    Executes ``wgmma``, and what a Warp does: ``mma``, ``ldmatrix`` and their like in each warp by itself.
 
     ``engine`` and ``undefined`` are those of warpsim.execute. ``hazards`` says what becomes of broken
     ordering rules: "error" raises HazardError, an UndefinedBehavior, "warn" collects them in ``hazards``,
@@ -57,13 +50,9 @@ class Warpgroup(Machine):
 
     name = "warpgroup"
     lanes = _LANES
-    modelled = (
-        "wgmma, mma, mma.sp, mov, ld.shared, st.shared, ldmatrix, stmatrix, fence.proxy.async, bar.sync and "
-        "bar.warp.sync"
-    )
     together: ClassVar[Mapping[str, int]] = {
         **dict.fromkeys(("mma", "ldmatrix", "stmatrix"), WARP),
-        **dict.fromkeys(("wgmma", "bar", "barrier"), _LANES),
+        "wgmma": _LANES,
     }
 
     def __init__(
@@ -71,14 +60,13 @@ class Warpgroup(Machine):
         target: str = "sm_90a",
         shared_bytes: int = SHARED_BYTES,
         *,
-        engine: Engine = "kernel",
+        engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
         hazards: Mode = "error",
     ) -> None:
         super().__init__(target, shared_bytes, engine=engine, undefined=undefined)
         self._checker = HazardChecker(hazards, shared_bytes)
         self._races = RaceChecker(hazards, shared_bytes)
-        self._executes |= dict.fromkeys(_ORDERS, self._order)
         self._executes["wgmma"] = self._wgmma
 
     @property
@@ -99,55 +87,14 @@ class Warpgroup(Machine):
     def _copied(self, start: int, size: int, place: Place) -> None:
         self._checker.shared_write([(start, start + size)], place, proxy="async")
 
-    def _transferred(self, access: Access, place: Place) -> None:
-        if access.store is not None:
-            self._checker.shared_write(access.ranges, place)
-            self._races.write(access.ranges, access.lanes // WARP, place)
-        else:
-            self._checker.shared_read(access.ranges, place)
-            self._races.read(access.ranges, access.lanes // WARP, place)
-
-    # --- statements ---
-
-    def _order(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
-        """Fences, groups, waits and barriers."""
-        if is_warp_barrier(statement):
-            return self._warp_barrier(statement, lanes)
-        check_since(statement, self.target, self.version)
-        order = _ORDERS.get(statement.opcode, wgmma_order)(statement)
-        for name in order.registers:
-            self._file.read(name, lanes)
-        self._access(order.registers, "read", statement.location)
-        if lanes.any() and not lanes.all():
-            raise NotModelled(
-                f"{statement.mnemonic} is modelled where all lanes execute it, not some of them"
-            )
-        if lanes.any():
-            self._ordered(order, statement.location)
-        return ()
-
-    def _ordered(self, order: Synchronization, place: Place) -> None:
-        if order.verb == "wait":
-            self._checker.wait(order.groups, place)
-            self._races.wait(order.groups)
-            return
-        events = {
-            "fence": self._checker.fence,
-            "commit": self._checker.commit,
-            "proxy": self._checker.proxy_fence,
-            "barrier": self._checker.barrier,
-        }
-        events[order.verb](place)
-        if order.verb == "barrier":
-            self._races.barrier()
-        if order.verb == "commit":
-            self._races.commit()
+    def _observers(self) -> tuple[WarpgroupWatch]:
+        return (WarpgroupWatch(self._checker, self._races),)
 
     # --- wgmma ---
 
     def _wgmma(self, statement: InstructionStatement, lanes: Mask) -> Iterable[Event]:
         if is_wgmma_order(statement):
-            return self._order(statement, lanes)
+            return self._stepped(statement, lanes)
         plan = self._bind(statement, bind_warpgroup)
         return [self._multiplied(statement, plan, plan.bound)] if lanes.all() else ()
 
@@ -159,7 +106,7 @@ class Warpgroup(Machine):
         ranges = self._touched(statement, bound, inputs)
         meta = partial(statement.operand_location, bound.places.get("e", 0))
         with located(meta, (UndefinedBehavior, NotModelled)):
-            d = execute_inputs(form, inputs, self.engine)
+            d = self._multiply(form, inputs)
         # Computed from the memory itself; whoever looks at the event later finds it as it was now.
         kept = replace(inputs, shared=self.shared.snapshot())
         event = Event(statement=statement, bound=bound, inputs=kept, d=d, warps=_WARPS)
@@ -176,8 +123,11 @@ class Warpgroup(Machine):
             registers["a"] = operands.vector(bound.places["a"], "a", bound.a)
         if bound.e is not None:
             registers["e"] = operands.single(bound.places["e"], "sp-meta", bound.e)
+        before = tuple(filter(None, bound.d))
         if scale_d:
-            registers["c"] = operands.vector(bound.places["d"], "d", tuple(filter(None, bound.d)))
+            registers["c"] = operands.vector(bound.places["d"], "d", before)
+        elif callable(self.engine) and (d := self._file.columns(before, np.dtype(np.uint32))) is not None:
+            registers["c"] = d  # a chip might read it
         return Inputs(
             registers=registers,
             selector=bound.selector,

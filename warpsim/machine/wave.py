@@ -229,11 +229,17 @@ class Wave:
         frame = front.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
-            self.tell("uninitialised", front, register, frame.missing(register, front.lanes))
+            self.tell("uninitialised", front, register, self._missing(front, register))
             if value is None:
                 types = self.entry.dtypes if frame.function is None else frame.function.dtypes
                 return np.zeros(self.lanes, types[register])
         return value
+
+    def _missing(self, front: Front, register: int) -> Mask:
+        """The lanes that execute the statement and in which a register was never written."""
+        missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
+        guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
+        return missing if guard is None else missing & (guard ^ record.negated)
 
     def write(self, front: Front, lanes: Lanes, register: int, values: Values) -> None:
         """Write a register in some lanes of a front."""

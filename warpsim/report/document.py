@@ -73,7 +73,7 @@ def _gather_run(run: Run) -> Report:
     document = {
         "title": PurePath(run.trace.path).name,
         "target": run.machine.target,
-        "engine": run.machine.engine,
+        "engine": run.machine.engine_name,
         "passed": run.passed,
         "compared": sum(check.compared for check in run.checks),
         "formats": format_documents(),

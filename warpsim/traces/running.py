@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ..environment import in_default_environment
 from ..errors import located
-from ..execution.pipeline import Engine, Undefined
+from ..execution.pipeline import Undefined
+from ..machine.engines import Engine, EngineName
 from ..machine.machine import Event, Machine, Warp
 from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
@@ -46,14 +47,15 @@ def run_trace(
     trace: Trace,
     *,
     target: str | None = None,
-    engine: Engine = "kernel",
+    engine: EngineName | Engine = "kernel",
     undefined: Undefined = "error",
     hazards: Mode = "error",
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
     """Execute a trace, on another ``target`` if one is given, and compare what it expects.
 
-    ``hazards`` says what becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
+    ``engine`` computes matrix instructions: its name, or a function as Warp takes it. ``hazards`` says what
+    becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
     (``Run.hazards``), or nothing. ``progress`` is told after each matrix instruction where in the text it
     stands, and how long the text is. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
     does not fit its registers or shared memory.
@@ -75,7 +77,7 @@ def run_trace(
 
 
 def _machine(
-    trace: Trace, target: str | None, engine: Engine, undefined: Undefined, hazards: Mode
+    trace: Trace, target: str | None, engine: EngineName | Engine, undefined: Undefined, hazards: Mode
 ) -> Machine:
     """What executes the trace, on another ``target`` if one is given."""
     target = target or trace.target

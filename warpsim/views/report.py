@@ -101,7 +101,7 @@ def run_document(run: Run) -> Document:
     return {
         "trace": PurePath(run.trace.path).as_posix(),
         "target": run.machine.target,
-        "engine": run.machine.engine,
+        "engine": run.machine.engine_name,
         "passed": run.passed,
         "instructions": [_event_document(event) for event in run.events],
         "checks": [_check_document(check) for check in run.checks],

@@ -180,8 +180,8 @@ def test_addresses_of_lanes_that_give_none_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (f"{X1}.shared.b16 %d0, [%d1];", "expected 1 registers in braces, not '%d0'"),
-        (f"{X1}.shared.b16 {{%d0, %d1}}, [%d1];", "expected 1 elements, but 2 are given"),
+        (f"{X1}.shared.b16 %d0, [%d1];", "expected 1 register in braces, not '%d0'"),
+        (f"{X1}.shared.b16 {{%d0, %d1}}, [%d1];", "expected 1 element, not '{%d0, %d1}'"),
         (f"{X1}.shared.b16 {{_}}, [%d1];", "all sinks"),
         (f"{X1}.shared.b16 {{%d0}}, [16];", "is no address that ldmatrix takes"),
         ("movmatrix.sync.aligned.m8n8.trans.b16 %d0, 5;", "movmatrix takes a register, not '5'"),

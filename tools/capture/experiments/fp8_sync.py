@@ -8,10 +8,10 @@ import numpy as np
 
 from warpsim.isa.architectures import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, Evidence, FusedSum
 from warpsim.isa.instruction import Instruction
+from warpsim.machine.engines import Engine as Arithmetic
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, reordered
-from ..interpreter import Arithmetic
 from ..operands import Array, random_codes, random_fields, values, vector_set
 from .experiment import Experiment, Trial, representatives
 

@@ -34,6 +34,16 @@ REFUSED = {
 }
 
 
+# Opcodes that all of one group have: a trace of them begins without the other groups.
+ALONE = {
+    "mov": "copies",
+    **dict.fromkeys(("ld", "st"), "transfers"),
+    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tiles"),
+    **dict.fromkeys(("bar", "barrier"), "barriers"),
+    "fence": "fences",
+}
+
+
 @cache
 def rows() -> dict[str, tuple[Row, ...]]:
     """Every row by opcode; groups are imported when first asked for."""
@@ -44,6 +54,17 @@ def rows() -> dict[str, tuple[Row, ...]]:
         for row in import_module(f".{group}", __name__).ROWS:
             table[row.opcode] = (*table.get(row.opcode, ()), row)
     return table
+
+
+@cache
+def rows_of(opcode: str) -> tuple[Row, ...]:
+    """The rows of an opcode, none where it is not executed."""
+    from importlib import import_module
+
+    if opcode in ALONE:
+        group = import_module(f".{ALONE[opcode]}", __name__)
+        return tuple(row for row in group.ROWS if row.opcode == opcode)
+    return rows().get(opcode, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +79,8 @@ class BoundRow:
 def bind(site: Site) -> BoundRow:
     """What a statement does; raises IllegalInstruction, and NotModelled for an opcode without a row."""
     statement = site.statement
-    known = rows().get(statement.opcode)
-    if known is None:
+    known = rows_of(statement.opcode)
+    if not known:
         raise _foreign(statement)
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
@@ -72,7 +93,7 @@ def bind(site: Site) -> BoundRow:
 @lru_cache(maxsize=4096)
 def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
     """The rows that have a form with these modifiers, each with its choice."""
-    found = ((row, row.match(modifiers)) for row in rows()[opcode])
+    found = ((row, row.match(modifiers)) for row in rows_of(opcode))
     return tuple((row, choice) for row, choice in found if choice is not None)
 
 
@@ -142,7 +163,7 @@ def check_available(site: Site, row: Row) -> None:
         )
     if version < row.since:
         needed, given = (".".join(map(str, one)) for one in (row.since, version))
-        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")
+        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the version is {given}")
 
 
 def _suffix(chip: int, row: Row) -> str:
@@ -159,7 +180,21 @@ def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotMode
         if modifier not in vocabulary:
             message = f"{statement.opcode} has no modifier .{modifier} here"
             return IllegalInstruction(message, statement.modifier_location(index))
-    return IllegalInstruction(
-        f"{statement.opcode} has no form {statement.mnemonic}: its modifiers do not go together",
-        statement.location(),
-    )
+    reason = _lacking(statement.modifiers, known) or "its modifiers do not go together"
+    message = f"{statement.opcode} has no form {statement.mnemonic}: {reason}"
+    return IllegalInstruction(message, statement.location())
+
+
+def _lacking(modifiers: tuple[str, ...], known: tuple[Row, ...]) -> str:
+    """What would make modifiers those of some form: a choice that none of them makes; empty if not that."""
+    least: tuple[tuple[str, ...], ...] | None = None
+    for row in known:
+        if all(any(one in slot for slot in row.slots) for one in modifiers):
+            lacking = tuple(slot for slot in row.slots if "" not in slot and not set(slot) & set(modifiers))
+            least = lacking if least is None or len(lacking) < len(least) else least
+    return f"it lacks {', '.join(map(_choice, least))}" if least else ""
+
+
+def _choice(slot: tuple[str, ...]) -> str:
+    """What a slot takes, in words."""
+    return "a type" if "b32" in slot and len(slot) > 1 else " or ".join(f".{one}" for one in slot)

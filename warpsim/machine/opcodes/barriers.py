@@ -53,7 +53,7 @@ def _check_constants(site: Site, number: int, threads: int | None, arrives: bool
     if "cta" in site.statement.modifiers[1:]:
         raise site.illegal(f".cta stands next to {site.statement.opcode}")
     which = site.operands[number]
-    if isinstance(which, Immediate) and not 0 <= which.value < _MOST:
+    if isinstance(which, Immediate) and which.kind == "integer" and not 0 <= which.value < _MOST:
         raise site.illegal(f"barrier {which}: there are 0 to 15", number)
     if threads is None:
         return
@@ -170,7 +170,7 @@ def _clear(wave: Wave, number: int, voted: Mask) -> None:
 
 def _warp(site: Site, warp: str, sync: str) -> Step:
     site.count(1)
-    members = site.reader(site.operands[0], "b32", 0)
+    members = site.reader(site.operands[0], "u32", 0)
     return lambda wave, front, lanes: meet(wave, front, lanes, members(wave, front))
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ptx.constants import Immediate
+from ...ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES
 from ...ptx.operands import Displacement, Operand, Register, Sink, Vector
 from .. import spaces
 from ..clusters import own_cta
 from ..lanes import Front, Lanes, Values
 from ..scope import Variable
 from ..special import type_of
-from ..wide import needed, word_readers, word_type, word_writers
+from ..wide import WIDE, needed, word_readers, word_type, word_writers
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row, bits_of, dtype_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..wave import Step, Wave
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
-_COUNTS = ((2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more
+_COUNTS = ((1, 2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,
     "shared::cta": spaces.SHARED_WINDOW,
@@ -47,11 +48,24 @@ def _move(site: Site, type_name: str) -> Step:
     check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
     target, source = site.operands
     if isinstance(target, Vector):
+        if isinstance(source, Vector):
+            raise site.illegal(f"mov.{type_name} packs or unpacks, but both operands are vectors", 1)
+        _check_constant(site, source, type_name)
         return _unpacked(site, type_name)
     if isinstance(source, Vector):
         return _packed(site, type_name)
+    if isinstance(target, Sink):
+        raise site.illegal(f"mov.{type_name} writes a register, not '_'", 0)
+    _check_constant(site, source, type_name)
     readers = word_readers(site, source, type_name, 1)
     return _written(word_writers(site, target, type_name, 0), readers)
+
+
+def _check_constant(site: Site, source: Operand, type_name: str, element: int | None = None) -> None:
+    """A constant stands only where ptxas takes it: mov.b32 takes those of f32, and no others of floats."""
+    if isinstance(source, Immediate) and type_name not in (*CONSTANT_TYPES[source.kind], WIDE):
+        message = f"mov.{type_name} does not take {CONSTANT_NAMES[source.kind]}"
+        raise site.illegal(message, 1, element)
 
 
 def _written(writers: list[Writer], readers: list[Reader]) -> Step:
@@ -115,6 +129,8 @@ def _packed(site: Site, type_name: str) -> Step:
     part = _element_type(site, vector, type_name, 1)
     whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)
     writers = word_writers(site, site.operands[0], type_name, 0)
+    for place, one in enumerate(vector.elements):
+        _check_constant(site, one, part, place)
     readers = [site.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
     each = len(readers) // len(writers)
 
@@ -132,6 +148,8 @@ def _packed(site: Site, type_name: str) -> Step:
 
 def _unpacked(site: Site, type_name: str) -> Step:
     vector = _vector(site, 0)
+    if all(isinstance(one, Sink) for one in vector.elements):
+        raise site.illegal(f"mov.{type_name} writes nothing: every element is '_'", 0)
     part = _element_type(site, vector, type_name, 0)
     readers = word_readers(site, site.operands[1], type_name, 1)
     bits, narrow, each = bits_of(part), dtype_of(part), len(vector.elements) // len(readers)

@@ -23,8 +23,8 @@ from ...ptx.constants import Immediate
 from ...ptx.decode import Bind, bind_statement
 from ...ptx.operands import NegatedPredicate, Register, Vector
 from ...ptx.warpgroup import WarpgroupBound
+from ..constants import constant_bits
 from ..lanes import Front, Lanes, Values
-from ..mov import constant_bits
 from ..scope import RegisterName
 from .effect import Effect
 from .warpwide import WARP, Warps, stacked, unstack, whole_warps

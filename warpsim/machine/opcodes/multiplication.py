@@ -7,7 +7,7 @@ those of isa and execution. Does not know when anything is done.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -158,7 +158,10 @@ def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> Non
 def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: Warps) -> Inputs:
     """What the warpgroups read; the shared memory is not always a copy."""
     word = np.dtype(np.uint32)
-    sources = one.sources | ({"c": one.accumulators} if share.scale_d else {})
+    before = one.accumulators
+    if not share.scale_d:
+        before = _whatever_is_there(one) if wave.kept.get("given") else []
+    sources = one.sources | ({"c": before} if before else {})
     registers = {
         role: stacked(wave, front, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
         for role, readers in sources.items()
@@ -176,6 +179,16 @@ def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: 
         negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
         transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
     )
+
+
+def _whatever_is_there(one: Multiplication) -> list[Reader]:
+    """Readers of D as it was, 0 where it was never written: nothing is said about that."""
+
+    def read(number: int, wave: Wave, front: Front) -> Values:
+        value = front.frame.values[number]
+        return np.zeros(wave.lanes, np.uint32) if value is None else value
+
+    return [partial(read, number) for number in one.registers["D"]]
 
 
 def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:

@@ -206,7 +206,7 @@ def _vector(site: Site, index: int, count: int) -> Sequence[Any]:
     """The elements of a vector, which is in braces even where it has only one."""
     operand = site.operands[index]
     if not isinstance(operand, Vector):
-        raise site.illegal(f"expected {count} registers in braces, not '{operand}'", index)
+        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
     return site.elements(index, count)
 
 

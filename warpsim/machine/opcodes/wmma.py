@@ -229,7 +229,7 @@ def _store(site: Site, _: str, role: str, *more: str) -> Step:
 def _vector(site: Site, index: int, count: int) -> Any:
     operand = site.operands[index]
     if not isinstance(operand, Vector):
-        raise site.illegal(f"expected {count} registers in braces, not '{operand}'", index)
+        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
     return site.elements(index, count)
 
 
