@@ -48,9 +48,10 @@ def deletions(text: str) -> Iterator[tuple[str, str]]:
 def outcome(text: str, launch: Launch, expected: Array, schedules: Sequence[str | int]) -> tuple[str, str]:
     """What became of a text under some schedules, in a word, and the first message."""
     found: dict[str, str] = {}
+    module = load_text(text)
     for schedule in schedules:
         try:
-            report, bits = launch(load_text(text), schedule)
+            report, bits = launch(module, schedule)
         except WarpsimError as error:
             _keep(found, error.earlier)
             found.setdefault("deadlock" if "deadlock" in error.message else "undefined", error.message)
