@@ -134,6 +134,9 @@ class LaunchableKernel:
             counts = run(launch, progress)
             for back in arguments.write_back:
                 back()
+        except WarpsimError as error:
+            error.earlier = findings.collected()
+            raise
         finally:
             device.memory.release(kept)
         return LaunchReport(

@@ -82,20 +82,20 @@ class UninitialisedReads:
     def completed(self, wave: Wave, pending: Pending) -> None:
         """What an operation has written holds something."""
         for stretches in pending.writes:
-            far = stretches.space == "global"
-            shadow = wave.memory.fresh if far else self.shadow(wave, wave.shared)
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
-                    shadow[first:past] = 0 if far else 1
+                    shadow[first:past] = 0 if outside else 1
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Bytes that nobody wrote are read by an operation."""
         for stretches in pending.reads:
-            far = stretches.space == "global"
-            shadow = wave.memory.fresh if far else self.shadow(wave, wave.shared)
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
-                    missing = (shadow[first:past] != 0) == far
+                    missing = (shadow[first:past] != 0) == outside
                     if missing.any():
                         self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
 
