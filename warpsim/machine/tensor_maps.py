@@ -165,6 +165,18 @@ def tensor_map_im2col(
     )
 
 
+def shaped_map(dtype: npt.DTypeLike, shape: Sequence[int], **fields: Any) -> TensorMap:
+    """The map of an array that is not there, at address 0; fields are those of tensor_map or
+    tensor_map_im2col.
+    """
+    import numpy.lib.stride_tricks as tricks
+
+    nothing = np.empty(1, dtype)
+    array = tricks.as_strided(nothing, shape, _contiguous(shape, nothing.itemsize))
+    make = tensor_map_im2col if "lower" in fields else tensor_map
+    return make(array, **fields).map
+
+
 def _numbers(given: Sequence[int] | None, what: str) -> tuple[int, ...]:
     """Integers, innermost first."""
     if given is None:
