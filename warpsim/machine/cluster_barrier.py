@@ -1,8 +1,8 @@
 """The barrier of each cluster: lanes arrive, and later wait until every lane of the cluster has.
 
 A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are told
-``cluster_barrier(wave, clusters, state)`` when it is complete in some clusters, by number in the wave, before
-anybody goes on; ``arrived(wave, front, lanes)`` and ``met(wave, front, lanes)`` when lanes arrive and go on.
+``arrived(wave, front, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
+is complete in some clusters, by number in the wave, and ``met(wave, front, lanes, state)`` when lanes go on.
 Does not know orders (.release, .relaxed): see observers/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
 """
 
@@ -72,7 +72,7 @@ class ClusterBarrier:
         if over.any():
             self.arrived = self.arrived & ~over
             if wave.observers:
-                wave.tell("met", front, Lanes(over))
+                wave.tell("met", front, Lanes(over), self)
         return wave.wait(front, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:

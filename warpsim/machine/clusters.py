@@ -149,7 +149,7 @@ def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
     offsets = addresses % RANK_BYTES
     past = np.flatnonzero(offsets > wave.shared_bytes - size)
     if past.size:
-        reason = f"leaves shared memory of {wave.shared_bytes} bytes of {_named(wave, int(peers[past[0]]))}"
+        reason = f"leaves shared memory of {wave.shared_bytes} bytes of {named(wave, int(peers[past[0]]))}"
         raise Trespass(int(lanes.index[past[0]]), int(addresses[past[0]]), reason)
     return wave.shared, offsets + peers * wave.shared_stride
 
@@ -165,7 +165,7 @@ def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) ->
     peers = peers_of(wave, lanes, np.maximum(field - 1, 0))
     ended = np.flatnonzero((field > 0) & (wave.alive_of_cta[peers] == 0))
     if ended.size:
-        reason = f"is in shared memory of {_named(wave, int(peers[ended[0]]))}, which has ended"
+        reason = f"is in shared memory of {named(wave, int(peers[ended[0]]))}, which has ended"
         raise Trespass(int(lanes.index[ended[0]]), int(addresses[ended[0]]), reason)
 
 
@@ -174,14 +174,14 @@ def near(wave: Wave, lanes: Lanes, addresses: Offsets) -> Offsets:
     field = rank_field(addresses)
     other = np.flatnonzero((field > 0) & (field != ranks_of(wave, lanes) + 1) & (field <= wave.cluster.count))
     if other.size:
-        named = _named(wave, int(peers_of(wave, lanes, field - 1)[other[0]]))
-        reason = f"is in shared memory of {named}, which .shared::cluster reaches"
+        cta = int(peers_of(wave, lanes, field - 1)[other[0]])
+        reason = f"is in shared memory of {named(wave, cta)}, which .shared::cluster reaches"
         raise Trespass(int(lanes.index[other[0]]), int(addresses[other[0]]), reason)
     own: Offsets = np.where(field == ranks_of(wave, lanes) + 1, addresses % RANK_BYTES, addresses)
     return own
 
 
-def _named(wave: Wave, cta: int) -> str:
+def named(wave: Wave, cta: int) -> str:
     """A CTA by its rank and place in the grid."""
     place = ", ".join(map(str, wave.ctas[cta].tolist()))
     return f"CTA ({place}), rank {cta % wave.cluster.count}"
@@ -190,4 +190,12 @@ def _named(wave: Wave, cta: int) -> str:
 def in_shared(wave: Wave, lane: int, offset: int) -> str:
     """A byte of the wave's shared memory in words, as a lane sees it."""
     cta, place = divmod(offset, wave.shared_stride)
-    return f"{place:#x} of shared memory" + (f" of {_named(wave, cta)}" if cta != wave.cta[lane] else "")
+    return f"{place:#x} of shared memory" + (f" of {named(wave, cta)}" if cta != wave.cta[lane] else "")
+
+
+def far(wave: Wave, lanes: Lanes, offsets: Offsets) -> bool:
+    """Whether some of these places in the wave's shared memory are in another CTA than their lane."""
+    if wave.cluster.count == 1:
+        return False
+    owners = np.resize(wave.cta[lanes.index], offsets.size)
+    return bool((offsets // wave.shared_stride != owners).any())

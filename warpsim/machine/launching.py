@@ -17,6 +17,7 @@ from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
+from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
@@ -109,6 +110,7 @@ class LaunchableKernel:
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
+        check_portable(findings, clusters, self._module.functions[self.name].kernel.location())
         kept = len(device.memory.allocations)
         try:
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
@@ -122,7 +124,11 @@ class LaunchableKernel:
                 parameters=arguments.content,
                 shared_bytes=total,
                 schedule=order,
-                observers=lambda: (*checks_of(findings), *watching),
+                observers=lambda: (
+                    *checks_of(findings),
+                    *cluster_checks(findings, self._entry, clusters),
+                    *watching,
+                ),
                 modes=modes,
             )
             counts = run(launch, progress)

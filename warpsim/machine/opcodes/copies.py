@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ptx.constants import Immediate
-from ...ptx.operands import Operand, Register, Sink, Vector
+from ...ptx.operands import Displacement, Operand, Register, Sink, Vector
 from .. import spaces
 from ..clusters import own_cta
 from ..lanes import Front, Lanes, Values
+from ..scope import Variable
 from ..special import type_of
 from ..wide import needed, word_readers, word_type, word_writers
 from . import check_available
@@ -151,6 +152,7 @@ def _unpacked(site: Site, type_name: str) -> Step:
 def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     """cvta: an address of a space becomes generic, or with ``.to`` the other way round."""
     site.count(2)
+    _check_variable(site, to, space)
     write, read = site.writer(site.operands[0], type_name, 0), site.reader(site.operands[1], type_name, 1)
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
@@ -160,6 +162,19 @@ def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
             write(wave, front, lanes, read(wave, front) + shift)
 
     return step
+
+
+def _check_variable(site: Site, to: str, space: str) -> None:
+    """A variable is of the space that is converted from; raises IllegalInstruction."""
+    operand = site.operands[1]
+    base = operand.base if isinstance(operand, Displacement) else operand
+    found = site.scope.find(base.name) if isinstance(base, Register) else None
+    if not isinstance(found, Variable):
+        return
+    if to:
+        raise site.illegal(f"{site.statement.mnemonic} takes no variable, whose address is not generic", 1)
+    if found.space != space.partition("::")[0]:
+        raise site.illegal(f"{base} is in .{found.space}, not in .{space}", 1)
 
 
 def _is_space(site: Site, space: str) -> Step:
@@ -187,7 +202,9 @@ def _is_space(site: Site, space: str) -> Step:
 
 # Spaces, the first PTX version and target of conversions to and from them.
 _SINCE: tuple[tuple[tuple[str, ...], tuple[int, int], int], ...] = (
-    (tuple(one for one in _SPACES if not one.startswith("shared::")), (2, 0), 20),
+    (("shared", "local", "global", "const"), (2, 0), 20),
+    (("param",), (7, 7), 70),
+    (("param::entry",), (8, 3), 70),
     (("shared::cta",), (7, 8), 30),
     (("shared::cluster",), (7, 8), 90),
 )

@@ -5,7 +5,7 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
 warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
 warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
-statement, and so it is here; observers are told (``setmaxnreg_ignored``).
+statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp).
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class Pool:
         self.free[cta] -= count - held
         self.held[warp] = count
         self.done[warp].append(front.pc)
+        if wave.observers:
+            wave.tell("setmaxnreg", front, warp)
         return True
 
     def _check_order(self, wave: Wave, front: Front, warp: int) -> None:

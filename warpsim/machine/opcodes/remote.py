@@ -210,13 +210,16 @@ _OPERATIONS = (
 )
 
 ROWS: tuple[Effect, ...] = (
-    Effect(
-        opcode="st",
-        slots=(_ASYNC, ("", "weak", "cluster"), _ANY_SHARED, _BYTES, ("", "v2", "v4"), _WORDS),
-        bind=_store_remote,
-        since=(8, 1),
-        chip=90,
-        legal=_fits,
+    *(
+        Effect(
+            opcode="st",
+            slots=(_ASYNC, orders, spaces_, _BYTES, ("", "v2", "v4"), _WORDS),
+            bind=_store_remote,
+            since=(8, 1),
+            chip=90,
+            legal=_fits,
+        )
+        for orders, spaces_ in ((("", "weak"), _ANY_SHARED), (("cluster",), _NEAR))
     ),
     Effect(
         opcode="st",
