@@ -30,7 +30,7 @@ ld.param.u64 %d1, [out]; mad.wide.u32 %d1, %r2, 4, %d1; st.global.u32 [%d1], %r1
 GRID = (4, 6, 3)
 
 
-@pytest.mark.parametrize("cluster", [None])
+@pytest.mark.parametrize("cluster", [None, (2, 3, 1)])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_clusters(cluster: tuple[int, int, int] | None, axis: int) -> None:
     directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
@@ -43,18 +43,13 @@ def test_clusters(cluster: tuple[int, int, int] | None, axis: int) -> None:
     assert set(read(f"%cluster_nctaid.{dot}", directive)) == {size}
 
 
-@pytest.mark.parametrize("cluster", [None])
+@pytest.mark.parametrize("cluster", [None, (2, 3, 1)])
 def test_ranks(cluster: tuple[int, int, int] | None) -> None:
     directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
     places = [(x % 2, y % 3) for z in range(GRID[2]) for y in range(GRID[1]) for x in range(GRID[0])]
     assert read("%cluster_ctarank", directive) == [x + 2 * y if cluster else 0 for x, y in places]
     assert set(read("%cluster_nctarank", directive)) == {6 if cluster else 1}
     assert set(read("%is_explicit_cluster", directive)) == {int(cluster is not None)}
-
-
-def test_clusters_of_several_are_refused() -> None:
-    with pytest.raises(NotModelled, match=r"clusters of 2 x 3 x 1 CTAs are not modelled yet"):
-        read("%cluster_ctarank", ".reqnctapercluster 2, 3, 1")
 
 
 @pytest.mark.parametrize("name", ["tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"])

@@ -13,7 +13,12 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("multimem.red.relaxed.sys.global.add.u32 [%d1], %r1;", "several devices are not simulated"),
+        (
+            "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
+            "no launch hands the work of CTAs that have not begun to others",
+        ),
+        ("tcgen05.wait::ld.sync.aligned;", "tensor memory is not simulated"),
+        ("multimem.red.add.u32 [a], b;", "several devices are not simulated"),
         ("wgmma.fence.sync.aligned;", "a launched kernel does not execute it yet; a Warpgroup and traces do"),
     ],
 )

@@ -156,8 +156,22 @@ class ClusterMemory:
         self._check_begun(access)
         self._check_write(access)
         self._note_write(access)
+        if words is not None:
+            self._check_together(
+                access, np.ascontiguousarray(words).view(np.uint8).reshape(access.cells.shape)
+            )
 
     landed = store  # what cp.async brings
+
+    def _check_together(self, access: _Access, new: Values) -> None:
+        """Lanes of several CTAs write different values to one byte in one statement."""
+        clash = (self.wrote.cta[access.cells] != access.ctas) & ~self.strong[access.place]
+        if clash.any():
+            left = np.zeros(access.wave.shared.size, np.uint8)
+            left[access.cells] = new
+            clash &= left[access.cells] != new
+            if clash.any():
+                self._race(access, self.wrote, clash, "writes", "written")
 
     def _check_write(self, access: _Access) -> None:
         for shadow, before in ((self.wrote, "written"), (self.own_read, "read"), (self.far_read, "read")):
@@ -222,25 +236,32 @@ class ClusterMemory:
         self._begin(wave)
         for cta in np.unique(wave.cta[lanes.index]).tolist():
             if not wave.alive_of_cta[cta]:
-                self._check_end(wave, front, lanes, cta)
+                self._check_end(wave, front, cta)
 
-    def _check_end(self, wave: Wave, front: Front, lanes: Lanes, cta: int) -> None:
+    def _check_end(self, wave: Wave, front: Front, cta: int) -> None:
         assert self.order is not None
+        for pending in wave.asynchrony.flying:
+            for access in _written(wave, self.issued_at[id(pending)][1], pending):
+                if (access.homes == cta).any() and (access.ctas != cta).all():
+                    self._ended(wave, front, cta, int(access.ctas[0, 0]), access.place, later=True)
         for (home, other), (time, place, later) in self.touched.items():
-            if home != cta:
-                continue
             known = self.order.acquired[cta] >= time
             if not later:
                 known = bool(self.order.known(np.array(cta), np.array(other), np.array(time)))
-            if not known:
-                used, end = wave.code[place].statement, wave.code[front.pc].statement
-                message = (
-                    f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: "
-                    f"nothing says that {used.mnemonic} of line {used.location().line} is done; "
-                    f"put barrier.cluster.arrive behind that line, and barrier.cluster.wait before this end"
-                )
-                key = ("cluster end", place)
-                self._add("lifetime", key, message, end.location(), used.location())
+            if home == cta and not known:
+                self._ended(wave, front, cta, other, place, later=later)
+
+    def _ended(self, wave: Wave, front: Front, cta: int, other: int, place: int, *, later: bool) -> None:
+        used, end = wave.code[place].statement, wave.code[front.pc].statement
+        line = used.location().line
+        fix = f"put barrier.cluster.arrive behind line {line}, and barrier.cluster.wait before this end"
+        if later:
+            fix = "wait for the phase of its mbarrier before this end"
+        message = (
+            f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: nothing says "
+            f"that {used.mnemonic} of line {line} is done; {fix}"
+        )
+        self._add("lifetime", ("cluster end", place), message, end.location(), used.location())
 
     # --- what is wrong ---
 
