@@ -172,7 +172,7 @@ def _descriptors(map_: TensorMap, pieces: Pieces, start: int) -> list[Document]:
         return []
     found = []
     for major in ("K", "MN"):
-        descriptor = _descriptor(map_, major, rows, size, start)  # type: ignore[arg-type]
+        descriptor = _descriptor(map_, major, rows, size, start)
         if descriptor is not None:
             found.append(descriptor)
     return found
