@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 import ml_dtypes
@@ -212,3 +213,65 @@ def test_arrays_of_other_shapes_are_not_compared():
     result = run("k.ptx", *SIZES, *GIVEN, "--expect", "0=k.npy")
     assert result.return_value == 3
     assert "k.npy: holds float32 (4, 10), but parameter 0 is float32 (40,)" in result.stderr
+
+
+# --- tensor maps -------------------------------------------------------------------------------------
+
+BOX = """\
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry box(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128], .param .u64 in)
+{
+    .reg .b64 %rd<3>; .reg .b32 %r<3>; .reg .pred %p;
+    .shared .align 128 .b8 tile[1024]; .shared .b64 bar;
+    mov.b64 %rd1, from; cvta.param.u64 %rd1, %rd1; mov.b64 %rd2, to; cvta.param.u64 %rd2, %rd2;
+    mov.u32 %r1, tile; mov.u32 %r2, bar;
+    mbarrier.init.shared.b64 [bar], 1;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {16, 4}], [%r2];
+    again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra again;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {0, 8}], [%r1];
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+
+
+def test_tensor_maps_are_made_of_other_arguments():
+    """The first map is one of argument 2, the second one has an array of its own, which is saved."""
+    given = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)
+    wanted = np.zeros((24, 32), np.float16)
+    wanted[8:] = given[4:20, 16:48]
+    np.save("given.npy", given)
+    np.save("wanted.npy", wanted)
+    Path("box.ptx").write_text(BOX)
+    maps = ("tensor_map:2:box=16x32", "tensor_map:zeros:f16:24x32:box=16x32")
+    done = run(
+        *("box.ptx", "--entry", "box", "--arg", maps[0], "--arg", maps[1], "--arg", "given.npy"),
+        *("--save", "1=out.npy", "--expect", "1=wanted.npy"),
+    )
+    assert done.return_value == 0, done.output
+    assert "768 elements equal, bit for bit" in done.output
+    np.testing.assert_array_equal(np.load("out.npy"), wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tensor_map:2", "expected tensor_map:INDEX-or-ARRAY:box=64x128[:swizzle=128B][:fill=nan]..."),
+        ("tensor_map:2:box=16x32:shape", "no field 'shape'; there are box, element_strides, "),
+        ("tensor_map:2:box=16xY", "box=16xY is not like box=64x128 or box=64"),
+        ("tensor_map:2:box=16x30", "a box with 30 elements of the innermost dimension of f16 has rows of 60"),
+        ("tensor_map:2:box=16x32:pixels=3", "fields are missing, or too many: box, or lower, "),
+        ("tensor_map:7:box=16x32", "argument 7 is none of an array that stands before this one"),
+        ("tensor_map:3:box=16x32", "argument 3, i32:5, is no array"),
+    ],
+)
+def test_tensor_maps_that_are_none(text, message):
+    np.save("given.npy", np.zeros((40, 64), np.float16))
+    Path("box.ptx").write_text(BOX)
+    arguments = ("--arg", text, "--arg", "null", "--arg", "given.npy", "--arg", "i32:5")
+    done = run("box.ptx", "--entry", "box", *arguments)
+    assert isinstance(done.exception, click.UsageError)
+    assert message in done.exception.message

@@ -1,4 +1,4 @@
-"""``warpsim desc``: matrix descriptors of wgmma."""
+"""``warpsim desc``: matrix descriptors of wgmma, and tensor maps."""
 
 from __future__ import annotations
 
@@ -64,6 +64,12 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
     metavar="FILE.npy",
     help="The tile (MN, K) that --shared should hold; says what is wrong if it does not.",
 )
+@click.option(
+    "--map",
+    "tensor_map",
+    metavar="FILE|TYPE:SHAPE:box=64x64...",
+    help="A tensor map instead: a file of its 128 bytes, or what makes one; --start is where its box lands.",
+)
 @json_option
 def desc(
     word: int | None,
@@ -71,15 +77,24 @@ def desc(
     touches: tuple[int, int, int] | None,
     shared: Path | None,
     tile: Path | None,
+    tensor_map: str | None,
     as_json: bool,
     **fields: Any,
 ) -> int:
-    """Explain a wgmma matrix descriptor: WORD (64 bits), or one built from its fields.
+    """Explain a wgmma matrix descriptor: WORD (64 bits), or one built from its fields; or a tensor map.
 
     With --shared and --tile, compare the tile that the descriptor reads with the one expected and, where
     they differ, propose what would read it. Exit code 1: they differ.
+
+    \b
+    warpsim desc --map f16:4096x4096:box=64x64:swizzle=128B
+    warpsim desc --map s8:8x30x30x64:lower=-1x-1:upper=-1x-1:channels=64:pixels=128
+
+    The first has the dimensions as NumPy orders them; fields are those of warpsim.tensor_map.
     """
     given = {name: value for name, value in fields.items() if value is not None}
+    if tensor_map is not None:
+        return _map(tensor_map, word, given, as_json)
     if (word is None) == (not given):
         raise click.UsageError("give either WORD, or fields such as --start 1024 --sbo 256 --swizzle 128B")
     if (shared is None) != (tile is None):
@@ -112,3 +127,39 @@ def _described(
     if shared and tile:
         compared(document, read_array(shared), read_array(tile))
     return document
+
+
+def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> int:
+    """What --map does."""
+    if word is not None or set(given) - {"start_address"}:
+        raise click.UsageError("--map goes with --start and --json only")
+    document = attempt(_map_described, Path(text), text, given.get("start_address", 0))
+    if isinstance(document, Failure):
+        return document.code()
+    if as_json:
+        print_json({name: value for name, value in document.items() if name != "lines"})
+    else:
+        say("\n".join(document["lines"]))
+    return EXPECTED
+
+
+def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
+    from ..isa.tensor_map import decode
+    from ..views.tensor_maps import explained
+
+    if "=" not in text and (path.exists() or ":" not in text):
+        return explained(decode(path.read_bytes()), start)
+    return explained(_map_of(text), start)
+
+
+def _map_of(text: str) -> Any:
+    """The map that TYPE:SHAPE and fields make. Raises UsageError."""
+    from ..machine.tensor_maps import shaped_map
+    from .launch_arguments import shape_of, typed
+    from .launch_maps import spelled
+
+    source, fields = spelled(f"tensor_map:{text}", "--map")
+    name, colon, shape = source.partition(":")
+    if not colon:
+        raise click.UsageError(f"--map {text}: expected TYPE:SHAPE:box=64x64 or a file")
+    return shaped_map(typed(text, name, "--map"), shape_of(text, shape, "--map"), **fields)

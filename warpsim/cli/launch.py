@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
+from .launch_maps import SPELLING, array_of, with_maps
 from .looking import Looking, looking_options
 from .options import engine_option, json_option, undefined_option
 from .origins import Launched, check_options, origins_options, trace
@@ -61,7 +62,9 @@ class _Done:
 @click.option("--block", default="1", show_default=True, metavar="X,Y,Z", help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
 @click.option("--shared", type=int, default=0, metavar="BYTES", help="Dynamic shared memory of a CTA.")
-@click.option("--arg", "arguments", multiple=True, metavar="VALUE", help=f"In parameter order: {KINDS}.")
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="VALUE", help=f"In parameter order: {KINDS}, {SPELLING}."
+)
 @click.option(
     "--save", multiple=True, metavar="INDEX=FILE.npy", help="Write the array of that argument afterwards."
 )
@@ -101,6 +104,12 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     warpsim launch gemm.ptx --entry gemm --grid 4,4 --block 128 \\
         --arg A.npy --arg B.npy --arg zeros:f32:512x512 --arg i32:512 \\
         --save 2=C.npy --expect 2=reference.npy
+
+    Tensor maps are made of another argument, by its number, or of an array that is none: --arg A.npy
+    --arg tensor_map:0:box=64x128:swizzle=128B, --arg tensor_map:zeros:f32:512x512:box=64x32. Fields are box,
+    element_strides, swizzle, interleave, fill, l2_promotion, element, shape and strides, or lower, upper,
+    channels, pixels and mode for im2col, with dimensions as NumPy orders them. --save and --expect take the
+    array of a map.
     """
     names = ("trace_mma", "breaks", "watches", "lane", "selection")
     looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
@@ -134,18 +143,18 @@ def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
     """The value of every --arg; a file that cannot be read says for which."""
     from ..errors import TraceError
 
-    found = []
-    for text in texts:
+    def value(text: str) -> Any:
         try:
-            found.append(argument(text))
+            return argument(text)
         except OSError as error:
             raise TraceError(f"--arg {text}: {error.strerror or error}") from None
-    return found
+
+    return with_maps(texts, value)
 
 
 def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
-    from ..errors import OperandError
+    from ..errors import OperandError, present
     from ..machine.loading import load
 
     module = load(file, asked.target, asked.nvcc)
@@ -155,7 +164,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         for option, texts in (("--save", asked.save), ("--expect", asked.expect))
     )
     for index, path in [*saves, *expects]:
-        if not hasattr(values[index], "shape") or not values[index].ndim:
+        if array_of(values[index]) is None:
             raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
     kernel = module[name]
     try:
@@ -178,8 +187,9 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         if error.location is not None:  # of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
-    _write(saves, values)
-    checks = [compared(index, path, values[index]) for index, path in expects]
+    arrays = [array_of(value) for value in values]
+    _write(saves, arrays)
+    checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
     return _Done(
         kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
     )

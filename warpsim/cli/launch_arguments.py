@@ -57,18 +57,24 @@ def _types() -> dict[str, np.dtype[Any]]:
     return integers | {name: np.dtype(one.dtype) for name, one in FORMATS.items() if one.is_float}
 
 
-def _typed(text: str, name: str) -> np.dtype[Any]:
+def typed(text: str, name: str, option: str = "--arg") -> np.dtype[Any]:
+    """The dtype of a name. Raises UsageError."""
     known = _types()
     if name not in known:
-        raise click.UsageError(f"--arg {text}: no type {name!r}; there are {', '.join(known)}")
+        raise click.UsageError(f"{option} {text}: no type {name!r}; there are {', '.join(known)}")
     return known[name]
 
 
-def _shape(text: str, shape: str, size: int) -> tuple[int, ...]:
+def shape_of(text: str, shape: str, option: str = "--arg") -> tuple[int, ...]:
+    """Sizes that are spelled as 512x512. Raises UsageError."""
     parts = shape.split("x")
     if not all(part.isdecimal() for part in parts):
-        raise click.UsageError(f"--arg {text}: the shape {shape!r} is not like 512x512")
-    found = tuple(map(int, parts))
+        raise click.UsageError(f"{option} {text}: the shape {shape!r} is not like 512x512")
+    return tuple(map(int, parts))
+
+
+def _shape(text: str, shape: str, size: int) -> tuple[int, ...]:
+    found = shape_of(text, shape)
     total = size
     for one in found:
         total *= one
@@ -81,7 +87,7 @@ def _zeros(text: str, rest: str) -> npt.NDArray[Any]:
     import numpy as np
 
     name, _, shape = rest.partition(":")
-    dtype = _typed(text, name)
+    dtype = typed(text, name)
     return np.zeros(_shape(text, shape, dtype.itemsize), dtype)
 
 
@@ -91,7 +97,7 @@ def _random(text: str, rest: str) -> npt.NDArray[Any]:
 
     name, _, more = rest.partition(":")
     shape_text, _, seed = more.partition(":")
-    dtype = _typed(text, name)
+    dtype = typed(text, name)
     shape = _shape(text, shape_text, dtype.itemsize)
     if not (seed or "0").isdecimal():
         raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
@@ -106,7 +112,7 @@ def _bits(text: str, rest: str) -> Any:
     import numpy as np
 
     name, _, number = rest.partition(":")
-    dtype = _typed(text, name)
+    dtype = typed(text, name)
     bits = _integer(text, number)
     if not 0 <= bits < 1 << 8 * dtype.itemsize:
         raise click.UsageError(f"--arg {text}: {number} does not fit in {8 * dtype.itemsize} bits")

@@ -109,8 +109,8 @@ def tensor_map(
     a copy moves along each dimension, of which it takes every ``element_strides``-th. ``swizzle`` is "none",
     "32B", "64B", "128B" or, from sm_100 on, "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B".
     ``element`` is the type of PTX ("tf32", "b4x16", ...) where it is not the dtype's; of packed ones the
-    array has bytes. ``shape`` (in elements) and ``strides`` (in bytes) replace those of the array. Raises
-    OperandError for what no map can be, naming the limit.
+    array has bytes. ``shape`` (in elements) and ``strides`` (in bytes, the innermost may be left out) replace
+    those of the array. Raises OperandError for what no map can be, naming the limit.
     """
     tensor = _tensor(array, element, shape, strides)
     return tensor.mapped(
@@ -165,14 +165,26 @@ def tensor_map_im2col(
     )
 
 
+def shaped_map(dtype: npt.DTypeLike, shape: Sequence[int], **fields: Any) -> TensorMap:
+    """The map of an array that is not there, at address 0; fields are those of tensor_map or
+    tensor_map_im2col.
+    """
+    import numpy.lib.stride_tricks as tricks
+
+    nothing = np.empty(1, dtype)
+    array = tricks.as_strided(nothing, shape, _contiguous(shape, nothing.itemsize))
+    if "lower" in fields:
+        return tensor_map_im2col(array, **fields).map
+    return tensor_map(array, **fields).map
+
+
 def _numbers(given: Sequence[int] | None, what: str) -> tuple[int, ...]:
     """Integers, innermost first."""
     if given is None:
         return ()
-    if isinstance(given, int | np.integer):
-        given = (given,)
     try:
-        return tuple(as_integer(one, f"each of {what}") for one in given)[::-1]
+        values = (given,) if isinstance(given, int | np.integer) else tuple(given)
+        return tuple(as_integer(one, f"each of {what}") for one in values)[::-1]
     except TypeError:
         raise OperandError(f"{what} is a sequence of integers, not {given!r}") from None
 
@@ -200,24 +212,35 @@ class _Tensor:
 def _tensor(
     given: Source, element: str | None, shape: Sequence[int] | None, strides: Sequence[int] | None
 ) -> _Tensor:
-    held = given.buffer if isinstance(given, BufferPlace) else given
-    if isinstance(held, Buffer):
-        dtype, address = held.dtype, given.address
-        own_shape, own_strides = held.shape, _contiguous(held.shape, held.dtype.itemsize)
-    else:
-        held = _of(given)
-        dtype, address = held.dtype, first_byte(held) - first_byte(whole(held))
-        own_shape, own_strides = held.shape, held.strides
-    found = _element(dtype, element)
-    sizes = _packed(own_shape, found) if shape is None else tuple(_numbers(shape, "shape")[::-1])
+    held, address, own_strides = _held(given)
+    found = _element(held.dtype, element)
+    sizes = _packed(held.shape, found) if shape is None else _numbers(shape, "shape")[::-1]
     if strides is not None:
-        outer = _numbers(strides, "strides")
+        outer = _outer(_numbers(strides, "strides"), len(sizes), held.dtype)
     elif shape is not None:
         outer = _contiguous(sizes, 1, bits=ELEMENT_TYPES[found].bits)[:-1][::-1]
     else:
-        _check_innermost(own_shape, own_strides, dtype)
+        _check_innermost(held.shape, own_strides, held.dtype)
         outer = tuple(int(one) for one in own_strides[:-1])[::-1]
     return _Tensor(held=held, address=address, element=found, sizes=sizes[::-1], strides=outer)
+
+
+def _held(given: Source) -> tuple[Whole | Buffer, int, tuple[int, ...]]:
+    """What holds the elements, where in it the first one is (or its address), and strides."""
+    if isinstance(given, Buffer | BufferPlace):
+        buffer = given.buffer if isinstance(given, BufferPlace) else given
+        return buffer, given.address, _contiguous(buffer.shape, buffer.dtype.itemsize)
+    array = _of(given)
+    return array, first_byte(array) - first_byte(whole(array)), array.strides
+
+
+def _outer(strides: tuple[int, ...], rank: int, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Strides of all dimensions but the innermost, whose own may be given, too; innermost first."""
+    if len(strides) != rank:
+        return strides
+    if strides[0] != dtype.itemsize:
+        raise OperandError(f"the innermost stride is {strides[0]} bytes: elements of {dtype} are neighbours")
+    return strides[1:]
 
 
 def _of(given: Any) -> Whole:
@@ -292,5 +315,6 @@ def first_byte(array: Whole) -> int:
 
 def past_byte(array: Whole) -> int:
     """The address on the host of the byte behind an array's last element; strides are not negative."""
-    reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
-    return first_byte(array) + reach + array.itemsize
+    pairs = zip(array.shape, array.strides, strict=True)
+    reach = sum((int(size) - 1) * int(stride) for size, stride in pairs)
+    return first_byte(array) + reach + int(array.itemsize)

@@ -373,6 +373,74 @@ def test_pairs_of_ctas_and_rows_of_pixels_are_not_modelled() -> None:
         assert problem.message.startswith(message)
 
 
+# --- clusters --------------------------------------------------------------------------------------
+
+CLUSTER = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out) .reqntid 32 {
+.reg .b32 %r<9>, %own, %rank; .reg .b64 %map, %out, %word; .reg .pred %first, %p; .reg .b16 %mask;
+.shared .align 1024 .b8 tile[2048];
+.shared .align 8 .b64 bar;
+mov.u32 %own, %tid.x;
+mov.u32 %rank, %cluster_ctarank;
+setp.eq.u32 %first, %own, 0;
+mov.b64 %map, map;
+cvta.param.u64 %map, %map;
+mov.u32 %r1, tile;
+mov.u32 %r2, bar;
+@%first mbarrier.init.shared.b64 [bar], 1;
+@%first fence.mbarrier_init.release.cluster;
+@%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 2048;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+shl.b32 %r3, %rank, 10;
+add.u32 %r1, %r1, %r3;
+shl.b32 %r4, %rank, 3;
+mov.u16 %mask, MASK;
+@%first cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+    [%r1], [%map, {0, %r4}], [%r2], %mask;
+again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+@!%p bra again;
+ld.param.u64 %out, [out];
+mad.lo.u32 %r5, %rank, 2048, 0;
+mov.u32 %r6, 0;
+next:
+mad.lo.u32 %r7, %own, 4, %r6;
+mov.u32 %r8, tile;
+add.u32 %r8, %r8, %r7;
+ld.shared.b32 %r3, [%r8];
+add.u32 %r7, %r7, %r5;
+cvt.u64.u32 %word, %r7;
+add.u64 %word, %word, %out;
+st.global.b32 [%word], %r3;
+add.u32 %r6, %r6, 128;
+setp.lt.u32 %p, %r6, 2048;
+@%p bra next;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+}
+"""
+
+
+def test_each_cta_loads_a_part_for_all() -> None:
+    """Rank r loads rows 8r to 8r + 7 to its place in both CTAs, which expect both parts."""
+    array = _array((16, 64), np.uint16)
+    for schedule in SCHEDULES:
+        out = np.zeros((2, 16, 64), np.uint16)
+        made = warpsim.tensor_map(array, box=(8, 64))
+        load_text(CLUSTER.replace("MASK", "3"))["k"](2, 32, [made, out], cluster=2, schedule=schedule)
+        np.testing.assert_array_equal(out, np.stack([array, array]))
+
+
+def test_ctas_that_are_not_there() -> None:
+    made = warpsim.tensor_map(_array((16, 64), np.uint16), box=(8, 64))
+    with pytest.raises(Fault, match=r"is in shared memory of a CTA of rank 2: the cluster has 2 CTAs"):
+        load_text(CLUSTER.replace("MASK", "5"))["k"](
+            2, 32, [made, np.zeros((2, 16, 64), np.uint16)], cluster=2
+        )
+
+
 # --- prefetch --------------------------------------------------------------------------------------
 
 
