@@ -48,6 +48,14 @@ def test_what_the_module_declares_lies_apart_from_what_kernels_do() -> None:
     assert addresses(text, "two", 3) == [0, 20, 28]
 
 
+def test_kernels_pay_for_what_they_name_of_the_module() -> None:
+    text = ".shared .align 4 .b8 vast[40000];\n.func other() { ret; }\n"
+    text += kernel("one", ".shared .align 4 .b8 own[20];", ("own",))
+    text += kernel("two", ".shared .align 4 .b8 own[20]; call other;", ("own",))
+    text += kernel("three", ".shared .align 4 .b8 own[20]; { mov.u32 %r1, vast; }", ("own",))
+    assert [addresses(text, name, 1) for name in ("one", "two", "three")] == [[0], [40000], [40000]]
+
+
 def test_what_a_function_declares_lies_apart_from_what_kernels_do() -> None:
     """Any kernel may call it: its variables are behind those of the kernels before, before those after."""
     text = kernel("one", ".shared .align 4 .b8 own[20];", ("own",))

@@ -11,6 +11,7 @@ statements; does not know arguments, memories, or what an opcode does (see opcod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +34,7 @@ from ..ptx.statements import (
     RegisterDeclaration,
     Statement,
     VariableDeclaration,
+    instructions_of,
 )
 from . import initial
 from .directives import Tuning, directive_problems, tuning_of
@@ -43,6 +45,8 @@ from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Var
 from .site import NOTHING, Flow, Site
 from .wave import Step
 from .wide import needed, word_type
+
+_WORD = re.compile(r"[\w$%]+")
 
 _CODE_ALIGNMENT = 16  # bytes
 
@@ -136,7 +140,7 @@ class Module:
         self.functions: dict[str, Function] = {}
         self._names: list[str] = []  # of functions, by the number that stands for their address
         self.shared: list[Variable] = []  # of shared space, that no kernel declares
-        self._common_shared_end = 0  # of variables that no kernel declares: they are every kernel's
+        self._common_shared: dict[str, int] = {}  # end of each that no kernel declares
         self._shared_end = 0  # of all
         self._dynamic_alignment = 16
         self._declare_all()
@@ -269,7 +273,7 @@ class Module:
             return
         if statement.space == "shared":
             dynamic = statement.size == 0
-            offset = self._shared_place(statement.size, alignment, function)
+            offset = self._shared_place(statement, alignment, function)
         elif statement.space == "local" and function is not None:
             offset = -(-function.local_bytes // alignment) * alignment
             function.local_bytes = offset + statement.size
@@ -309,10 +313,11 @@ class Module:
             framed=framed,
         )
 
-    def _shared_place(self, size: int, alignment: int, function: Function | None) -> int:
+    def _shared_place(self, statement: VariableDeclaration, alignment: int, function: Function | None) -> int:
         """The address of a variable in shared memory; variables of different kernels may share theirs."""
+        size = statement.size
         own = function if function is not None and function.kernel.kind == "entry" else None
-        start = max(own.shared_end, self._common_shared_end) if own else self._shared_end
+        start = max(own.shared_end, self._common_shared_end(own)) if own else self._shared_end
         offset = -(-start // alignment) * alignment
         self._shared_end = max(self._shared_end, offset + size)
         if not size:
@@ -320,12 +325,25 @@ class Module:
         elif own:
             own.shared_end = offset + size
         else:
-            self._common_shared_end = offset + size
+            self._common_shared[statement.name] = offset + size
         return offset
+
+    def _common_shared_end(self, function: Function) -> int:
+        """The end of those shared variables that no kernel declares and this one may use: that its text
+        names, or all where it names functions of the module.
+        """
+        if not self._common_shared:
+            return 0
+        words = set[str]()
+        for one in instructions_of(function.kernel.body or ()):
+            words |= {*_WORD.findall(one.operand_text or "")}
+        calls = any(self.functions[name].kernel.body for name in words & self.functions.keys())
+        used = self._common_shared if calls else words & self._common_shared.keys()
+        return max((self._common_shared[name] for name in used), default=0)
 
     def static_shared_bytes(self, function: Function) -> int:
         """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
-        end = max(function.shared_end, self._common_shared_end)
+        end = max(function.shared_end, self._common_shared_end(function))
         return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 
     # --- code ---

@@ -20,7 +20,7 @@ This module does not know which opcodes, modifiers and operands belong together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -265,6 +265,15 @@ class Program:
 
     statements: tuple[Statement, ...]
     source: Source = field(repr=False, compare=False)
+
+
+def instructions_of(statements: Iterable[Statement]) -> Iterator[InstructionStatement]:
+    """Every instruction among statements, in braces too, in the order of the text."""
+    for one in statements:
+        if isinstance(one, Block):
+            yield from instructions_of(one.statements)
+        elif isinstance(one, InstructionStatement):
+            yield one
 
 
 def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:

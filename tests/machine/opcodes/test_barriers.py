@@ -139,6 +139,18 @@ def test_what_no_barrier_takes(body: str, message: str) -> None:
         run(f"setp.eq.u32 %p0, %n, 0; {body}", {}, {}, threads=64)
 
 
+def test_warps_name_their_barriers_in_registers() -> None:
+    """Of eight warps, two at each barrier: the first stores what the second then reads, who waits alone."""
+    body = """shr.u32 %t1, %n, 6; add.u32 %t2, %t1, 3; mov.u32 %t3, sm; mad.lo.u32 %t3, %t1, 4, %t3;
+    and.b32 %t1, %n, 32; setp.ne.u32 %p0, %t1, 0; @%p0 bra SECOND;
+    st.shared.u32 [%t3], %n; bar.arrive %t2, 64; ret;
+    SECOND: bar.sync %t2, 64; ld.shared.u32 %d, [%t3];"""
+    found = run(body, {}, {"d": 32}, threads=256, ctas=2)["d"].reshape(2, 4, 2, 32)
+    assert (found[:, :, 0] == 0).all()
+    assert found[:, :, 1, 0].tolist() == [[31, 95, 159, 223], [287, 351, 415, 479]]
+    assert (found[:, :, 1] == found[:, :, 1, :1]).all()
+
+
 def test_no_threads_stand_for_all() -> None:
     body = "mov.u32 %t2, 0; setp.lt.u32 %p0, %n, 3; bar.sync 0, 0; bar.red.popc.u32 %d, 1, %t2, %p0;"
     assert run(body, {}, {"d": 32}, threads=96)["d"].tolist() == [3] * 96

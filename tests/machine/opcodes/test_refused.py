@@ -6,6 +6,7 @@ import pytest
 
 from warpsim.errors import IllegalInstruction, NotModelled
 from warpsim.machine.launching import load_text
+from warpsim.machine.opcodes import ALONE, rows, rows_of
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 
@@ -32,3 +33,7 @@ def test_no_ptx_is_another_error() -> None:
     (problem,) = load_text(f"{HEAD}cp.async.bulky;\n}}").problems
     assert isinstance(problem, IllegalInstruction)
     assert problem.message == "cp has no modifier .bulky here"
+
+
+def test_opcodes_of_few_groups_have_all_their_rows() -> None:
+    assert all(rows_of(opcode) == rows()[opcode] for opcode in ALONE)

@@ -34,13 +34,15 @@ REFUSED = {
 }
 
 
-# Opcodes that all of one group have: a trace of them begins without the other groups.
+# All groups of some opcodes: a trace of them begins without the other groups.
 ALONE = {
-    "mov": "copies",
-    **dict.fromkeys(("ld", "st"), "transfers"),
-    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), "tiles"),
-    **dict.fromkeys(("bar", "barrier"), "barriers"),
-    "fence": "fences",
+    "mov": ("copies",),
+    "ld": ("transfers",),
+    "st": ("transfers", "remote"),
+    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), ("tiles",)),
+    "bar": ("barriers",),
+    "barrier": ("barriers", "clusters"),
+    "fence": ("fences",),
 }
 
 
@@ -62,8 +64,8 @@ def rows_of(opcode: str) -> tuple[Row, ...]:
     from importlib import import_module
 
     if opcode in ALONE:
-        group = import_module(f".{ALONE[opcode]}", __name__)
-        return tuple(row for row in group.ROWS if row.opcode == opcode)
+        groups = (import_module(f".{name}", __name__) for name in ALONE[opcode])
+        return tuple(row for group in groups for row in group.ROWS if row.opcode == opcode)
     return rows().get(opcode, ())
 
 
