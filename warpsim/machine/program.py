@@ -86,6 +86,7 @@ class Function:
     types: list[str] = field(default_factory=list)  # of registers, by number
     local_bytes: int = 0
     shared_end: int = 0  # of the kernel's own variables in shared memory
+    shared: list[Variable] = field(default_factory=list)  # those variables
     parameters: list[Variable] = field(default_factory=list)
     results: list[Variable] = field(default_factory=list)
     problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
@@ -109,6 +110,7 @@ class Entry:
     parameters: tuple[Parameter, ...]
     parameter_bytes: int
     static_shared_bytes: int
+    shared: tuple[Variable, ...]  # what has a name in shared memory
     dynamic_shared: bool
     local_bytes: int
     tuning: Tuning
@@ -133,6 +135,7 @@ class Module:
         self.variables: list[Variable] = []  # of global and const space
         self.functions: dict[str, Function] = {}
         self._names: list[str] = []  # of functions, by the number that stands for their address
+        self.shared: list[Variable] = []  # of shared space, that no kernel declares
         self._common_shared_end = 0  # of variables that no kernel declares: they are every kernel's
         self._shared_end = 0  # of all
         self._dynamic_alignment = 16
@@ -284,6 +287,9 @@ class Module:
         scope.names[statement.name] = variable
         if statement.space in ("global", "const"):
             self.variables.append(variable)
+        elif statement.space == "shared":
+            entered = function is not None and function.kernel.kind == "entry"
+            (function.shared if function and entered else self.shared).append(variable)
 
     def parameter(
         self, statement: VariableDeclaration, function: Function, place: int, framed: bool | None = None
@@ -476,6 +482,7 @@ def _entry(module: Module, function: Function) -> Entry:
         parameters=parameters,
         parameter_bytes=last.offset + last.bytes if last else 0,
         static_shared_bytes=module.static_shared_bytes(function),
+        shared=(*module.shared, *function.shared),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
         tuning=tuning_of(function.kernel),

@@ -118,6 +118,7 @@ class Wave:
         for observer in self.observers:
             if hasattr(observer, "instrument"):
                 self.code = observer.instrument(self.code)
+        self.observers = tuple(one for one in observers if getattr(one, "active", True))
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -369,6 +370,7 @@ class Wave:
         """
         if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
             self.tell("barrier", number, np.arange(len(self.ctas)), front)
+            self.tell("meeting", lanes.mask, lanes.mask)
             return False
         self.arrived[number] += self.count_of(lanes)
         self.at_barrier[number] |= lanes.mask
@@ -386,11 +388,19 @@ class Wave:
             done = (arrived + self._absent(wait.number) >= wait.threads) & (arrived > 0)
         if done.any():
             arrived[done] = 0
+            if self.observers:
+                self._tell_of_meeting(wait, done[self.cta])
             self.at_barrier[wait.number] &= ~done[self.cta]
             self.tell("barrier", wait.number, np.flatnonzero(done), None)
             self._deliver(wait, done[self.cta])
             for reason in {one.waits for one in self.waiting if _same_barrier(one.waits, wait)}:
                 self.wake(reason, done[self.cta])
+
+    def _tell_of_meeting(self, wait: BarrierWait, done: Mask) -> None:
+        """Who has arrived at a barrier that is complete, and who of them has waited."""
+        waited = [one.lanes.mask for one in self.waiting if _same_barrier(one.waits, wait)]
+        here = self.at_barrier[wait.number] & done
+        self.tell("meeting", here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
 
     def _absent(self, number: int) -> npt.NDArray[np.int64]:
         """How many lanes of each CTA count although they have exited, or are no threads: those of warps that

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..asynchrony import Pending
 from ..clusters import far, in_shared
 from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets
+from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings, LaunchFinding
 
@@ -78,6 +80,26 @@ class UninitialisedReads:
 
     landed = store
 
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """What an operation has written holds something."""
+        for stretches in pending.writes:
+            far = stretches.space == "global"
+            shadow = wave.memory.fresh if far else self._shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    shadow[first:past] = 0 if far else 1
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Bytes that nobody wrote are read by an operation."""
+        for stretches in pending.reads:
+            far = stretches.space == "global"
+            shadow = wave.memory.fresh if far else self._shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    missing = (shadow[first:past] != 0) == far
+                    if missing.any():
+                        self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
+
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
@@ -127,6 +149,16 @@ class UninitialisedReads:
             kind="uninitialised", severity="warning", message=message, location=record.statement.location()
         )
         self.findings.add(("uninitialised", front.pc), finding)
+
+    def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+        statement = pending.record.statement
+        memory = wave.memory.data if space == "global" else wave.shared
+        where = self._where(wave, pending.lane, memory, offset)
+        message = f"{statement.mnemonic} reads {where} that nobody has written [{wave.place(pending.lane)}]"
+        finding = LaunchFinding(
+            kind="uninitialised", severity="warning", message=message, location=statement.location()
+        )
+        self.findings.add(("uninitialised", statement.location().line), finding)
 
     @staticmethod
     def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
@@ -382,4 +414,5 @@ def checks_of(findings: Findings) -> list[Any]:
         CopiesInFlight(findings),
         Races(findings),
         DivergentBarriers(findings),
+        CopyOrder(findings),
     ]

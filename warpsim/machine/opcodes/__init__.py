@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
-    *("matrices", "tiles", "asynchronous", "mbarriers", "remote", "registers", "caches", "wmma"),
+    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
-    "cp.async.bulk": "bulk copies are not executed yet",
-    "cp.reduce": "bulk copies are not executed yet",
+    "cp.async.bulk.tensor": "tensor maps are not executed yet",
+    "cp.async.bulk.prefetch.tensor": "tensor maps are not executed yet",
+    "cp.reduce.async.bulk.tensor": "tensor maps are not executed yet",
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",

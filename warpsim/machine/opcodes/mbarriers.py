@@ -16,7 +16,7 @@ import numpy as np
 from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
-from ..phases import MOST, Change, Misuse, Object, arrive, changed, expect, sleep, undefined, update
+from ..phases import MOST, Change, Misuse, Object, arrive, begin, changed, expect, sleep, undefined, update
 from . import check_available
 from .asynchronous import land_all
 from .effect import Effect, no_operation
@@ -82,7 +82,12 @@ def _initialise(site: Site, *modifiers: str) -> Step:
             message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
             raise undefined(wave, front, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
-        store(wave, front, lanes, "shared", lanes.of(address(wave, front)), words[:, None])
+        where = lanes.of(address(wave, front))
+        store(wave, front, lanes, "shared", where, words[:, None])
+        offsets = wave.places("shared", lanes, where, 8)[1]
+        begin(wave, offsets)
+        if wave.observers:
+            wave.tell("initialised", front, lanes, offsets)
 
     return step
 
@@ -197,6 +202,7 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
         wave.tell("mbarrier", front, lanes, memory, offsets)
         if found.any():
             wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
+            wave.tell("acquired", front, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
     return found
 
 
