@@ -227,8 +227,8 @@ class ClusterMemory:
             line = used.location().line
             message = (
                 f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: "
-                f"nothing says that {used.mnemonic} of line {line} is done; put barrier.cluster.arrive behind line "
-                f"{line}, and barrier.cluster.wait before this end"
+                f"nothing says that {used.mnemonic} of line {line} is done; put barrier.cluster.arrive "
+                f"behind line {line}, and barrier.cluster.wait before this end"
             )
             self._add("lifetime", ("cluster end", place), message, end.location(), used.location())
 
