@@ -17,9 +17,9 @@ from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
+from .observers.checks import checks_of
 from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
-from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
@@ -134,6 +134,9 @@ class LaunchableKernel:
             counts = run(launch, progress)
             for back in arguments.write_back:
                 back()
+        except WarpsimError as error:
+            error.earlier = findings.collected()
+            raise
         finally:
             device.memory.release(kept)
         return LaunchReport(

@@ -120,6 +120,10 @@ class Clocks:
         """A proxy fence: what the warps know, async proxies of those that learn of it see."""
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
 
+    def advance(self, component: int, warps: Warps, number: int) -> None:
+        """Warps know a component up to a number."""
+        self.state[:, warps, component] = np.maximum(self.state[:, warps, component], number)
+
     def complete(self, family: str, lanes: npt.NDArray[np.intp], numbers: Warps) -> None:
         """Lanes have waited for their groups below these numbers."""
         if family in self.groups:

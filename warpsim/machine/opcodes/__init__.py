@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
     *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
+    *("wgmma",),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
@@ -33,7 +34,6 @@ REFUSED = {
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",
-    "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }
