@@ -17,10 +17,10 @@ def _sum(rng: Rng) -> Case:
         file="cluster_reduction.ptx",
         entry="cluster_sum",
         grid=9,
-        block=64,
+        block=128,
         arguments=(values, length, np.zeros(rows, np.int64)),
         expected={2: values.sum(axis=1, dtype=np.int64)},
-        shared_bytes=64 * 8,
+        shared_bytes=128 * 8,
         cluster=3,
     )
 

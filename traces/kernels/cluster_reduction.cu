@@ -100,8 +100,10 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_argmax(const int* v
     if (threadIdx.x == 0) {
         asm volatile(
             "{ .reg .pred over;\n"
-            "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], 0;\n"
-            "@!over bra again; }" ::"r"(at)
+            "again:\n"
+            "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 over, [%0], 0;\n"
+            "@!over bra again;\n"
+            "}" ::"r"(at)
             : "memory");
         candidates[rank] = make_int2(best[0], best[1]);
         int2 answer = candidates[0];
