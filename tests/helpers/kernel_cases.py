@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.helpers import tensor_products
+from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_products import (
     SORTS,
     Array,
@@ -244,6 +245,7 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "tensor_ring of whole tiles": partial(tensor_products.ring, size=(128, 64, 192), ctas=3),
     "tensor_ring of parts of tiles": partial(tensor_products.ring, size=(100, 72, 80), ctas=2),
     "tensor_split": tensor_products.split,
+    **CLUSTERS,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"

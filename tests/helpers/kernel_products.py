@@ -41,6 +41,7 @@ class Case:
     expected: dict[int, Array]
     shared_bytes: int = 0
     passed: Callable[[Sequence[Any]], Sequence[Any]] = list
+    cluster: int | None = None
 
 
 # --- operands ----------------------------------------------------------------------------------------

@@ -2,9 +2,8 @@
 
 A shadow has, for each byte of the wave's shared memory, who wrote it last, who read it last in its own CTA
 and in another one, when, and at which statement. What stands between two accesses is the business of
-cluster_order.py; warps of one CTA are memory_checks.py's. Operations in flight write when they complete:
-their bytes are known to those who have waited for an mbarrier, not by a cluster barrier. PTX ISA 9.1,
-sections 8, 9.7.9.12 and 9.7.13.2.
+cluster_order.py; warps of one CTA are memory_checks.py's, and what becomes of bytes that come
+asynchronously is copy_order.py's. PTX ISA 9.1, sections 8 and 9.7.13.2.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..cluster_barrier import ClusterBarrier
 from ..clusters import in_shared, named
 from ..lanes import Front, Lanes, Values
 from ..spaces import Bytes, Offsets
@@ -24,13 +24,12 @@ from .findings import Findings, LaunchFinding
 if TYPE_CHECKING:
     from ...errors import Location
     from ..asynchrony import Pending
-    from ..cluster_barrier import ClusterBarrier, Clusters
+    from ..cluster_barrier import Clusters
     from ..wave import Wave
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 _ATOMIC = frozenset({"atom", "red", "mbarrier"})
-_REMOTE = frozenset({"st.async", "red.async"})
 
 
 @dataclass(eq=False)
@@ -89,15 +88,15 @@ class ClusterMemory:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.order: ClusterOrder | None = None
-        self.issued_at: dict[int, tuple[int, int]] = {}  # when and where what is in flight was issued, by id
+        self.issued_at: dict[int, int] = {}  # the statement of what is in flight, by id
 
     def _begin(self, wave: Wave) -> ClusterOrder:
         if self.order is None:
             self.order = ClusterOrder(wave)
             self.wrote, self.own_read, self.far_read = (_Shadow.of(wave.shared.size) for _ in range(3))
             self.later = np.zeros(wave.shared.size, np.bool_)  # the last write was of what is asynchronous
-            # (home, by) -> when a CTA used the memory of another one last, where, whether it completes later
-            self.latest: dict[tuple[int, int], tuple[int, int, bool]] = {}
+            # (home, by) -> when a CTA used the memory of another one last, and where
+            self.latest: dict[tuple[int, int], tuple[int, int]] = {}
             self.strong = np.array([_is_strong(one.statement) for one in wave.code])
         return self.order
 
@@ -115,9 +114,9 @@ class ClusterMemory:
         """Lanes arrive at the cluster barrier."""
         self._begin(wave).arrive(wave, front, lanes)
 
-    def met(self, wave: Wave, front: Front, lanes: Lanes, barrier: ClusterBarrier) -> None:
+    def met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes have waited for the cluster barrier."""
-        self._begin(wave).meet(wave, lanes, barrier)
+        self._begin(wave).meet(wave, lanes, ClusterBarrier.of(wave))
 
     def cluster_barrier(self, wave: Wave, clusters: Clusters, barrier: ClusterBarrier) -> None:
         """The barrier of some clusters is complete."""
@@ -195,39 +194,19 @@ class ClusterMemory:
     # --- operations in flight ---
 
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
-        """What it will write and signal in other CTAs is there, and nobody else uses it."""
+        """What it will write and signal in other CTAs is there."""
         self._begin(wave)
-        self.issued_at[id(pending)] = wave.statements, front.pc
+        self.issued_at[id(pending)] = front.pc
         for offset, _ in pending.signals:
-            signal = _of_lane(wave, front.pc, pending.lane, np.arange(offset, offset + 8))
-            self._check_initialised(signal)
+            self._check_initialised(_of_lane(wave, front.pc, pending.lane, np.arange(offset, offset + 8)))
         for access in _written(wave, front.pc, pending):
             self._check_begun(access)
-            self._check_write(access)
 
     def completed(self, wave: Wave, pending: Pending) -> None:
-        """Its bytes are written now; who touched them since it was issued did so too early."""
+        """Its bytes are written now."""
         self._begin(wave)
-        begun, place = self.issued_at.pop(id(pending))
-        for access in _written(wave, place, pending):
-            if pending.kind in _REMOTE:
-                self._check_flight(access, begun)
+        for access in _written(wave, self.issued_at.pop(id(pending)), pending):
             self._note_write(access, later=True)
-
-    def _check_flight(self, access: _Access, begun: int) -> None:
-        early = self.own_read.time[access.cells] > begun
-        if early.any():
-            row, column = (int(one) for one in np.argwhere(early)[0])
-            cell = int(access.cells[row, column])
-            reader = access.wave.code[int(self.own_read.place[cell])].statement
-            home = named(access.wave, cell // access.wave.shared_stride)
-            message = (
-                f"race: {reader.mnemonic} reads byte {cell % access.wave.shared_stride:#x} of shared memory "
-                f"while {access.mnemonic} of line {access.location.line} is on its way there: "
-                f"wait for the phase of its mbarrier before [{home}]"
-            )
-            key = ("cluster flight", access.place, int(self.own_read.place[cell]))
-            self._add("race", key, message, reader.location(), access.location)
 
     # --- ends ---
 
@@ -240,28 +219,18 @@ class ClusterMemory:
 
     def _check_end(self, wave: Wave, front: Front, cta: int) -> None:
         assert self.order is not None
-        for pending in wave.asynchrony.flying:
-            for access in _written(wave, self.issued_at[id(pending)][1], pending):
-                if (access.homes == cta).any() and (access.ctas != cta).all():
-                    self._ended(wave, front, cta, int(access.ctas[0, 0]), access.place, later=True)
-        for (home, other), (time, place, later) in self.latest.items():
-            known = self.order.acquired[cta] >= time
-            if not later:
-                known = bool(self.order.known(np.array(cta), np.array(other), np.array(time)))
-            if home == cta and not known:
-                self._ended(wave, front, cta, other, place, later=later)
-
-    def _ended(self, wave: Wave, front: Front, cta: int, other: int, place: int, *, later: bool) -> None:
-        used, end = wave.code[place].statement, wave.code[front.pc].statement
-        line = used.location().line
-        fix = f"put barrier.cluster.arrive behind line {line}, and barrier.cluster.wait before this end"
-        if later:
-            fix = "wait for the phase of its mbarrier before this end"
-        message = (
-            f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: nothing says "
-            f"that {used.mnemonic} of line {line} is done; {fix}"
-        )
-        self._add("lifetime", ("cluster end", place), message, end.location(), used.location())
+        for (home, other), (time, place) in self.latest.items():
+            known = self.order.known(np.array(cta), np.array(other), np.array(time))
+            if home != cta or known:
+                continue
+            used, end = wave.code[place].statement, wave.code[front.pc].statement
+            line = used.location().line
+            message = (
+                f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: "
+                f"nothing says that {used.mnemonic} of line {line} is done; put barrier.cluster.arrive "
+                f"behind line {line}, and barrier.cluster.wait before this end"
+            )
+            self._add("lifetime", ("cluster end", place), message, end.location(), used.location())
 
     # --- what is wrong ---
 
@@ -307,8 +276,7 @@ class ClusterMemory:
         weak = ~(self.strong[access.place] & self.strong[shadow.place[cells]])
         known = self.order.known(access.ctas, shadow.cta[cells], shadow.time[cells])
         if shadow is self.wrote:
-            acquired = self.order.acquired[access.ctas] >= shadow.time[cells]
-            known = np.where(self.later[cells], acquired, known)
+            known |= self.later[cells]
         wrong = other & weak & ~known
         if wrong.any():
             self._race(access, shadow, wrong, now, before)
@@ -321,9 +289,7 @@ class ClusterMemory:
         first, other = wave.code[int(shadow.place[cell])].statement, int(shadow.cta[cell])
         line, relaxed = first.location().line, int(self.order.relaxed[other])
         fix = f"put barrier.cluster.arrive behind line {line}, and barrier.cluster.wait before this"
-        if shadow is self.wrote and self.later[cell]:
-            fix = "wait for the phase of its mbarrier before"
-        elif relaxed >= 0:
+        if relaxed >= 0:
             arrival = wave.code[relaxed].statement.location().line
             fix = f"barrier.cluster.arrive.relaxed at line {arrival} orders nothing: leave out .relaxed"
         message = (
@@ -346,7 +312,8 @@ class ClusterMemory:
         ctas = np.broadcast_to(access.ctas, access.cells.shape)
         self.wrote.note(access.cells, ctas, access.wave.statements, access.place)
         self.later[access.cells] = later
-        self._note_far(access, later=later)
+        if not later:
+            self._note_far(access)
 
     def _note_read(self, access: _Access) -> None:
         ctas = np.broadcast_to(access.ctas, access.cells.shape)
@@ -355,13 +322,13 @@ class ClusterMemory:
                 shadow.note(access.cells[chosen], ctas[chosen], access.wave.statements, access.place)
         self._note_far(access)
 
-    def _note_far(self, access: _Access, *, later: bool = False) -> None:
+    def _note_far(self, access: _Access) -> None:
         """Which CTAs have used the memory of which others, and when."""
         far = access.far
         if far.any():
             ctas = np.broadcast_to(access.ctas, far.shape)
             for home, by in np.unique(np.stack([access.homes[far], ctas[far]], axis=1), axis=0).tolist():
-                self.latest[home, by] = (access.wave.statements, access.place, later)
+                self.latest[home, by] = access.wave.statements, access.place
 
 
 def _is_strong(statement: object) -> bool:
