@@ -83,7 +83,7 @@ class UninitialisedReads:
         """What an operation has written holds something."""
         for stretches in pending.writes:
             outside = stretches.space == "global"
-            shadow = wave.memory.fresh if outside else self._shadow(wave, wave.shared)
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
                     shadow[first:past] = 0 if outside else 1
@@ -92,7 +92,7 @@ class UninitialisedReads:
         """Bytes that nobody wrote are read by an operation."""
         for stretches in pending.reads:
             outside = stretches.space == "global"
-            shadow = wave.memory.fresh if outside else self._shadow(wave, wave.shared)
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
                     missing = (shadow[first:past] != 0) == outside
