@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import OperandError, WarpsimError
 from ..isa.tensor_box import Pieces, box_pieces, row_pieces
-from ..isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap, decode
+from ..isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
+from ..isa.tensor_map_bytes import decode
 from . import spaces
 from .clusters import RANK_BYTES
 from .lanes import Front, Lanes, Values
