@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 from warpsim.errors import OperandError
-from warpsim.isa.tensor_map import (
-    ELEMENT_TYPES,
-    MAP_BYTES,
-    SWIZZLES,
-    Im2col,
-    TensorMap,
-    decode,
-    decode_unchecked,
-    replaced,
-)
+from warpsim.isa.tensor_map import ELEMENT_TYPES, MAP_BYTES, SWIZZLES, Im2col, TensorMap
+from warpsim.isa.tensor_map_bytes import decode, decode_unchecked, replaced
 
 GOOD: dict[str, Any] = {
     "address": 0x1000,

@@ -15,7 +15,8 @@ the text gives no formula: inferred. So is that a start off the grid of element 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,38 @@ def box_pieces(
     NotModelled for interleaved tensors and im2col::w.
     """
     _check(map_, coordinates, map_.rank)
+    if not element and map_.im2col is None and _within(map_, coordinates):
+        return _moved(map_, coordinates)
+    return _counted(map_, coordinates, offsets, element)
+
+
+def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
+    """Whether a box of tile mode lies inside of its tensor, and its rows begin at multiples of 16 bytes."""
+    if coordinates[0] * map_.type.bits % 128:
+        return False
+    return all(
+        0 <= one <= size - box for one, size, box in zip(coordinates, map_.sizes, map_.box, strict=True)
+    )
+
+
+def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
+    """The pieces of a box inside of its tensor: those of any such box, so many bytes further on."""
+    first = _first_box(map_)
+    outer = sum(one * stride for one, stride in zip(coordinates[1:], map_.strides, strict=True))
+    distance = coordinates[0] * map_.type.bits // 8 + outer
+    if map_.address + distance >= _REACH:
+        raise OperandError(f"coordinates {tuple(coordinates)} are beyond address 2**63")
+    return replace(first, addresses=first.addresses + distance)
+
+
+@lru_cache(maxsize=64)
+def _first_box(map_: TensorMap) -> Pieces:
+    """The pieces of the box at coordinates 0, for maps of tensors that hold it."""
+    return _counted(map_, (0,) * map_.rank, (), False)
+
+
+def _counted(map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int], element: bool) -> Pieces:
+    """The pieces of any box, dimension by dimension."""
     if map_.im2col is not None:
         outer, inside = _pixels(map_, map_.im2col, coordinates, offsets)
         return _together(map_, coordinates[0], outer, inside, element)

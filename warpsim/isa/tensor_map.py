@@ -1,33 +1,18 @@
 """Tensor maps: what a tensor in global memory looks like, and which box of it a copy moves.
 
-Knows the fields, their bytes, and which combinations exist (tensor_map_rules.py has the limits). Does not
-know where the elements of a box lie (tensor_box.py), arrays, devices or instructions. PTX ISA 9.1, section
-5.5 "Tensors"; the documentation of cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and
-cuTensorMapEncodeIm2colWide in cuda.h of CUDA 13.0.
+Knows the fields; their limits are in tensor_map_rules.py, their bytes in tensor_map_bytes.py. Does not know
+where the elements of a box lie (tensor_box.py), arrays, devices or instructions. PTX ISA 9.1, section 5.5
+"Tensors"; the documentation of cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide
+in cuda.h of CUDA 13.0.
 
-Dimensions stand innermost first, as PTX and the driver have them: sizes[0] are neighbours in memory. A map is
-128 bytes that PTX keeps to itself. Here they are, little-endian:
-
-    0  8   magic                    84  1   elemtype            92  3x2  lower corners, signed
-    8  8   global_address           85  1   interleave_layout   98  3x2  upper corners, signed
-   16 4x8  global_stride, bytes     86  1   swizzle_mode       104  2    channels per pixel
-   48 5x4  global_dim, 2**32 is 0   87  1   swizzle_atomicity  106  2    pixels per column
-   68 5x2  box_dim                  88  1   fill_mode          108  16   zero
-   78 5x1  element_stride           89  1   L2 promotion       124  4    CRC-32 of all before
-   83  1   rank - 1                 90  1   mode
-
-Names and codes are those of tensormap.replace. The driver's own maps have other bytes, which nobody has
-documented: they cannot be read.
+Dimensions stand innermost first, as PTX and the driver have them: sizes[0] are neighbours in memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Literal
-from zlib import crc32
+from typing import Literal
 
-from ..errors import OperandError
 from .swizzle import TensorSwizzle
 
 Interleave = Literal["none", "16B", "32B"]
@@ -103,8 +88,6 @@ SWIZZLES: dict[TensorSwizzle, tuple[int, int]] = {  # swizzle_mode and swizzle_a
     "128B_ATOM_32B_FLIP_8B": (3, 2),
     "128B_ATOM_64B": (3, 3),
 }
-_MODE_NAMES = ("no swizzle", "32B", "64B", "128B", "96B")
-_ATOMS = ("16B", "32B", "32B with 8B flip", "64B")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,189 +157,6 @@ class TensorMap:
         return self.box[0] if self.im2col is None else self.im2col.channels
 
     def __bytes__(self) -> bytes:
+        from .tensor_map_bytes import encode
+
         return encode(self)
-
-
-# --- bytes -----------------------------------------------------------------------------------------
-
-MAGIC = int.from_bytes(b"TENSMAP\x01", "little")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FieldPlace:
-    """Where a field lies in the 128 bytes: ``count`` integers of ``size`` bytes each."""
-
-    first: int
-    size: int
-    count: int = 1
-    signed: bool = False
-
-    def read(self, content: bytes) -> tuple[int, ...]:
-        """Its integers."""
-        starts = range(self.first, self.first + self.size * self.count, self.size)
-        return tuple(
-            int.from_bytes(content[at : at + self.size], "little", signed=self.signed) for at in starts
-        )
-
-    def write(self, content: bytearray, values: tuple[int, ...]) -> None:
-        """Put integers there; the rest of them is 0."""
-        for place in range(self.count):
-            value = values[place] if place < len(values) else 0
-            at = self.first + place * self.size
-            content[at : at + self.size] = value.to_bytes(self.size, "little", signed=self.signed)
-
-
-PLACES = {
-    "magic": FieldPlace(first=0, size=8),
-    "global_address": FieldPlace(first=8, size=8),
-    "global_stride": FieldPlace(first=16, size=8, count=4),
-    "global_dim": FieldPlace(first=48, size=4, count=5),
-    "box_dim": FieldPlace(first=68, size=2, count=5),
-    "element_stride": FieldPlace(first=78, size=1, count=5),
-    "rank": FieldPlace(first=83, size=1),
-    "elemtype": FieldPlace(first=84, size=1),
-    "interleave_layout": FieldPlace(first=85, size=1),
-    "swizzle_mode": FieldPlace(first=86, size=1),
-    "swizzle_atomicity": FieldPlace(first=87, size=1),
-    "fill_mode": FieldPlace(first=88, size=1),
-    "l2_promotion": FieldPlace(first=89, size=1),
-    "mode": FieldPlace(first=90, size=1),
-    "lower": FieldPlace(first=92, size=2, count=3, signed=True),
-    "upper": FieldPlace(first=98, size=2, count=3, signed=True),
-    "channels": FieldPlace(first=104, size=2),
-    "pixels": FieldPlace(first=106, size=2),
-}
-_CHECKSUM = FieldPlace(first=124, size=4)
-_WORD = 1 << 32
-
-
-def encode(map_: TensorMap) -> bytes:
-    """The 128 bytes of a map."""
-    im2col = map_.im2col or Im2col(lower=(), upper=(), channels=0, pixels=0, mode="tile")
-    mode, atomicity = SWIZZLES[map_.swizzle]
-    values: dict[str, tuple[int, ...]] = {
-        "magic": (MAGIC,),
-        "global_address": (map_.address,),
-        "global_stride": map_.strides,
-        "global_dim": tuple(size % _WORD for size in map_.sizes),
-        "box_dim": map_.box,
-        "element_stride": map_.element_strides,
-        "rank": (map_.rank - 1,),
-        "elemtype": (map_.type.code,),
-        "interleave_layout": (INTERLEAVES.index(map_.interleave),),
-        "swizzle_mode": (mode,),
-        "swizzle_atomicity": (atomicity,),
-        "fill_mode": (FILLS.index(map_.fill),),
-        "l2_promotion": (PROMOTIONS.index(map_.l2_promotion),),
-        "mode": (MODES.index(im2col.mode),),
-        "lower": im2col.lower,
-        "upper": im2col.upper,
-        "channels": (im2col.channels,),
-        "pixels": (im2col.pixels,),
-    }
-    content = bytearray(MAP_BYTES)
-    for name, place in PLACES.items():
-        place.write(content, values[name])
-    return _sealed(content)
-
-
-def _sealed(content: bytearray) -> bytes:
-    _CHECKSUM.write(content, (crc32(content[: _CHECKSUM.first]),))
-    return bytes(content)
-
-
-@lru_cache(maxsize=1024)
-def decode(content: bytes) -> TensorMap:
-    """The map that 128 bytes are. Raises OperandError for bytes that are none, and maps that cannot be."""
-    check_bytes(content)
-    return TensorMap(**_parts(content))
-
-
-def decode_unchecked(content: bytes) -> TensorMap:
-    """The map that 128 bytes are, whether it can be or not. Raises OperandError for bytes that are none."""
-    check_bytes(content)
-    return TensorMap(**_parts(content), checked=False)
-
-
-def check_bytes(content: bytes) -> None:
-    """Raise OperandError for bytes that are no map of ours."""
-    if len(content) != MAP_BYTES:
-        raise OperandError(f"a tensor map has {MAP_BYTES} bytes, not {len(content)}")
-    if PLACES["magic"].read(content) != (MAGIC,):
-        start = content[:8].hex(" ")
-        raise OperandError(f"no tensor map: {start} is not how the bytes of one of warpsim.tensor_map start")
-    if _CHECKSUM.read(content) != (crc32(content[: _CHECKSUM.first]),):
-        raise OperandError("no tensor map any more: its bytes were changed, and not by tensormap.replace")
-
-
-def _parts(content: bytes) -> dict[str, Any]:
-    """The fields of a map as TensorMap has them."""
-    found = {name: place.read(content) for name, place in PLACES.items()}
-    rank = found["rank"][0] + 1
-    mode = MODES[found["mode"][0]]
-    corners = max(rank - 2, 0)
-    im2col = Im2col(
-        lower=found["lower"][:corners],
-        upper=found["upper"][:corners],
-        channels=found["channels"][0],
-        pixels=found["pixels"][0],
-        mode=mode,
-    )
-    return {
-        "address": found["global_address"][0],
-        "element": tuple(ELEMENT_TYPES)[found["elemtype"][0]],
-        "sizes": tuple(size or _WORD for size in found["global_dim"][:rank]),
-        "strides": found["global_stride"][: rank - 1],
-        "box": found["box_dim"][:rank] if mode == "tile" else (),
-        "element_strides": found["element_stride"][:rank],
-        "interleave": INTERLEAVES[found["interleave_layout"][0]],
-        "swizzle": _swizzle(found["swizzle_mode"][0], found["swizzle_atomicity"][0]),
-        "fill": FILLS[found["fill_mode"][0]],
-        "l2_promotion": PROMOTIONS[found["l2_promotion"][0]],
-        "im2col": None if mode == "tile" else im2col,
-    }
-
-
-def _swizzle(mode: int, atomicity: int) -> TensorSwizzle:
-    """The swizzle of two codes; no swizzle has no atoms. Raises OperandError (PTX ISA 9.1, Table 14)."""
-    for name, codes in SWIZZLES.items():
-        if codes == (mode, atomicity) or (codes[0] == mode == 0):
-            return name
-    raise OperandError(
-        f"a swizzle of {_MODE_NAMES[mode]} with atoms of {_ATOMS[atomicity]}: only 128B has others than 16B"
-    )
-
-
-# --- tensormap.replace -----------------------------------------------------------------------------
-
-LIMITS = {  # of new values, first and last: what fits in its field and can be in a map
-    "global_address": (0, (1 << 64) - 1),
-    "rank": (0, MOST_DIMENSIONS - 1),
-    "box_dim": (1, 256),
-    "global_dim": (1, _WORD - 1),
-    "global_stride": (0, (1 << 40) - 1),
-    "element_stride": (1, 8),
-    "elemtype": (0, len(ELEMENT_TYPES) - 1),
-    "interleave_layout": (0, len(INTERLEAVES) - 1),
-    "swizzle_mode": (0, len(_MODE_NAMES) - 1),
-    "swizzle_atomicity": (0, len(_ATOMS) - 1),
-    "fill_mode": (0, len(FILLS) - 1),
-}
-
-
-def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
-    """The map with one field changed; whether it can be is looked at when it is used.
-
-    Raises OperandError for bytes that are no map, and values out of range.
-    """
-    check_bytes(content)
-    if PLACES["mode"].read(content) != (0,):
-        raise OperandError("the map is one of im2col: tensormap.replace.tile changes tiled ones")
-    first, last = LIMITS[name]
-    if not first <= value <= last:
-        raise OperandError(f"{name} {value}: it is {first} to {last}")
-    place, changed = PLACES[name], bytearray(content)
-    values = list(place.read(content))
-    values[ordinal] = value
-    place.write(changed, tuple(values))
-    return _sealed(changed)

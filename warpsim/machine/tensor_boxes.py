@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import OperandError, WarpsimError
 from ..isa.tensor_box import Pieces, box_pieces, row_pieces
-from ..isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap, decode
+from ..isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
+from ..isa.tensor_map_bytes import decode
 from . import spaces
 from .clusters import RANK_BYTES
 from .lanes import Front, Lanes, Values
@@ -123,6 +124,16 @@ def boxes_of(box: Box, wave: Wave, front: Front, lanes: Lanes) -> list[NamedBox]
 
 def map_at(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
     """The map at a generic address. Raises Trespass, and OperandError for what is none."""
+    known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
+    if address in known:
+        return known[address]
+    found = _map_read(wave, front, one, address)
+    if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
+        known[address] = found
+    return found
+
+
+def _map_read(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
     window = _WRONG_WINDOWS.get(address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES)
     if window is not None:
         reason = f"is in .{window}: tensor maps are in .param, .const or .global"

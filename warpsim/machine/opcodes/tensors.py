@@ -139,8 +139,8 @@ def _loading(
         kind="tensor copy",
         read=lambda wave: held.append(move.fetched(wave)),
         complete=lambda wave: move.land(wave, held[0]),
-        reads=(move.in_global(),),
-        writes=move.in_shared(),
+        reads=(move.in_global(),) if wave.observers else (),
+        writes=move.in_shared() if wave.observers else (),
         signals=signals,
     )
 
@@ -180,8 +180,8 @@ def _storing(wave: Wave, front: Front, box: Box, named: NamedBox, address: int) 
         kind="tensor reduction" if box.reduction else "tensor copy",
         read=lambda wave: held.append(move.taken(wave)),
         complete=lambda wave: put(wave, held[0]),
-        reads=(move.source(),),
-        writes=(move.in_global(),),
+        reads=(move.source(),) if wave.observers else (),
+        writes=(move.in_global(),) if wave.observers else (),
         group=FAMILY,
     )
 
