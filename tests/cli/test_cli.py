@@ -34,7 +34,7 @@ PASSING = """\
 //! expect %r = 0x5
 """
 FAILING = PASSING.replace("expect %r = 0x5", "expect %r = 0x7")
-UNMODELLED = "//! target sm_90a\nsetp.ne.b32 %p, %r, 0;\n"
+UNMODELLED = "//! target sm_90a\nbra.uni L1;\n"
 BROKEN = "//! target sm_90a\nmov.b32 %r %s;\n"
 UNSET = "//! target sm_90a\nmov.b32 %r, %s;\n"
 
@@ -204,9 +204,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
          "unset.ptx:2:13: error: register %s is read, but nothing has been written to it\n"
          "    mov.b32 %r, %s;\n                ^~\n"),
         ("unmodelled.ptx", 4,
-         "unmodelled.ptx:2:1: error: 'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
-         "st.shared, ldmatrix, stmatrix and bar.warp.sync\n"
-         "    setp.ne.b32 %p, %r, 0;\n    ^~~~~~~~~~~\n"),
+         "unmodelled.ptx:2:1: error: 'bra.uni' is not modelled in a warp: statements are executed one after "
+         "the other; a launched kernel may execute it\n    bra.uni L1;\n    ^~~~~~~\n"),
         ("none.ptx", 3, "none.ptx: error: No such file or directory\n"),
         (".", 3, ".: error: Is a directory\n"),
         ("pass.ptx/x", 3, "pass.ptx/x: error: Not a directory\n"),
@@ -333,8 +332,8 @@ def test_the_json_lists_errors_and_runs(run: Any) -> None:
         {"file": "none.ptx", "line": None, "column": None, "kind": "TraceError",
          "message": "No such file or directory"},
         {"file": "unmodelled.ptx", "line": 2, "column": 1, "kind": "NotModelled",
-         "message": "'setp' is not modelled; a warp executes mma, mma.sp, mov, ld.shared, "
-         "st.shared, ldmatrix, stmatrix and bar.warp.sync"},
+         "message": "'bra.uni' is not modelled in a warp: statements are executed one after the other; a "
+         "launched kernel may execute it"},
     ]  # fmt: skip
     assert err.count("error:") == 3
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,9 @@ from warpsim.errors import IllegalInstruction, NotModelled, UndefinedBehavior, W
 from warpsim.machine.hazards import HazardError
 from warpsim.machine.launching import load_text
 from warpsim.machine.machine import Machine, Warp
+from warpsim.machine.opcodes import rows
+from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.operation import Operation, dtype_of
 from warpsim.machine.warpgroup import Warpgroup
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
@@ -258,3 +264,65 @@ selp.f32 %d1, %d0, %d1, %p;
     path = tmp_path / "t.ptx"
     path.write_text(text)
     assert run_trace(read_trace(path)).passed
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda machine: pickle.loads(pickle.dumps(machine))])
+def test_a_copy_goes_on_by_itself(copied: Callable[[Warp], Warp]) -> None:
+    registers = ", ".join(f"%d{i}" for i in range(4))
+    warp = Warp("sm_90a")
+    warp["%a"], warp["%d<4>"] = 0x3C003C00, np.float32(0)
+    warp.run(".shared .b32 t; mov.u32 %r, 5; st.shared.b32 [t], %r;")
+    warp.run(
+        f"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{registers}}}, {{%a, %a, %a, %a}}, {{%a, %a}}, "
+        f"{{{registers}}};"
+    )
+    other = copied(warp)
+    other.run("add.u32 %r, %r, 1; st.shared.b32 [t], %r; ld.shared.b32 %s, [t]; mov.b32 %e, %d1;")
+    assert (int(warp["%r"][0]), int(warp.shared.data[0])) == (5, 5)
+    assert (int(other["%s"][0]), int(other.shared.data[0])) == (6, 6)
+    origin = other.origin("%e")
+    assert origin is not None
+    assert origin[1] == 1
+
+
+SCALAR = [row for known in rows().values() for row in known if not isinstance(row, Effect)]
+
+
+def test_scalar_opcodes_write_what_their_rows_compute() -> None:
+    """A few forms of each row, on random bits, in some lanes."""
+    random, ran = np.random.default_rng(5), 0
+    for row in SCALAR:
+        forms = list(row.forms())
+        for place in random.permutation(len(forms))[:2].tolist():
+            operation = row.build(*forms[place])
+            if not (operation.constants or operation.vector or row.chips or row.suffix):
+                _check_form(row.opcode, forms[place], operation, random)
+                ran += 1
+    assert ran > 150
+
+
+def _check_form(
+    opcode: str, choice: tuple[str, ...], operation: Operation, random: np.random.Generator
+) -> None:
+    warp = Warp("sm_120a")
+    mask = warp["%p"] = random.integers(0, 2, 32) > 0
+    values = [
+        random.integers(0, 1 << 63, 32, np.uint64).astype(dtype_of(kind)) & dtype_of(kind).type(True)
+        if kind == "pred"
+        else random.integers(0, 1 << 63, 32, np.uint64).astype(dtype_of(kind))
+        for kind in operation.sources
+    ]
+    for index, value in enumerate(values):
+        warp[f"%s{index}"] = value
+    if operation.reads_carry:
+        warp.run("add.cc.u32 %z, 0, 0;")
+        values.append(np.zeros(32, np.bool_))
+    targets = "|".join(f"%d{index}" for index in range(len(operation.results)))
+    for index, kind in enumerate(operation.results):
+        warp[f"%d{index}"] = np.zeros(32, dtype_of(kind))
+    sources = ", ".join(f"%s{index}" for index in range(len(operation.sources)))
+    warp.run(f"@%p {'.'.join([opcode, *filter(None, choice)])} {targets}, {sources};")
+    results = operation.compute(*values)
+    for index, kind in enumerate(operation.results):
+        expected = np.where(mask, results[index], np.zeros((), dtype_of(kind)))
+        assert np.array_equal(warp[f"%d{index}"], expected), (opcode, choice)

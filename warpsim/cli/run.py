@@ -69,7 +69,8 @@ def run(
 ) -> int:
     """Execute traces and compare every bit they expect.
 
-    A trace is PTX text with '//!' lines that load registers and state what they must hold afterwards. Of the
+    A trace is PTX text with '//!' lines that load registers and state what they must hold afterwards: the
+    statements of one warp or warpgroup, any opcode but branches, calls and those of global memory. Of the
     recording of a launch (.npz) every matrix instruction is executed again.
     """
     if out and len(traces) > 1:

@@ -134,6 +134,10 @@ class Machine:
         self._variables = SharedVariables(shared_bytes)
         self._executes: dict[str, Execute] = {"mma": self._matrix}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the wave, which is made anew: a copy is taken between statements."""
+        return {name: value for name, value in vars(self).items() if name != "_wave"}
+
     @property
     def engine_name(self) -> str:
         """What computes, in a word: "function" for one that was given."""

@@ -105,6 +105,13 @@ class RegisterFile:
         self._special = _special_registers(lanes)
         self._special_types = dict.fromkeys(self._special, "u32")
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_origins": list(self._origins.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        origins = {id(value): (value, origin) for value, origin in state["_origins"]}
+        vars(self).update(state, _origins=origins)
+
     @property
     def everyone(self) -> Mask:
         """All lanes; always the same array, which write and read know without looking into it."""

@@ -34,8 +34,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("trap", "brkpt"), "there is nobody to stop"),
     **dict.fromkeys(("alloca", "stacksave", "stackrestore"), "there is no stack"),
     **dict.fromkeys(("mapa", "getctarank", "barrier.cluster", "clusterlaunchcontrol"), "there is no cluster"),
-    **dict.fromkeys(("st.async", "red.async", "multimem"), "there is no cluster"),
-    **dict.fromkeys(("cp.async.bulk", "cp.reduce", "tensormap", "griddepcontrol"), "there is no device"),
+    **dict.fromkeys(("st.async", "red.async"), "there is no cluster"),
+    **dict.fromkeys(("cp.async.bulk", "cp.reduce", "tensormap"), "there is no device"),
+    **dict.fromkeys(("griddepcontrol", "multimem"), "there is no device"),
     "setmaxnreg": "there is one group of warps",
 }
 
