@@ -17,6 +17,7 @@ from ..isa.memory import check_places
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces
+from .directives import Tuning
 from .lanes import Front, Lanes, Mask, Values
 from .program import Entry
 from .register_file import RegisterFile
@@ -41,9 +42,8 @@ def _entry(file: RegisterFile, shared_bytes: int) -> Entry:
         static_shared_bytes=shared_bytes,
         dynamic_shared=False,
         local_bytes=0,
-        block=(file.lanes, 1, 1),
-        most_threads=None,
-        cluster=None,
+        shared=(),
+        tuning=Tuning(block=(file.lanes, 1, 1)),
     )
 
 
