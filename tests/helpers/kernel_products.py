@@ -37,6 +37,7 @@ class Case:
     arguments: Sequence[Any]
     expected: dict[int, Array]
     shared_bytes: int = 0
+    cluster: int | None = None
 
 
 # --- operands ----------------------------------------------------------------------------------------
