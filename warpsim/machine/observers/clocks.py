@@ -119,6 +119,7 @@ class Clocks:
     def fence(self, warps: Warps) -> None:
         """A proxy fence: what the warps know, async proxies of those that learn of it see."""
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
+        self.state[0, warps, warps] += 1  # what comes later is not fenced
 
     def advance(self, component: int, warps: Warps, number: int) -> None:
         """Warps know a component up to a number."""

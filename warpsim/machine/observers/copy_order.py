@@ -124,10 +124,9 @@ class CopyOrder:
         late = self._unknown(cells, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, front, lanes, cells, late)
-        reader = self.shadow.reader[: _COPIES + 1, cells]  # of wgmma, warpgroup_order.py says so
-        busy = (reader != NOBODY) & (
-            self.clocks.known[warps, reader] < self.shadow.reader_due[: _COPIES + 1, cells]
-        )
+        part = slice(_COPIES, _COPIES + 1)  # of those that wgmma reads, warpgroup_order.py says so
+        reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
+        busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
         self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
