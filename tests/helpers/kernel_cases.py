@@ -24,6 +24,7 @@ from tests.helpers.kernel_products import (
     products,
     warpgroup_benchmark,
 )
+from tests.helpers.pipeline_products import PIPELINE_OF_512, PIPELINES
 
 FOLDER = Path(__file__).parents[2] / "traces" / "kernels"
 
@@ -246,11 +247,17 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "tensor_ring of parts of tiles": partial(tensor_products.ring, size=(100, 72, 80), ctas=2),
     "tensor_split": tensor_products.split,
     **CLUSTERS,
+    **PIPELINES,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"
 WARPGROUP_BENCHMARK = "warpgroup_f16 of 512"
-_BENCHMARKS = {BENCHMARK: benchmark, WARPGROUP_BENCHMARK: warpgroup_benchmark}
+PIPELINE_BENCHMARK = "cooperative_f16 of 512"
+_BENCHMARKS = {
+    BENCHMARK: benchmark,
+    WARPGROUP_BENCHMARK: warpgroup_benchmark,
+    PIPELINE_BENCHMARK: PIPELINE_OF_512,
+}
 
 
 def case(name: str) -> Case:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.cluster_kernels import MEET, launched, run, text_of
-from warpsim.errors import Fault, OperandError, UndefinedBehavior
+from warpsim.errors import Fault, IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.machine.launching import load_text
 
 SCHEDULES = ["program", "earliest", "latest", 1, 2]
@@ -249,3 +249,40 @@ def test_random_programs_of_phases(seed: int) -> None:
     body = "\n".join([*lines, "mov.u32 %d0, %t7;"])
     found = run(body, ctas, threads, cluster, schedule=random.choice(["program", "earliest", seed]))[..., 0]
     np.testing.assert_array_equal(found, words.reshape(ctas, threads))
+
+
+# --- mistakes, and where they are -----------------------------------------------------------------------
+
+TOLD = "st.async.shared::cluster.mbarrier::complete_tx::bytes"
+
+
+@pytest.mark.parametrize(
+    ("statement", "column", "message"),
+    [
+        ("mapa.shared.u32 %t1, sm, 1;", 5, "mapa has no modifier .shared here"),
+        ("mapa.shared::cluster.u32 _, sm, 1;", 26, "mapa does not take '_' for its result"),
+        ("mapa.u64 %x1, in, 1;", 15, "in is in .param, not in .shared"),
+        ("getctarank.u64 %d0, %clock64;", 21, "getctarank does not take a special register"),
+        ("barrier.cluster.wait.relaxed;", 1,
+         "barrier has no form barrier.cluster.wait.relaxed: its modifiers do not go together"),
+        ("barrier.cluster.arrive 0;", 1, "barrier.cluster.arrive takes 0 operands, but 1 are given"),
+        ("setmaxnreg.inc.sync.aligned.u32 20;", 33, "a count of 20: it is 24 to 256 in steps of 8"),
+        ("setmaxnreg.inc.sync.aligned.u32 %t1;", 33, "expected a constant, not '%t1'"),
+        (f"{TOLD}.b32 [%t1], %x2, [%t3];", 66, f"{TOLD}.b32 takes .b32 here, but %x2 is .b64"),
+        (f"{TOLD}.v2.b32 [%t1], %t2, [%t3];", 69, "expected 2 elements, but 1 are given"),
+        (f"{TOLD}.b32 [%t1], %t2;", 1, f"{TOLD}.b32 takes 3 operands, but 2 are given"),
+        ("cvta.to.shared::cluster.u64 %x1, sm;", 34,
+         "cvta.to.shared::cluster.u64 takes no variable, whose address is not generic"),
+    ],
+)  # fmt: skip
+def test_mistakes_have_a_place(statement: str, column: int, message: str) -> None:
+    (problem,) = load_text(text_of(statement)).problems
+    assert isinstance(problem, IllegalInstruction)
+    assert problem.message == message
+    assert str(problem.location) == f"<string>:14:{column}"
+
+
+def test_directives_have_a_place() -> None:
+    (problem,) = load_text(text_of("", tuning=".reqnctapercluster 2 .maxclusterrank 4")).problems
+    assert problem.message == ".reqnctapercluster and .maxclusterrank do not go together"
+    assert str(problem.location) == "<string>:4:73"

@@ -28,6 +28,7 @@ UNORDERED = (
     *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
     *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
     *("tensor_ring of parts of tiles", "tensor_split"),
+    *("cooperative_f16", "multicast_f16", "pingpong_f16", "cooperative_sparse_f16"),
     *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
 )
 LABELLED = {
@@ -81,7 +82,10 @@ def test_only_approximate_functions_are_approximate(name: str) -> None:
     assert found == LABELLED[name]
 
 
-@pytest.mark.parametrize("name", [kernel_cases.BENCHMARK, kernel_cases.WARPGROUP_BENCHMARK])
+@pytest.mark.parametrize(
+    "name",
+    [kernel_cases.BENCHMARK, kernel_cases.WARPGROUP_BENCHMARK, kernel_cases.PIPELINE_BENCHMARK],
+)
 def test_the_benchmark_kernels_at_their_full_size(name: str) -> None:
     check(kernel_cases.case(name))
 

@@ -173,6 +173,13 @@ def _suffix(chip: int, row: Row) -> str:
     return "a" if row.suffix and chip < 100 else row.suffix
 
 
+def check_clusters(site: Site, name: str) -> None:
+    """The module's target and version have the special registers of clusters; raises IllegalInstruction."""
+    target, version = site.module.target, site.module.version
+    if version < (7, 8) or int("".join(filter(str.isdecimal, target))) < 90:
+        raise site.illegal(f"{name} needs PTX 7.8 and sm_90 or higher")
+
+
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
     statement = site.statement
     if (refused := _refused(statement)) is not None:
