@@ -225,6 +225,14 @@ def test_a_barrier_between_a_wgmma_and_the_next_stores() -> None:
     assert found(replace(CASE, threads=256, around={"after": after})) == []
 
 
+def test_a_barrier_between_the_wait_and_the_next_stores() -> None:
+    """One that stands before the wait says nothing of the others' wgmma, which may still be reading."""
+    store, end = "st.shared.b32 [%at], %own;", f"{COMMIT} {WAIT}"
+    early = f"{COMMIT} bar.sync 0; {WAIT} {store}"
+    assert found(replace(CASE, threads=128, around={"after": early})) == [("race", "warning")]
+    assert found(replace(CASE, threads=128, around={"after": f"{end} bar.sync 0; {store}"})) == []
+
+
 def test_a_copy_in_flight() -> None:
     copy = f"cp.async.ca.shared.global [%at], [%base], 4; cp.async.commit_group; {VISIBLE}"
     done = "cp.async.wait_group 0;"
