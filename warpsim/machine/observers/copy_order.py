@@ -50,6 +50,11 @@ def _asynchronous(record: Record) -> bool:
     return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
 
 
+def _reduces(record: Record) -> bool:
+    """Whether an operation adds to what is there, or the like."""
+    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
+
+
 class CopyOrder:
     """Tells of operations that nothing orders with what comes before or after them."""
 
@@ -198,6 +203,10 @@ class CopyOrder:
             known[shadow.reader[:, cells]] < shadow.reader_due[:, cells]
         )
         writing = (shadow.writer[cells] != NOBODY) & (known[shadow.writer[cells]] < shadow.due[cells])
+        if _reduces(pending.record):  # reductions may meet
+            places = np.unique(shadow.wrote_at[cells]).tolist()
+            joined = [pc for pc in places if _reduces(wave.code[pc])]
+            writing &= ~(shadow.operation[cells] & np.isin(shadow.wrote_at[cells], joined))
         if reading.any():
             self.words.still_read(wave, front, pending, cells, reading, first)
         elif taking.any():
