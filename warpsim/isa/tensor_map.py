@@ -2,7 +2,7 @@
 
 Knows the fields; their limits are in tensor_map_rules.py, their bytes in tensor_map_bytes.py. Does not know
 where the elements of a box lie (tensor_box.py), arrays, devices or instructions. PTX ISA 9.1, section 5.5
-"Tensors"; the documentation of cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide
+"Tensors"; the documentation of cuTensorMapEncodeTiled, …Im2col and …Im2colWide
 in cuda.h of CUDA 13.0.
 
 Dimensions stand innermost first, as PTX and the driver have them: sizes[0] are neighbours in memory.

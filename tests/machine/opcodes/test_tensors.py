@@ -468,6 +468,17 @@ def test_maps_of_views_are_maps_of_one_array() -> None:
     np.testing.assert_array_equal(after[:256].view(np.float16).reshape(8, 16), whole[2, 8:16, 24:40])
 
 
+def test_an_array_and_a_map_of_a_part_of_it_are_one_memory() -> None:
+    """The kernel reads the array by its pointer and stores a box in it through the map."""
+    both = _noise(4096, 9)
+    first = both.copy()
+    made = warpsim.tensor_map(both.view(np.float16).reshape(32, 64)[16:], box=(8, 64))
+    after, _ = launch(store("tile", 2), made, np.array([0, 4]), both)
+    np.testing.assert_array_equal(after, first)
+    first[20 * 128 : 28 * 128] = first[: 8 * 128]
+    np.testing.assert_array_equal(both, first)
+
+
 def test_maps_of_buffers_by_value_and_in_memory() -> None:
     device = warpsim.Device("sm_90a")
     buffer = device.array(A)

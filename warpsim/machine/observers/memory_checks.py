@@ -22,6 +22,7 @@ from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings, LaunchFinding
+from .map_fences import MapFences
 
 if TYPE_CHECKING:
     from ..wave import Wave
@@ -415,4 +416,5 @@ def checks_of(findings: Findings) -> list[Any]:
         Races(findings),
         DivergentBarriers(findings),
         CopyOrder(findings),
+        MapFences(findings),
     ]
