@@ -138,7 +138,10 @@ def test_loads_of_columns(shape, lower, upper, steps, channels, pixels, at, offs
     map_, before = _map(made), _noise(4096, 4)
     given = np.array([*at, *[0] * (5 - len(at)), *offsets])
     body = load("im2col", len(shape), channels * pixels * 2, 256, len(offsets), space="cta")
-    after, _ = launch(body, made, given, before)
+    after, report = launch(body, made, given, before)
+    (inferred,) = report.fidelity["inferred"]
+    assert inferred.mnemonic.startswith("cp.async.bulk.tensor")
+    assert inferred.note.startswith("inferred: pixels are visited with W fastest")
     wanted = _filled(array, before, pixel_steps(map_, at, offsets), map_, 256, b"\0")
     np.testing.assert_array_equal(after, wanted)
 
