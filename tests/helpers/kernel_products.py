@@ -41,6 +41,7 @@ class Case:
     expected: dict[int, Array]
     shared_bytes: int = 0
     passed: Callable[[Sequence[Any]], Sequence[Any]] = list
+    cluster: int | None = None
 
 
 # --- operands ----------------------------------------------------------------------------------------
@@ -202,9 +203,11 @@ class _Dense:
     expected: Array
 
 
-def _operands(sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1) -> _Dense:
+def _operands(
+    sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1, target: str = "sm_80"
+) -> _Dense:
     """A (m, k) and B (k, n) as codes."""
-    form = warpsim.decode(f"mma.sync.aligned.{mnemonic}", target="sm_80")
+    form = warpsim.decode(f"mma.sync.aligned.{mnemonic}", target=target)
     m, n, k = size
     A, B = _operand(sort, rng, (m, k), form.a), _operand(sort, rng, (k, n), form.b)
     if sort == "integers":
@@ -234,6 +237,20 @@ def _dense(sort: str, rng: Rng, *, mnemonic: str, entry: str, transposes: bool) 
         grid=(n // 32, m // 32),
         block=64,
         arguments=(*_in_memory(operands, transposes), np.zeros((m, n), np.uint32), n, k),
+        expected={2: operands.expected},
+    )
+
+
+def _ring(sort: str, rng: Rng) -> Case:
+    """Four CTAs for six tiles of seven steps: two have two tiles, and the ring of three stages goes round."""
+    m, n, k = 64, 96, 7 * 32
+    operands = _operands(sort, rng, _F16, (m, n, k), target="sm_90a")
+    return Case(
+        file="bulk_ring.ptx",
+        entry="bulk_ring",
+        grid=4,
+        block=96,
+        arguments=(*_in_memory(operands, False), np.zeros((m, n), np.uint32), m, n, k),
         expected={2: operands.expected},
     )
 
@@ -287,6 +304,51 @@ def _benchmark(sort: str, rng: Rng, *, size: tuple[int, int, int]) -> Case:
         arguments=(values, e, B, np.zeros((m, n), np.uint32), m, n, k),
         expected={3: expected},
         shared_bytes=49152,
+    )
+
+
+# --- warpgroups --------------------------------------------------------------------------------------
+
+
+def _warpgroup_dense(
+    sort: str, rng: Rng, *, mnemonic: str, entry: str, size: tuple[int, int, int], rows: int, **options: Any
+) -> Case:
+    """CTAs of ``rows`` rows, 64 for each warpgroup; ``options`` are those of gemm."""
+    form = warpsim.decode(f"wgmma.mma_async.sync.aligned.{mnemonic}", target="sm_90a")
+    m, n, k = size
+    A, B = _operand(sort, rng, (m, k), form.a), _operand(sort, rng, (k, n), form.b)
+    if sort == "integers":
+        expected = _product(form, _number(A, form.a), _number(B, form.b))
+    else:
+        expected = _words(warpsim.gemm(form, A, B, **options))
+    return Case(
+        file="warpgroup_tiles.ptx",
+        entry=entry,
+        grid=(n // 64, m // rows),
+        block=2 * rows,
+        arguments=(A, np.ascontiguousarray(B.T), np.zeros((m, n), np.uint32), n, k),
+        expected={2: expected},
+    )
+
+
+def _warpgroup_sparse(sort: str, rng: Rng, *, size: tuple[int, int, int]) -> Case:
+    form = warpsim.decode("wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16", target="sm_90a")
+    m, n, k = size
+    indices = _pattern(rng, m, k, form)
+    values, B = _operand(sort, rng, (m, k // 2), form.a), _operand(sort, rng, (k, n), form.b)
+    if sort == "integers":
+        A = _decompressed(_number(values, form.a), indices, k, form)
+        expected = _product(form, A, _number(B, form.b))
+    else:
+        expected = _words(warpsim.gemm(form, (values, indices), B))
+    e = convert(indices, m, k, form, source="indices", target=f"lanes {form.shape} selector 0")
+    return Case(
+        file="warpgroup_tiles.ptx",
+        entry="warpgroup_sparse_f16",
+        grid=(n // 64, m // 64),
+        block=128,
+        arguments=(values, e, np.ascontiguousarray(B.T), np.zeros((m, n), np.uint32), n, k),
+        expected={3: expected},
     )
 
 
@@ -351,17 +413,34 @@ _DENSE = (
 _SIZES = ((1, 1, 1), (33, 17, 19), (5, 31, 3), (40, 24, 48), (64, 16, 32))
 
 
+_WARPGROUP_F16: dict[str, Any] = {
+    "mnemonic": "m64n64k16.f32.f16.f16",
+    "entry": "warpgroup_f16",
+    "rows": 64,
+}
+_WARPGROUP_E4M3: dict[str, Any] = {
+    "mnemonic": "m64n64k32.f32.e4m3.e4m3",
+    "entry": "warpgroup_e4m3",
+    "rows": 128,
+    "promote_every": 4,
+}
+
+
 def products() -> Iterator[tuple[str, Callable[[str, Rng], Case]]]:
     """Names, and the launch with operands of a sort; it is the same for the same generator."""
     for entry, file, target, form in _SPARSE:
         yield entry, partial(_sparse, mnemonic=form, target=target, file=file, entry=entry)
     for entry, form, transposes in _DENSE:
         yield entry, partial(_dense, mnemonic=form, entry=entry, transposes=transposes)
+    yield "bulk_ring", _ring
     yield "split_k_s32", partial(_split, mnemonic=_S8, entry="split_k_s32", transposes=False)
     for size in _SIZES:
         yield "ragged_f16 {}x{}x{}".format(*size), partial(_ragged, size=size)
     yield "bias_relu", partial(_epilogue, entry="bias_relu", activation=_relu)
     yield "sparse_product", partial(_benchmark, size=(128, 128, 256))
+    yield "warpgroup_f16", partial(_warpgroup_dense, **_WARPGROUP_F16, size=(128, 192, 192))
+    yield "warpgroup_sparse_f16", partial(_warpgroup_sparse, size=(192, 128, 192))
+    yield "warpgroup_e4m3", partial(_warpgroup_dense, **_WARPGROUP_E4M3, size=(256, 128, 384))
 
 
 def inexact_products() -> Iterator[tuple[str, Callable[[str, Rng], Case]]]:
@@ -373,3 +452,8 @@ def inexact_products() -> Iterator[tuple[str, Callable[[str, Rng], Case]]]:
 def benchmark(rng: Rng) -> Case:
     """A product of 512 x 512 x 512: 32,768 mma.sp."""
     return _benchmark("normal", rng, size=(512, 512, 512))
+
+
+def warpgroup_benchmark(rng: Rng) -> Case:
+    """A product of 512 x 512 x 512: 2,048 wgmma."""
+    return _warpgroup_dense("normal", rng, **_WARPGROUP_F16, size=(512, 512, 512))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,25 +45,23 @@ def deletions(text: str) -> Iterator[tuple[str, str]]:
             yield f"{place + 1} without {statement.split()[0]}", _without(lines, place)
 
 
-def replaced(text: str, pattern: str, by: str, name: str, count: int = 1) -> tuple[str, str]:
-    """The text with something else in a place that is there."""
-    changed, made = re.subn(pattern, by, text, count=count)
-    assert made, pattern
-    return name, changed
-
-
 def outcome(text: str, launch: Launch, expected: Array, schedules: Sequence[str | int]) -> tuple[str, str]:
     """What became of a text under some schedules, in a word, and the first message."""
     found: dict[str, str] = {}
+    module = load_text(text)
     for schedule in schedules:
         try:
-            report, bits = launch(load_text(text), schedule)
+            report, bits = launch(module, schedule)
         except WarpsimError as error:
+            _keep(found, error.earlier)
             found.setdefault("deadlock" if "deadlock" in error.message else "undefined", error.message)
             continue
-        for one in report.hazards:
-            word = "reported" if one.severity == "error" else "warned"
-            found.setdefault(word, f"{one.kind}: {one.message}")
+        _keep(found, report.hazards)
         if not np.array_equal(bits, expected):
             found.setdefault("changed", "")
     return " ".join(sorted(found)) or "missed", next((one for one in found.values() if one), "")
+
+
+def _keep(found: dict[str, str], findings: Sequence[Any]) -> None:
+    for one in findings:
+        found.setdefault("reported" if one.severity == "error" else "warned", f"{one.kind}: {one.message}")

@@ -3,7 +3,7 @@
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma and mma.sp are traced, wmma is not: its fragments are nobody's business.
+the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are nobody's business.
 Knows kernels and arrays; prints nothing.
 """
 
@@ -33,7 +33,10 @@ Names = Sequence[str | int] | Mapping[str, str | int]
 
 @dataclass(frozen=True, kw_only=True)
 class ElementOrigin:
-    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like."""
+    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like.
+
+    Of a tile in shared memory, ``lane`` is its row along m or n, and ``register`` its k.
+    """
 
     lane: int
     register: int

@@ -63,7 +63,8 @@ class Given:
     """What one matrix statement was given in all its executions.
 
     ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
-    (n, 32, registers, bytes of a register): indices as ``Tagging.decoded`` has them.
+    (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
+    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element).
     """
 
     record: Record
@@ -72,6 +73,7 @@ class Given:
     scale_selectors: ScaleSelectors
     places: npt.NDArray[np.int64]
     bytes: dict[str, Indices]
+    tiles: frozenset[str] = frozenset()
 
     @property
     def location(self) -> Location:
@@ -272,7 +274,10 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
         if any(not one or not np.array_equal(_ordered(one)[0], places) for one in others):
             continue
         first = events[0]
-        roles = list(first.inputs.registers)
+        every = [event for table in (events, *others) for event in table]
+        roles = [
+            one for one in first.inputs.registers if all(one in event.inputs.registers for event in every)
+        ]
         read = {name: _decoded(tagging, [events, *others], name) for name in roles}
         found.append(
             Given(
@@ -282,6 +287,7 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
                 scale_selectors=first.inputs.scale_selectors,
                 places=places,
                 bytes=read,
+                tiles=first.tiles,
             )
         )
     return found

@@ -7,8 +7,8 @@ lanes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -252,6 +252,20 @@ class Inputs:
 
 
 _PLAIN = dict(vars(Inputs(registers={})))
+_BATCHED = ("shared", "a_descriptor", "b_descriptor")  # with an axis of executions in front, where not None
+
+
+def part_of(inputs: Inputs, chosen: Any) -> Inputs:
+    """The inputs of one execution of a batch, by its number, or of some, by a mask."""
+    registers = {name: words[chosen] for name, words in inputs.registers.items()}
+    more = {name: value[chosen] for name in _BATCHED if (value := getattr(inputs, name)) is not None}
+    return replace(inputs, registers=registers, **more)
+
+
+def arrays_of(inputs: Inputs) -> Iterator[npt.NDArray[Any]]:
+    """Every array that the inputs hold."""
+    yield from inputs.registers.values()
+    yield from (value for name in _BATCHED if (value := getattr(inputs, name)) is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,12 +38,19 @@ def _engine(engine: EngineName | Engine) -> Engine:
 def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
     """D of an engine that a user gives; raises OperandError where it is no D."""
     d = engine(form, inputs)
-    wanted = (*inputs.registers["c"].shape[:-1], form.registers["d"])
+    wanted = (*_executions(inputs), form.family.lanes, form.registers["d"])
     dtype = np.dtype(f"u{form.register_bits // 8}")
     if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:
         given = f"{d.dtype} {d.shape}" if isinstance(d, np.ndarray) else type(d).__name__
         raise OperandError(f"the engine returns {given} for {form.mnemonic}: expected {dtype} {wanted}")
     return d
+
+
+def _executions(inputs: Inputs) -> tuple[int, ...]:
+    """The leading axes of all that an instruction reads: a wgmma need not read registers."""
+    registers = [words.shape[:-2] for words in inputs.registers.values()]
+    memories = [] if inputs.shared is None else [inputs.shared.shape[:-1]]
+    return np.broadcast_shapes(*registers, *memories)
 
 
 def _listed(names: Any) -> str:

@@ -17,9 +17,9 @@ from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
 from .grid import BLOCK_LIMITS, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
+from .observers.checks import checks_of
 from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
-from .observers.memory_checks import checks_of
 from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
@@ -110,6 +110,7 @@ class LaunchableKernel:
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
+        more = cluster_checks(findings, self._entry, clusters)
         check_portable(findings, clusters, self._module.functions[self.name].kernel.location())
         kept = len(device.memory.allocations)
         try:
@@ -126,7 +127,7 @@ class LaunchableKernel:
                 schedule=order,
                 observers=lambda: (
                     *checks_of(findings),
-                    *cluster_checks(findings, self._entry, clusters),
+                    *(check(findings) for check in more),
                     *watching,
                 ),
                 modes=modes,
@@ -134,6 +135,9 @@ class LaunchableKernel:
             counts = run(launch, progress)
             for back in arguments.write_back:
                 back()
+        except WarpsimError as error:
+            error.earlier = findings.collected()
+            raise
         finally:
             device.memory.release(kept)
         return LaunchReport(

@@ -1,4 +1,4 @@
-"""Statements that lanes of a warp execute together: who must stand there, who waits for whom.
+"""Statements that lanes of a warp, or of a warpgroup, execute together: who must stand there, who waits.
 
 A lane names members of its warp by a mask. It executes when every member that has not exited stands at the
 same statement of the same frame and names the same members; until then it waits. Lanes that wait for lanes
@@ -24,7 +24,10 @@ from .wave import WARP, LaneWait
 if TYPE_CHECKING:
     from .wave import Wave
 
+WARPGROUP = 128  # lanes
+
 Act = Callable[["Wave", Front, Lanes], object]
+GroupAct = Callable[["Wave", Front, Lanes, npt.NDArray[np.intp]], object]
 EVERYONE = np.array(0xFFFF_FFFF, np.uint32)  # the members that statements of the whole warp name
 
 
@@ -77,6 +80,86 @@ def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
     )
 
 
+def warpgroups_together(wave: Wave, front: Front, lanes: Lanes, act: GroupAct) -> bool:
+    """Do ``act(wave, front, ready, groups)`` for the warpgroups that are all here; true where fronts changed.
+
+    Lanes of others wait, and those that waited here are taken along. Raises UndefinedBehavior for a warpgroup
+    some of whose threads have exited or were never started (PTX ISA 9.1, section 9.7.15: four contiguous
+    warps, of which the first has a rank that is a multiple of 4).
+    """
+    places = Warpgroups.of(wave)
+    waited = _waiting_here(wave, front) if wave.waiting else None
+    here = lanes.mask if waited is None else lanes.mask | waited
+    _check_whole(wave, front, here, places)
+    present = places.counts(here) == WARPGROUP
+    ready = here & present[places.number]
+    if waited is not None or int(np.count_nonzero(ready)) != lanes.count:
+        left = here & ~ready
+        wait = LaneWait(names=_absent(wave, left, places)) if left.any() else None
+        _part(wave, front, here & ~lanes.mask & ready, left, wait)
+    if ready.any():
+        act(wave, front, Lanes(ready), np.flatnonzero(present))
+    return not front.lanes.count
+
+
+class Warpgroups:
+    """The warpgroups of a wave: ``number`` (lanes,) of each lane, ``first`` (groups,) the first lane of each,
+    ``warps`` (groups,) its first warp. Those at the end of a CTA may lack lanes."""
+
+    def __init__(self, wave: Wave) -> None:
+        of_cta = -(-wave.warps * WARP // WARPGROUP)
+        self.number = wave.cta * of_cta + wave.thread // WARPGROUP
+        self.first = np.searchsorted(self.number, np.arange(len(wave.ctas) * of_cta))
+        self.warps = self.first // WARP
+        self.cta = wave.cta[self.first]
+
+    @classmethod
+    def of(cls, wave: Wave) -> Warpgroups:
+        """Those of a wave, made once."""
+        known = wave.kept.get("warpgroups")
+        if known is None:
+            known = wave.kept["warpgroups"] = cls(wave)
+        assert isinstance(known, Warpgroups)
+        return known
+
+    def counts(self, mask: Mask) -> npt.NDArray[np.int64]:
+        """``(groups,)``: how many lanes of each are in a mask."""
+        return np.add.reduceat(mask, self.first, dtype=np.int64)
+
+    def lanes_of(self, groups: npt.NDArray[np.intp]) -> Lanes:
+        """The lanes of some warpgroups."""
+        chosen = np.zeros(len(self.first), np.bool_)
+        chosen[groups] = True
+        return Lanes(chosen[self.number])
+
+    def place(self, wave: Wave, group: int) -> str:
+        """CTA and warpgroup in words."""
+        cta = ", ".join(map(str, wave.ctas[self.cta[group]].tolist()))
+        return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
+
+
+def _check_whole(wave: Wave, front: Front, here: Mask, places: Warpgroups) -> None:
+    """No thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
+    if wave.alive == wave.lanes and wave.warps * WARP % WARPGROUP == 0:
+        return
+    alive, touched = places.counts(wave.alive_mask), places.counts(here)
+    short = np.flatnonzero((touched > 0) & (alive < WARPGROUP))
+    if short.size:
+        missing = WARPGROUP - int(alive[short[0]])
+        statement = wave.code[front.pc].statement
+        message = f"{missing} of the {WARPGROUP} threads of the warpgroup have exited, or were never started"
+        text = f"{statement.mnemonic}: {message} [{places.place(wave, int(short[0]))}]"
+        raise UndefinedBehavior(text, statement.location())
+
+
+def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
+    """Which warps the first of some lanes waits for."""
+    group = places.number[int(left.argmax())]
+    gone = (places.number == group) & ~left
+    warps = np.unique(wave.thread[gone] // WARP).tolist()
+    return f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))} of its warpgroup"
+
+
 def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:
     """(warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
     words: npt.NDArray[np.uint32] = np.packbits(mask.reshape(-1, WARP), axis=1, bitorder="little").view("<u4")
@@ -114,12 +197,18 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
 
 def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Values) -> None:
     """Lanes that waited join the front; those that are not ready leave it, and wait as one."""
-    if joining.any() or left.any():
+    wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
+    _part(wave, front, joining, left, wait)
+
+
+def _part(wave: Wave, front: Front, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
+    """Lanes join the front, others leave it and wait, together with those that waited here before."""
+    if joining.any() or wait is not None:
         wave.waiting = [one for one in wave.waiting if not _waits_at(one, front)]
         front.lanes = Lanes((front.lanes.mask | joining) & ~left)
-    if left.any():
+    if wait is not None:
         halted = Front(front.pc, front.frame, Lanes(left), front.turns)
-        halted.waits = LaneWait(names=_missing(wave, left, members))
+        halted.waits = wait
         wave.waiting.append(halted)
     if not front.lanes.count:
         wave.fronts.remove(front)

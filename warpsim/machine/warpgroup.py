@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from ..errors import Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Engine, Undefined, execute_inputs, is_literal
-from ..isa.descriptor import Descriptor, touched_bytes
-from ..isa.instruction import Inputs, Instruction
+from ..isa.families.wgmma import tile_bytes
+from ..isa.instruction import Inputs
 from ..isa.memory import SHARED_BYTES
 from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from .hazards import Hazard, HazardChecker, Mode
+from .hazard import Hazard, Mode, by_warps
+from .hazards import HazardChecker
 from .machine import WARP, Event, Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
@@ -219,9 +220,7 @@ class Warpgroup(Machine):
         """Report an operand that differs, by warps if the lanes of each warp agree."""
         if (values == values[0]).all():
             return
-        warps = values.reshape(-1, WARP)
-        agree = (warps == warps[:, :1]).all()
-        self._checker.uniform(what, (warps[:, 0] if agree else values).tolist(), place)
+        self._checker.uniform(what, by_warps(values), place)
 
     def _touched(
         self, statement: InstructionStatement, bound: WarpgroupBound, inputs: Inputs
@@ -233,7 +232,7 @@ class Warpgroup(Machine):
                 with located(partial(statement.operand_location, bound.places[f"{'ab'[side]}_descriptor"])):
                     memory_bytes, literal = len(self.shared), inputs.literal
                     major = inputs.transposed[side]
-                    ranges.append(_tile_bytes(form, side, int(descriptor), memory_bytes, literal, major))
+                    ranges.append(tile_bytes(form, side, int(descriptor), memory_bytes, literal, major))
         return np.concatenate(ranges)
 
     def _report(
@@ -260,21 +259,3 @@ class Warpgroup(Machine):
             accumulate=scale_d,
             place=statement.location,
         )
-
-
-@lru_cache(maxsize=1024)
-def _tile_bytes(
-    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
-) -> npt.NDArray[np.int64]:
-    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them."""
-    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
-    bits = form.format("ab"[side]).bits
-    return touched_bytes(
-        Descriptor.decode(np.uint64(descriptor)),
-        mn=rows,
-        k=columns * bits // max(bits, 8),
-        element_bits=max(bits, 8),
-        major="MN" if transposed else "K",
-        memory_bytes=memory_bytes,
-        literal=literal,
-    )

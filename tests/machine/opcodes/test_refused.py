@@ -19,7 +19,6 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
         ),
         ("tcgen05.wait::ld.sync.aligned;", "tensor memory is not simulated"),
         ("multimem.red.add.u32 [a], b;", "several devices are not simulated"),
-        ("wgmma.fence.sync.aligned;", "a launched kernel does not execute it yet; a Warpgroup and traces do"),
     ],
 )
 def test_refused_by_name(statement: str, reason: str) -> None:

@@ -7,7 +7,7 @@ accumulator D in registers. Warp i of the warpgroup holds rows 16i to 16i + 15 i
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import IllegalInstruction, OperandError, present
 from ..architectures import Feature, targets_with
-from ..descriptor import Descriptor, Major, load_tile
+from ..descriptor import Descriptor, Major, load_tile, touched_bytes
 from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
 from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape
@@ -162,6 +162,27 @@ def _read(
         literal=literal,
     )
     return tile if element.bits == bytewise else np.unpackbits(tile, axis=-1, bitorder="little")
+
+
+@lru_cache(maxsize=4096)
+def tile_bytes(
+    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
+) -> npt.NDArray[np.int64]:
+    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them.
+
+    Raises as touched_bytes does.
+    """
+    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
+    bits = form.format("ab"[side]).bits
+    return touched_bytes(
+        Descriptor.decode(np.uint64(descriptor)),
+        mn=rows,
+        k=columns * bits // max(bits, 8),
+        element_bits=max(bits, 8),
+        major="MN" if transposed else "K",
+        memory_bytes=memory_bytes,
+        literal=literal,
+    )
 
 
 WGMMA = Family(

@@ -119,6 +119,11 @@ class Clocks:
     def fence(self, warps: Warps) -> None:
         """A proxy fence: what the warps know, async proxies of those that learn of it see."""
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
+        self.state[0, warps, warps] += 1  # what comes later is not fenced
+
+    def advance(self, component: int, warps: Warps, number: int) -> None:
+        """Warps know a component up to a number."""
+        self.state[:, warps, component] = np.maximum(self.state[:, warps, component], number)
 
     def complete(self, family: str, lanes: npt.NDArray[np.intp], numbers: Warps) -> None:
         """Lanes have waited for their groups below these numbers."""

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
+from ..together import Warpgroups
 from .clocks import Clocks, Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
 from .copy_words import Words
@@ -31,12 +32,15 @@ from .findings import Findings
 
 if TYPE_CHECKING:
     from ..cluster_barrier import ClusterBarrier
+    from ..opcodes.multiplication import Groups, Multiplication, Share
     from ..program import Record
+    from ..synchronization import Verb
     from ..wave import Wave
 
 WARP = 32
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 _PROXIES = frozenset({"async", "async::generic"})
+_CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
 _COPIES = 0  # the reader of the shadow that stands for copies
 
 
@@ -48,6 +52,11 @@ def _asynchronous(record: Record) -> bool:
         or (opcode == "cp" and "bulk" in words)
         or any("complete_tx::" in one for one in words)
     )
+
+
+def _reduces(record: Record) -> bool:
+    """Whether an operation adds to what is there, or the like."""
+    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
 class CopyOrder:
@@ -63,6 +72,7 @@ class CopyOrder:
         self.promised: dict[int, tuple[int, Pending]] = {}  # by mbarrier: the phase of the latest copy
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
         self.begun: dict[int, tuple[int, int, int]] = {}  # by mbarrier: warp, its clock, statement
+        self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
         self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -114,8 +124,9 @@ class CopyOrder:
         late = self._unknown(cells, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, front, lanes, cells, late)
-        reader = self.shadow.reader[:, cells]
-        busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < self.shadow.reader_due[:, cells])
+        part = slice(_COPIES, _COPIES + 1)  # of those that wgmma reads, warpgroup_order.py says so
+        reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
+        busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
         self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
@@ -141,7 +152,7 @@ class CopyOrder:
 
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
         """An operation begins: what it reads and overwrites must be free for it."""
-        if not self._looks(wave):
+        if not self._looks(wave) or pending.group == "wgmma":
             return
         warp = pending.lane // WARP
         component, due = self._end(wave, front, pending)
@@ -184,8 +195,7 @@ class CopyOrder:
             self.words.not_ordered(wave, front, pending, cells, unknown)
         elif hidden.any():
             self.words.not_fenced(wave, front, pending, cells, hidden)
-        slot = 1 + warp % wave.warps // 4 if pending.group == "wgmma" else _COPIES
-        shadow.taken(cells, slot, *end, front.pc)
+        shadow.taken(cells, _COPIES, *end, front.pc)
 
     def _writes(
         self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
@@ -197,6 +207,10 @@ class CopyOrder:
             known[shadow.reader[:, cells]] < shadow.reader_due[:, cells]
         )
         writing = (shadow.writer[cells] != NOBODY) & (known[shadow.writer[cells]] < shadow.due[cells])
+        if _reduces(pending.record):  # reductions may meet
+            places = np.unique(shadow.wrote_at[cells]).tolist()
+            joined = [pc for pc in places if _reduces(wave.code[pc])]
+            writing &= ~(shadow.operation[cells] & np.isin(shadow.wrote_at[cells], joined))
         if reading.any():
             self.words.still_read(wave, front, pending, cells, reading, first)
         elif taking.any():
@@ -221,6 +235,36 @@ class CopyOrder:
             return
         complete = wave.asynchrony.of(wave, family) - most
         self.clocks.complete(family, lanes.index, complete[lanes.index])
+
+    # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
+
+    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+        """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
+        if not self._looks(wave):
+            return
+        places, shadow = Warpgroups.of(wave), self.shadow
+        for group in share.groups.tolist():
+            first = int(places.first[group])
+            cells = share.chunks * _CHUNK + int(places.cta[group]) * wave.shared_stride // WORD
+            warps = _of_group(wave, first)[:, None]
+            late = self._unknown(np.broadcast_to(cells, (len(warps), len(cells))), warps)
+            if late is not None:
+                self.words.multiplied_early(wave, front, int(warps[0, 0]), cells, late)
+            component, slot = self.clocks.group("wgmma", first), 1 + first // WARP % wave.warps // 4
+            shadow.taken(cells, slot, component, self.multiplied.get(group, 0) + 1, front.pc)
+
+    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+        """Warpgroups close a group, or wait until all but the latest are complete."""
+        if not self._looks(wave) or verb == "fence":
+            return
+        places = Warpgroups.of(wave)
+        for group in groups.tolist():
+            count = self.multiplied.get(group, 0) + (verb == "commit")
+            self.multiplied[group] = count
+            if verb == "wait":
+                first = int(places.first[group])
+                component = self.clocks.group("wgmma", first)
+                self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
 
     # --- order between warps ---
 
@@ -330,6 +374,12 @@ def _warp_of_each(lanes: Lanes, offsets: Offsets) -> Warps:
     """``(words, 1)``: the warp of the lane of each word."""
     warps = lanes.index // WARP
     return np.asarray(np.resize(warps, offsets.size) if offsets.size != warps.size else warps)[:, None]
+
+
+def _of_group(wave: Wave, first: int) -> Warps:
+    """The warps of the warpgroup with that first lane."""
+    warp = first // WARP
+    return np.arange(warp, min(warp + 4, (warp // wave.warps + 1) * wave.warps))
 
 
 def _some_of_each(mask: Mask) -> Warps:

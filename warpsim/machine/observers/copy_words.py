@@ -38,6 +38,14 @@ class Words:
         now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
         self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
 
+    def multiplied_early(self, wave: Wave, front: Front, warp: int, cells: Cells, late: Mask) -> None:
+        """A tile of a wgmma has bytes of a copy of which a warp does not know that they have come."""
+        row, column = np.argwhere(late)[0].tolist()
+        cell, lane = int(cells[column]), (warp + row) * WARP
+        missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, front.pc))
+        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
+        self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+
     def stored_under_a_copy(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, late: Mask) -> None:
         """A warp stores what a copy may still write."""
         cell, lane = _first(lanes, cells, late)

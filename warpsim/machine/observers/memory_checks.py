@@ -10,7 +10,7 @@ is cluster_memory.py's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,14 @@ from ..asynchrony import Pending
 from ..clusters import far, in_shared
 from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets
-from .copy_order import CopyOrder
-from .divergent_barriers import DivergentBarriers
-from .findings import Findings, LaunchFinding
-from .map_fences import MapFences
+from .findings import Findings, LaunchFinding, Severity
 
 if TYPE_CHECKING:
     from ..wave import Wave
 
 _WARP = 32
 _SEVERAL = 255  # warps that have read a byte
+WARPGROUPS = 64  # plus its number in the CTA: a warpgroup whose wgmma has read a byte
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 Shadow = npt.NDArray[np.uint8]
@@ -47,7 +45,7 @@ class UninitialisedReads:
         self.findings = findings
         self.written: dict[int, Shadow] = {}
 
-    def _shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
+    def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
         """The shadow of a memory of the wave; device memory and parameters have none."""
         if memory is not wave.shared and memory is not wave.local:
             return None
@@ -70,7 +68,7 @@ class UninitialisedReads:
         words: Values | None = None,
     ) -> None:
         """The bytes hold something from now on."""
-        shadow = self._shadow(wave, memory)
+        shadow = self.shadow(wave, memory)
         if memory is wave.memory.data and wave.memory.fresh is not None:
             wave.memory.fresh[_cells(offsets, size)] = 0
         if shadow is not None:
@@ -84,20 +82,20 @@ class UninitialisedReads:
     def completed(self, wave: Wave, pending: Pending) -> None:
         """What an operation has written holds something."""
         for stretches in pending.writes:
-            far = stretches.space == "global"
-            shadow = wave.memory.fresh if far else self._shadow(wave, wave.shared)
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
-                    shadow[first:past] = 0 if far else 1
+                    shadow[first:past] = 0 if outside else 1
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Bytes that nobody wrote are read by an operation."""
         for stretches in pending.reads:
-            far = stretches.space == "global"
-            shadow = wave.memory.fresh if far else self._shadow(wave, wave.shared)
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
-                    missing = (shadow[first:past] != 0) == far
+                    missing = (shadow[first:past] != 0) == outside
                     if missing.any():
                         self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
 
@@ -118,7 +116,7 @@ class UninitialisedReads:
             if missing.any():
                 self._found(wave, front, lanes, memory, offsets, size, int(missing.argmax()))
             return
-        shadow = self._shadow(wave, memory)
+        shadow = self.shadow(wave, memory)
         if shadow is None:
             return
         unit = min(size, 8)
@@ -196,7 +194,7 @@ class Races:
     """Tells of warps of a CTA that touch one byte of shared memory without a barrier in between.
 
     ``writer`` and ``reader`` hold warp + 1 of who wrote and read each byte since the last barrier, 0 for
-    nobody, 255 for several readers; ``places`` the statement that wrote or read it last.
+    nobody, 64 and more for a warpgroup, 255 for several readers; ``wrote_at`` and ``read_at`` the statement.
     """
 
     def __init__(self, findings: Findings) -> None:
@@ -207,7 +205,8 @@ class Races:
         self.read_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.strong: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by statement
 
-    def _prepare(self, wave: Wave) -> None:
+    def prepare(self, wave: Wave) -> None:
+        """Shadows of the size of the wave's shared memory."""
         if self.writer.size != wave.shared.size:
             self.writer, self.reader = (np.zeros(wave.shared.size, np.uint8) for _ in range(2))
             self.wrote_at, self.read_at = (np.zeros(wave.shared.size, np.int32) for _ in range(2))
@@ -227,7 +226,7 @@ class Races:
         """Written or read by another warp before: a race, but for warps that all write the same."""
         if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
-        self._prepare(wave)
+        self.prepare(wave)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
         new = None if words is None else np.ascontiguousarray(words).view(np.uint8).reshape(cells.shape)
         wrote, read = self.writer[cells], self.reader[cells]
@@ -238,7 +237,9 @@ class Races:
         ):
             clash = (seen != 0) & (seen != mine) & differs & self._weak(front, at[cells])
             if clash.any():
-                self._found(wave, front, lanes, cells, clash, kind, at, "writes")
+                own = clash & (seen == WARPGROUPS + (mine - 1) // 4)  # of the warp's own warpgroup
+                severity: Severity = "error" if (clash & ~own).any() else "warning"
+                self._found(wave, front, lanes, cells, clash, kind, at, "writes", severity)
         self.writer[cells] = mine
         clash = (self.writer[cells] != mine) & ~self.strong[front.pc]
         if clash.any() and self._parted(cells, new):
@@ -262,7 +263,7 @@ class Races:
         """Written by another warp before: a race."""
         if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
-        self._prepare(wave)
+        self.prepare(wave)
         self._acquired(wave, front, lanes)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
         wrote, read = self.writer[cells], self.reader[cells]
@@ -328,6 +329,7 @@ class Races:
         before: str,
         at: npt.NDArray[np.int32],
         now: str,
+        severity: Severity = "error",
     ) -> None:
         row, column = (int(one) for one in np.argwhere(clash)[0])
         cell = int(cells[row, column])
@@ -341,7 +343,7 @@ class Races:
         )
         finding = LaunchFinding(
             kind="race",
-            severity="error",
+            severity=severity,
             message=message,
             location=record.statement.location(),
             other=other.statement.location(),
@@ -404,17 +406,3 @@ class CopiesInFlight:
             other=copy.statement.location(),
         )
         self.findings.add(("in flight", front.pc, int(started[row, column])), finding)
-
-
-def checks_of(findings: Findings) -> list[Any]:
-    """The observers that a launch has by default; none where checks are off."""
-    if findings.mode == "off":
-        return []
-    return [
-        UninitialisedReads(findings),
-        CopiesInFlight(findings),
-        Races(findings),
-        DivergentBarriers(findings),
-        CopyOrder(findings),
-        MapFences(findings),
-    ]

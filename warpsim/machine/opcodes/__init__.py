@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 GROUPS = (
     *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
     *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
-    *("tensors", "tensor_maps"),
+    *("wgmma", "tensors", "tensor_maps"),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
-    "wgmma": "a launched kernel does not execute it yet; a Warpgroup and traces do",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }
@@ -149,6 +148,13 @@ def check_available(site: Site, row: Row) -> None:
 def _suffix(chip: int, row: Row) -> str:
     """The first suffix of a chip that has a row: families begin with sm_100."""
     return "a" if row.suffix and chip < 100 else row.suffix
+
+
+def check_clusters(site: Site, name: str) -> None:
+    """The module's target and version have the special registers of clusters; raises IllegalInstruction."""
+    target, version = site.module.target, site.module.version
+    if version < (7, 8) or int("".join(filter(str.isdecimal, target))) < 90:
+        raise site.illegal(f"{name} needs PTX 7.8 and sm_90 or higher")
 
 
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:

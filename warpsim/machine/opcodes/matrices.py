@@ -9,19 +9,20 @@ sections 9.7.14.5.14 and 9.7.14.6.3).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ...errors import NotModelled, UndefinedBehavior
 from ...execution.pipeline import execute_inputs
 from ...isa.families import forms
-from ...isa.instruction import Inputs, Instruction, ScaleSelectors
+from ...isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
 from ...ptx.binding import Bound, bind
 from ...ptx.constants import Immediate
-from ...ptx.decode import bind_statement
-from ...ptx.operands import Register, Vector
+from ...ptx.decode import Bind, bind_statement
+from ...ptx.operands import NegatedPredicate, Register, Vector
+from ...ptx.warpgroup import WarpgroupBound
 from ..lanes import Front, Lanes, Values
 from ..mov import constant_bits
 from ..scope import RegisterName
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ..wave import Step, Wave
 
 Engine = Callable[[Instruction, Inputs], Values]
+B = TypeVar("B", Bound, WarpgroupBound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,7 @@ class MatrixRow(Effect):
         """The modifiers of every form, in PTX's order."""
         return (tuple(name.split(".")[1:]) for name in forms(self.opcode))
 
-    def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...]:
+    def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
         """Whatever they are: decode says what is wrong with them."""
         return modifiers
 
@@ -55,21 +57,21 @@ def _names(site: Site) -> Iterator[str]:
     """Every name in the operands."""
     for operand in site.operands:
         for one in operand.elements if isinstance(operand, Vector) else (operand,):
-            if isinstance(one, Register):
+            if isinstance(one, Register | NegatedPredicate):
                 yield one.name
 
 
-def _types(site: Site) -> dict[str, str]:
+def types_of(site: Site) -> dict[str, str]:
     """Register name to type, of the registers that the statement names, its guard included."""
     guard = [site.statement.guard[1]] if site.statement.guard else []
     found = {name: site.scope.find(name) for name in (*_names(site), *guard)}
     return {name: one.type for name, one in found.items() if isinstance(one, RegisterName)}
 
 
-def _bound(site: Site) -> Bound:
+def bound_of(site: Site, binder: Bind[B]) -> B:
     """The instruction on the module's target, with checked operands; no register is written twice."""
     module = site.module
-    bound = bind_statement(site.statement, module.target, module.version, _types(site), bind)
+    bound = bind_statement(site.statement, module.target, module.version, types_of(site), binder)
     for place, name in enumerate(bound.d):
         if name is not None and name in bound.d[:place]:
             message = f"{name} is written twice: PTX does not define which value stays"
@@ -77,28 +79,28 @@ def _bound(site: Site) -> Bound:
     return bound
 
 
-def _reader(site: Site, source: str | Immediate, bits: int) -> Reader:
+def source_of(site: Site, source: str | Immediate | int, bits: int) -> Reader:
     """Reads a register, or a constant, as bits."""
-    if isinstance(source, Immediate):
-        constant = np.array(constant_bits(source, bits), f"u{bits // 8}")
+    if not isinstance(source, str):
+        value = source if isinstance(source, int) else constant_bits(source, bits)
+        constant = np.array(value, f"u{bits // 8}")
         return lambda wave, front: constant
     found = site.scope.find(source)
     assert isinstance(found, RegisterName)
-    number = found.number
-    return lambda wave, front: wave.read(front, number)
+    return site.reading(found.number)
 
 
 def _sources(site: Site, bound: Bound) -> dict[str, list[Reader]]:
     """Readers of each operand but D."""
     bits = bound.instruction.register_bits
-    found = {role: [_reader(site, one, bits) for one in getattr(bound, role)] for role in "abc"}
+    found = {role: [source_of(site, one, bits) for one in getattr(bound, role)] for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
         if (name := getattr(bound, role)) is not None:
-            found[role] = [_reader(site, name, 32)]
+            found[role] = [source_of(site, name, 32)]
     return found
 
 
-def _targets(site: Site, bound: Bound) -> list[tuple[int, Writer]]:
+def targets_of(site: Site, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
     """Place in D and writer of each register of D; sinks are left out."""
     operand = site.operands[0]
     assert isinstance(operand, Vector)
@@ -132,7 +134,7 @@ def _constant(value: int) -> Number:
 
 def _agreed(site: Site, name: str, operand: int) -> Number:
     """A register on which all lanes agree; raises NotModelled where they do not."""
-    read = _reader(site, name, 16)
+    read = source_of(site, name, 16)
 
     def number(wave: Wave, front: Front, lanes: Lanes) -> int:
         values = lanes.of(read(wave, front))
@@ -148,9 +150,9 @@ def _agreed(site: Site, name: str, operand: int) -> Number:
 
 
 def _matrix(site: Site, *modifiers: str) -> Step:
-    bound = _bound(site)
+    bound = bound_of(site, bind)
     form = bound.instruction
-    sources, targets, choose = _sources(site, bound), _targets(site, bound), _selectors(site, bound)
+    sources, targets, choose = _sources(site, bound), targets_of(site, bound), _selectors(site, bound)
     dtypes = {role: np.dtype(f"u{form.register_bits // 8}" if role in "abc" else "u4") for role in sources}
 
     def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
@@ -163,7 +165,7 @@ def _matrix(site: Site, *modifiers: str) -> Step:
             scale_selectors=choose(wave, front, lanes),
             literal=wave.kept.get("undefined") == "fallback",
         )
-        d = _computed(wave, front, form, inputs, warps)
+        d = computed(wave, form, inputs, warps)
         unstack(wave, front, lanes, warps, targets, d)
         if wave.observers:
             wave.tell("matrix", front, wave.code[front.pc], form, inputs, d, warps)
@@ -171,22 +173,21 @@ def _matrix(site: Site, *modifiers: str) -> Step:
     return whole_warps(act)
 
 
-def _computed(wave: Wave, front: Front, form: Instruction, inputs: Inputs, warps: Warps) -> Values:
-    """D ``(warps, 32, registers)``; an error names the first warp that is in error."""
+def computed(wave: Wave, form: Instruction, inputs: Inputs, warps: Warps) -> Values:
+    """D ``(executions, lanes, registers)``; an error names the first warp that is in error."""
     engine: Engine = wave.kept.get("engine", execute_inputs)
     try:
         return engine(form, inputs)
     except (UndefinedBehavior, NotModelled):
         for place, warp in enumerate(warps.tolist()):
-            _alone(wave, engine, form, inputs, place, warp)
+            _alone(wave, engine, form, part_of(inputs, place), warp)
         raise
 
 
-def _alone(wave: Wave, engine: Engine, form: Instruction, inputs: Inputs, place: int, warp: int) -> None:
-    """Compute one warp, for its error, which then says where it is."""
-    one = replace(inputs, registers={name: words[place] for name, words in inputs.registers.items()})
+def _alone(wave: Wave, engine: Engine, form: Instruction, inputs: Inputs, warp: int) -> None:
+    """Compute one execution, for its error, which then says where it is."""
     try:
-        engine(form, one)
+        engine(form, inputs)
     except (UndefinedBehavior, NotModelled) as error:
         error.message += f" [{wave.place(WARP * warp).rpartition(',')[0]}]"
         raise

@@ -1,0 +1,144 @@
+"""wgmma in a launched kernel gives the bits of warpsim.execute, whatever the CTAs and the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
+from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.machine.launching import load_text
+from warpsim.machine.warpgroup import Warpgroup
+
+_DENSE, _SPARSE = "wgmma.mma_async.sync.aligned.", "wgmma.mma_async.sp.sync.aligned."
+SIMPLE = Case(text=f"{_DENSE}m64n8k16.f32.f16.f16")
+
+CASES = (
+    SIMPLE,
+    Case(text=f"{_DENSE}m64n16k16.f16.f16.f16", a_in_registers=True, swizzle="32B"),
+    Case(text=f"{_DENSE}m64n24k16.f32.bf16.bf16", imm_scale=(-1, 1), imm_trans=(1, 0)),
+    Case(text=f"{_DENSE}m64n64k16.f32.f16.f16", swizzle="128B", imm_trans=(1, 1)),
+    Case(text=f"{_DENSE}m64n16k16.f32.f16.f16", a_in_registers=True, imm_trans=(0, 1), imm_scale=(1, -1)),
+    Case(text=f"{_DENSE}m64n8k8.f32.tf32.tf32", swizzle="32B"),
+    Case(text=f"{_DENSE}m64n8k8.f32.tf32.tf32", a_in_registers=True, scale_d="0"),
+    Case(text=f"{_DENSE}m64n32k32.f32.e4m3.e5m2", ctas=5),
+    Case(text=f"{_DENSE}m64n8k32.f16.e5m2.e4m3", a_in_registers=True, threads=256),
+    Case(text=f"{_DENSE}m64n8k32.s32.s8.u8", scale_d="0"),
+    Case(text=f"{_DENSE}m64n16k32.s32.u8.u8.satfinite", a_in_registers=True),
+    Case(text=f"{_DENSE}m64n8k256.s32.b1.b1.and.popc"),
+    Case(text=f"{_DENSE}m64n256k16.f32.f16.f16", swizzle="128B", threads=384),
+    Case(text=f"{_SPARSE}m64n8k32.f32.f16.f16", selector=1),
+    Case(text=f"{_SPARSE}m64n16k32.f16.f16.f16", a_in_registers=True),
+    Case(text=f"{_SPARSE}m64n8k16.f32.tf32.tf32", a_in_registers=True, selector=1),
+    Case(text=f"{_SPARSE}m64n8k64.f32.e4m3.e4m3", swizzle="64B"),
+    Case(text=f"{_SPARSE}m64n8k64.s32.s8.s8.satfinite", a_in_registers=True, threads=256),
+)
+
+
+def name_of(case: Case) -> str:
+    return f"{case.text.partition('aligned.')[2]} {'R' if case.a_in_registers else 'S'} {case.swizzle}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_a_launched_wgmma_is_execute(case: Case) -> None:
+    inputs = case.inputs(seed=1)
+    found, report = case.launch(inputs)
+    np.testing.assert_array_equal(found, case.executed(inputs))
+    assert not [one for one in report.hazards if one.severity == "error"]
+
+
+@pytest.mark.parametrize("schedule", ["earliest", "latest", 1, 2, 3])
+@pytest.mark.parametrize("case", [CASES[0], CASES[8], CASES[13]], ids=name_of)
+def test_no_schedule_changes_a_bit(case: Case, schedule: str | int) -> None:
+    inputs = case.inputs(seed=2)
+    found, _ = case.launch(inputs, schedule=schedule)
+    np.testing.assert_array_equal(found, case.executed(inputs))
+
+
+def test_a_launch_and_a_warpgroup_agree() -> None:
+    case = replace(CASES[1], ctas=1)
+    inputs = case.inputs(seed=3)
+    machine = Warpgroup(shared_bytes=case.descriptors()[1])
+    machine.shared.data[:] = np.ascontiguousarray(inputs["m"]).view(np.uint8).reshape(-1)
+    machine["%d<4>"], machine["%a<4>"], machine["%w<2>"] = inputs["d"], inputs["a"], inputs["w"]
+    machine.run(f"{FENCE}{case.statement()}{COMMIT}{WAIT}")
+    np.testing.assert_array_equal(case.launch(inputs)[0], machine["%d<4>"])
+
+
+# --- predicates and guards ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("operand", "value", "scale_d"), [("%p", 1, 1), ("%p", 0, 0), ("!%p", 1, 0)])
+def test_scale_d_may_be_a_predicate(operand: str, value: int, scale_d: int) -> None:
+    around = {"before": f"setp.eq.u32 %p, {value}, 1;\n{FENCE}"}
+    case = replace(SIMPLE, scale_d=operand, around=around)
+    inputs = case.inputs(seed=4)
+    np.testing.assert_array_equal(case.launch(inputs)[0], case.executed(inputs, scale_d))
+
+
+def test_warpgroups_may_differ_in_scale_d_and_descriptors() -> None:
+    """Each by its own; one call for those that agree."""
+    around = {"before": f"setp.ge.u32 %p, %own, 128;\n{FENCE}"}
+    case = replace(SIMPLE, scale_d="%p", around=around, threads=256)
+    inputs = case.inputs(seed=5)
+    found, _ = case.launch(inputs)
+    second = (np.arange(case.lanes) // 128 % 2 == 1)[:, None]
+    expected = np.where(second, case.executed(inputs, 1), case.executed(inputs, 0))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_only_warpgroups_whose_guard_holds() -> None:
+    case = replace(SIMPLE, threads=256)
+    inputs = case.inputs(seed=6)
+    text = case.statement()
+    around = {"before": f"setp.ge.u32 %p, %own, 128;\n{FENCE}"}
+    found = np.zeros((case.lanes, 4), np.uint32)
+    source = replace(case, around=around).source(inputs, {"x": found}).replace(text, f"@%p {text}")
+    load_text(source)["k"](case.ctas, case.threads, [*inputs.values(), found])
+    second = (np.arange(case.lanes) // 128 % 2 == 1)[:, None]
+    np.testing.assert_array_equal(found, np.where(second, case.executed(inputs), inputs["d"]))
+
+
+# --- warps that come one after the other -------------------------------------------------------------
+
+_LATE = """
+    shr.u32 %at, %own, 5;
+    setp.ne.u32 %p, %at, {warp};
+    @%p bra ARRIVED;
+    mov.u32 %at, 0;
+SPIN:
+    add.u32 %at, %at, 1;
+    setp.lt.u32 %q, %at, 20;
+    @%q bra SPIN;
+ARRIVED:
+"""
+
+
+@pytest.mark.parametrize("schedule", ["program", "earliest", "latest", 1])
+@pytest.mark.parametrize("warp", [0, 3, 5])
+def test_warps_of_a_warpgroup_wait_for_each_other(warp: int, schedule: str | int) -> None:
+    around = {"before": _LATE.format(warp=warp) + FENCE}
+    case = replace(SIMPLE, threads=256, around=around)
+    inputs = case.inputs(seed=7)
+    found, _ = case.launch(inputs, schedule=schedule)
+    np.testing.assert_array_equal(found, case.executed(inputs))
+
+
+def test_a_warp_that_never_comes() -> None:
+    before, after = f"{FENCE} setp.ge.u32 %p, %own, 96; @%p bra MISSED;", f"MISSED: {COMMIT}{WAIT}"
+    case = replace(SIMPLE, ctas=1, around={"before": before, "after": after})
+    with pytest.raises(Fault, match=r"deadlock: .*, warp 0, lane 0 and 95 more .* for warp 3 of its "):
+        case.launch(case.inputs(seed=8))
+
+
+def test_a_warp_that_has_exited() -> None:
+    around = {"before": f"{FENCE} setp.ge.u32 %p, %own, 96; @%p exit;"}
+    case = replace(SIMPLE, ctas=1, around=around)
+    message = (
+        r"32 of the 128 threads of the warpgroup have exited, or were never started "
+        r"\[CTA \(0, 0, 0\), warpgroup 0\]"
+    )
+    with pytest.raises(UndefinedBehavior, match=message):
+        case.launch(case.inputs(seed=9))

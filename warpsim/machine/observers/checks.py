@@ -1,0 +1,34 @@
+"""The checks that every launch has by default.
+
+Knows which there are; does not know what they find.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .copy_order import CopyOrder
+from .divergent_barriers import DivergentBarriers
+from .findings import Findings
+from .map_fences import MapFences
+from .memory_checks import CopiesInFlight, Races, UninitialisedReads
+from .tile_reads import TileReads
+from .warpgroup_order import WarpgroupOrder
+
+
+def checks_of(findings: Findings) -> list[Any]:
+    """The observers that a launch has by default; none where checks are off."""
+    if findings.mode == "off":
+        return []
+    reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
+    tiles = TileReads(findings, reads, copies, races)
+    return [
+        reads,
+        copies,
+        races,
+        tiles,
+        DivergentBarriers(findings),
+        WarpgroupOrder(findings),
+        CopyOrder(findings),
+        MapFences(findings),
+    ]
