@@ -127,6 +127,8 @@ def map_at(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
     known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
     if address in known:
         return known[address]
+    if wave.observers:
+        wave.tell("map_used", front, one, address)
     found = _map_read(wave, front, one, address)
     if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
         known[address] = found
@@ -157,8 +159,12 @@ def check_map_place(wave: Wave, one: Lanes, space: str, address: int) -> None:
     wave.places(space, one, np.array([address + MAP_BYTES - 1], np.int64), 1)
 
 
-def put_map(wave: Wave, front: Front, one: Lanes, space: str, address: int, content: bytes) -> None:
-    """Write 128 bytes at an address. Raises Trespass."""
+def put_map(
+    wave: Wave, front: Front, one: Lanes, space: str, address: int, content: bytes, *, released: bool = False
+) -> None:
+    """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises Trespass."""
+    if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
+        wave.tell("map_changed", front, one, address, released)
     for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
         words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
         store(wave, front, one, space, np.array([address + first], np.int64), words[None, :])

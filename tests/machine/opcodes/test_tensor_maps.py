@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
-from warpsim.errors import Fault
+from warpsim.errors import Fault, UndefinedBehavior
 from warpsim.machine.launching import load_text
 
 Array = npt.NDArray[Any]
@@ -146,6 +146,28 @@ MISTAKES = [
 @pytest.mark.parametrize(("body", "message"), MISTAKES)
 def test_mistakes(body: str, message: str) -> None:
     with pytest.raises(Fault, match=message):
+        _run(body)
+
+
+CHANGED = _replace(".global", "fill_mode 0")
+BOTH = r"release\.gpu, then fence\.proxy\.tensormap::generic\.acquire"
+
+
+@pytest.mark.parametrize(
+    ("body", "statement", "fix"),
+    [
+        (CHANGED, "replace.tile.fill_mode", BOTH),
+        (f"{CHANGED}\n{FENCED.splitlines()[2]}", "replace.tile.fill_mode", BOTH),
+        (f"{CHANGED}\n{FENCED.splitlines()[1]}", "replace.tile.fill_mode", "acquire"),
+        (COPIED.splitlines()[1], "cp_fenceproxy", "acquire"),
+    ],
+)
+def test_a_fence_that_is_missing(body: str, statement: str, fix: str) -> None:
+    message = (
+        rf"reads the tensor map at 0x\w+, which tensormap\.{statement}\.global.* of line \d+ has changed, "
+        rf"and nothing says that copies see it; put fence\.proxy\.tensormap::generic\.{fix}\.gpu \[map\], 128"
+    )
+    with pytest.raises(UndefinedBehavior, match=message):
         _run(body)
 
 

@@ -138,7 +138,10 @@ def test_loads_of_columns(shape, lower, upper, steps, channels, pixels, at, offs
     map_, before = _map(made), _noise(4096, 4)
     given = np.array([*at, *[0] * (5 - len(at)), *offsets])
     body = load("im2col", len(shape), channels * pixels * 2, 256, len(offsets), space="cta")
-    after, _ = launch(body, made, given, before)
+    after, report = launch(body, made, given, before)
+    (inferred,) = report.fidelity["inferred"]
+    assert inferred.mnemonic.startswith("cp.async.bulk.tensor")
+    assert inferred.note.startswith("inferred: pixels are visited with W fastest")
     wanted = _filled(array, before, pixel_steps(map_, at, offsets), map_, 256, b"\0")
     np.testing.assert_array_equal(after, wanted)
 
@@ -466,6 +469,17 @@ def test_maps_of_views_are_maps_of_one_array() -> None:
     part = warpsim.tensor_map(whole[2, 8:, 16:], box=(8, 16))
     after, _ = launch(load("tile", 2, 256), part, np.array([8, 0]), np.zeros(512, np.uint8))
     np.testing.assert_array_equal(after[:256].view(np.float16).reshape(8, 16), whole[2, 8:16, 24:40])
+
+
+def test_an_array_and_a_map_of_a_part_of_it_are_one_memory() -> None:
+    """The kernel reads the array by its pointer and stores a box in it through the map."""
+    both = _noise(4096, 9)
+    first = both.copy()
+    made = warpsim.tensor_map(both.view(np.float16).reshape(32, 64)[16:], box=(8, 64))
+    after, _ = launch(store("tile", 2), made, np.array([0, 4]), both)
+    np.testing.assert_array_equal(after, first)
+    first[20 * 128 : 28 * 128] = first[: 8 * 128]
+    np.testing.assert_array_equal(both, first)
 
 
 def test_maps_of_buffers_by_value_and_in_memory() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings
+from .map_fences import MapFences
 from .memory_checks import CopiesInFlight, Races, UninitialisedReads
 from .tile_reads import TileReads
 from .warpgroup_order import WarpgroupOrder
@@ -21,5 +22,5 @@ def checks_of(findings: Findings) -> list[Any]:
         return []
     reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
     tiles = TileReads(findings, reads, copies, races)
-    others = [DivergentBarriers(findings), WarpgroupOrder(findings), CopyOrder(findings)]
+    others = [DivergentBarriers(findings), WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings)]
     return [reads, copies, races, tiles, *others]

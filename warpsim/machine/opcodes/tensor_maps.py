@@ -122,7 +122,7 @@ def _copied(wave: Wave, front: Front, lanes: Lanes, target: Reader, source: Read
         made.append((one, there, map_bytes(wave, front, one, "shared", here)))
         check_map_place(wave, one, "global", there)
     for one, there, content in made:
-        put_map(wave, front, one, "global", there, content)
+        put_map(wave, front, one, "global", there, content, released=True)
 
 
 # --- rows --------------------------------------------------------------------------------------------

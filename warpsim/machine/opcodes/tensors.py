@@ -266,10 +266,25 @@ _PREFETCHES: tuple[tuple[Slots, _Need], ...] = (
 # fmt: on
 
 
+_ORDER = (
+    "inferred: pixels are visited with W fastest, and from the box's lower corner on; the manual has figures"
+)
+
+
 def _row(bind: Callable[..., Step], slots: Slots, need: _Need) -> Effect:
     since, chip, chips = need
-    suffix = "f" if chips else ""
-    return Effect(opcode="cp", slots=slots, bind=bind, since=since, chip=chip, chips=chips, suffix=suffix)
+    note = _ORDER if any(word in slot for slot in slots for word in _COLUMNS) else ""
+    return Effect(
+        opcode="cp",
+        slots=slots,
+        bind=bind,
+        since=since,
+        chip=chip,
+        chips=chips,
+        suffix="f" if chips else "",
+        fidelity="inferred" if note else "exact",
+        note=note,
+    )
 
 
 ROWS: tuple[Effect, ...] = (
