@@ -78,13 +78,15 @@ class Location:
 class WarpsimError(Exception):
     """The base of every error that warpsim reports to its user.
 
-    ``message`` says which rule was broken by which value; ``location`` is where, or None.
+    ``message`` says which rule was broken by which value; ``location`` is where, or None. ``earlier`` is
+    what a launch had found before, where findings are collected.
     """
 
     def __init__(self, message: str, location: Location | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
+        self.earlier: tuple[object, ...] = ()
 
     def at(self, location: Location) -> Self:
         """This error, now pointing at ``location``."""
@@ -93,10 +95,11 @@ class WarpsimError(Exception):
 
     def render(self) -> str:
         """`file:line:column: error: message`, source line and caret; without a location, the message."""
+        found = "".join(f"\nfound before: {one}" for one in self.earlier)
         if self.location is None:
-            return self.message
+            return self.message + found
         headline = f"{self.location}: error: {self.message}"
-        return f"{headline}\n{self.location.excerpt()}".rstrip("\n")
+        return f"{headline}\n{self.location.excerpt()}".rstrip("\n") + found
 
     def __str__(self) -> str:
         return self.render()

@@ -22,6 +22,7 @@ from warpsim.diagnosis.origins import OperandOrigins, Origins, find_origins
 from warpsim.diagnosis.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.errors import Fault, OperandError
 from warpsim.machine.launching import LaunchableKernel, load_text
+from warpsim.machine.observers.recorder import LaunchEvent
 
 NAMES = {"A": "a", "E": "e", "B": "b"}
 SWITCHES = tuple(one.name for one in fields(Packing))
@@ -87,7 +88,7 @@ def check_elements(kernel: LaunchableKernel, origins: Origins, arguments: Any, l
             *event.cta,
             event.warp,
             event.index,
-        ): event.inputs.registers
+        ): _read(event)
         for event in report.events
     }
     compared = 0
@@ -97,6 +98,16 @@ def check_elements(kernel: LaunchableKernel, origins: Origins, arguments: Any, l
     return compared
 
 
+def _read(event: LaunchEvent) -> dict[str, Any]:
+    """Registers by operand, and tiles of a wgmma ``(rows along m or n, k)`` as Operands have them."""
+    form, inputs = event.instruction, event.inputs
+    if inputs.b_descriptor is None:
+        return inputs.registers
+    operands = form.family.gather(form, inputs)
+    tiles = {"a": operands.a, "b": operands.b.T}
+    return {name: np.ascontiguousarray(tile) for name, tile in tiles.items()} | inputs.registers
+
+
 def _compare_elements(one: OperandOrigins, source: Any, executed: Any) -> int:
     location, compared = one.operand.given.location, 0
     bits = np.unpackbits(source.reshape(-1).view(np.uint8), bitorder="little")
@@ -104,9 +115,9 @@ def _compare_elements(one: OperandOrigins, source: Any, executed: Any) -> int:
     for number, place in enumerate(one.operand.places.tolist()):
         words = executed[(location.line, location.column, *place)][one.role]
         held = np.unpackbits(
-            np.ascontiguousarray(words).reshape(32, -1).view(np.uint8), axis=1, bitorder="little"
+            np.ascontiguousarray(words).reshape(len(words), -1).view(np.uint8), axis=1, bitorder="little"
         )
-        held = held.reshape(32, -1, width)
+        held = held.reshape(len(words), -1, width)
         index = one.index[number]
         wanted = bits.reshape(-1, width)[index]
         np.testing.assert_array_equal(held[index >= 0], wanted[index >= 0])

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.helpers.kernel_products import SORTS, Array, Case, Rng, benchmark, inexact_products, products
+from tests.helpers.kernel_products import (
+    SORTS,
+    Array,
+    Case,
+    Rng,
+    benchmark,
+    inexact_products,
+    products,
+    warpgroup_benchmark,
+)
 
 FOLDER = Path(__file__).parents[2] / "traces" / "kernels"
 
@@ -234,11 +243,13 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"
+WARPGROUP_BENCHMARK = "warpgroup_f16 of 512"
+_BENCHMARKS = {BENCHMARK: benchmark, WARPGROUP_BENCHMARK: warpgroup_benchmark}
 
 
 def case(name: str) -> Case:
     """The launch of that name; it is the same every time."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
-    if name == BENCHMARK:
-        return benchmark(rng)
+    if name in _BENCHMARKS:
+        return _BENCHMARKS[name](rng)
     return _MAKERS[name](rng)

@@ -103,11 +103,11 @@ def by_ptxas(texts: Sequence[str], target: str, version: str) -> list[str | None
     return ptxas.verdicts(texts, target=target, declarations=DECLARATIONS + MEMORY, version=version)
 
 
-def by_machine(texts: Sequence[str], target: str, version: str) -> list[str | None]:
+def by_machine(
+    texts: Sequence[str], target: str, version: str, declarations: str = DECLARATIONS + MEMORY
+) -> list[str | None]:
     """The machine's errors, NOT_MODELLED for what it does not model."""
-    header = (
-        f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {DECLARATIONS} {MEMORY}\n"
-    )
+    header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {declarations}\n"
     module = load_text(header + "".join(f"{text}\n" for text in texts) + "}\n")
     found: list[str | None] = [None] * len(texts)
     for problem in module.problems:

@@ -26,6 +26,7 @@ UNORDERED = (
     *("sum_all", "largest", "chained_scan of 3 CTAs", "locked_sum", "last_adds", "neighbours of 20 CTAs"),
     *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
     *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
+    *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
 )
 LABELLED = {
     "bias_gelu normal": {"tanh.approx.f32"},
@@ -77,8 +78,9 @@ def test_only_approximate_functions_are_approximate(name: str) -> None:
     assert found == LABELLED[name]
 
 
-def test_the_benchmark_kernel_at_its_full_size() -> None:
-    check(kernel_cases.case(kernel_cases.BENCHMARK))
+@pytest.mark.parametrize("name", [kernel_cases.BENCHMARK, kernel_cases.WARPGROUP_BENCHMARK])
+def test_the_benchmark_kernels_at_their_full_size(name: str) -> None:
+    check(kernel_cases.case(name))
 
 
 @pytest.mark.parametrize("name", GUARDED)
@@ -101,6 +103,38 @@ def test_every_barrier_and_wait_is_missed_where_it_is_taken_out(name: str) -> No
             launched(without, case)
         left = launched(without, case, checks="off")
         assert any((left[index] != expected).any() for index, expected in case.expected.items())
+
+
+MISSING = {  # a statement of a kernel with wgmma, and one of the rules that its absence breaks
+    "fence.proxy.async": {"proxy-fence"},
+    "wgmma.fence": {"first-fence", "fence"},
+    "wgmma.commit_group": {"uncommitted"},
+    "wgmma.wait_group": {"accumulator-in-flight"},
+    "bar.sync": {"race"},
+}
+
+
+@pytest.mark.parametrize("entry", ["warpgroup_f16", "warpgroup_sparse_f16", "warpgroup_e4m3"])
+def test_every_statement_that_orders_wgmma_is_missed(entry: str) -> None:
+    case = kernel_cases.case(f"{entry} normal")
+    text = (FOLDER / case.file).read_text()
+    start = text.index(f".entry {entry}(")
+    stop = text.find(".entry ", start + 1) % (len(text) + 1)
+    places = list(re.compile("|".join(rf"{name}[^;]*;" for name in MISSING)).finditer(text, start, stop))
+    assert {name for name in MISSING for place in places if place[0].startswith(name)} == set(MISSING)
+    assert findings(module(case.file), case) == set()
+    for place in places:
+        (rules,) = (rules for name, rules in MISSING.items() if place[0].startswith(name))
+        without = load_text(text[: place.start()] + text[place.end() :], case.file)
+        assert findings(without, case) & rules, place[0]
+
+
+def findings(module: LoadedModule, case: Case) -> set[str]:
+    """The rules that a launch breaks."""
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    kernel = module[case.entry]
+    report = kernel(case.grid, case.block, given, shared_bytes=case.shared_bytes, checks="warn")
+    return {one.kind for one in report.hazards}
 
 
 def test_no_expectation_is_trivial() -> None:

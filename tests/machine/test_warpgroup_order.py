@@ -226,9 +226,7 @@ def test_a_barrier_between_a_wgmma_and_the_next_stores() -> None:
 
 
 def test_a_copy_in_flight() -> None:
-    copy = (
-        "cp.async.ca.shared.global [%at], [%base], 4; cp.async.commit_group; fence.proxy.async; bar.sync 0;"
-    )
+    copy = f"cp.async.ca.shared.global [%at], [%base], 4; cp.async.commit_group; {VISIBLE}"
     done = "cp.async.wait_group 0;"
     case = replace(CASE, threads=128, ctas=1)
     assert ("in flight", "error") in found(replace(case, around={"visible": copy}))

@@ -1,9 +1,9 @@
 """Whole kernels: ``python -m tools.bench.launches [--repeat 3] [--profile CASE]``.
 
-Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product,
-integer code of 32 warps in warp instructions, what matrix instructions cost beside batched execution of the
-same number, and how the time grows with CTAs. Wall-clock times, the best of several, all in one run: compare
-the ratios.
+Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product by
+mma.sp, a dense one by wgmma, integer code of 32 warps in warp instructions, what matrix instructions cost
+beside batched execution of the same number, and how the time grows with CTAs. Wall-clock times, the best of
+several, all in one run: compare the ratios.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _launch(kernel: LaunchableKernel, grid: int, block: int) -> Callable[[], obj
     return lambda: kernel(grid, block, [None], checks="off")
 
 
-def _product() -> Callable[[], object]:
-    case = kernel_cases.case(kernel_cases.BENCHMARK)
+def _product(name: str = kernel_cases.BENCHMARK) -> Callable[[], object]:
+    case = kernel_cases.case(name)
     kernel = load_text((kernel_cases.FOLDER / case.file).read_text())[case.entry]
 
     def run() -> None:
@@ -97,7 +97,7 @@ def cases(repeat: int) -> list[Result]:
     def seconds(function: Callable[[], object]) -> float:
         return best(function, repeat, time.perf_counter)
 
-    product = seconds(_product())
+    product, wgmma = seconds(_product()), seconds(_product(kernel_cases.WARPGROUP_BENCHMARK))
     integers, matrices = straight(), chain()
     warp_rate = 32 * _STRAIGHT / (whole := seconds(_launch(integers, 1, 1024))) / 1e6
     few = 32 * _STRAIGHT / (many_ctas := seconds(_launch(integers, 32, 32))) / 1e6
@@ -105,6 +105,7 @@ def cases(repeat: int) -> list[Result]:
     one, eight = seconds(_launch(integers, 32, 256)), seconds(_launch(integers, 256, 256))
     return [
         Result(name="f16 2:4 product of 512", seconds=product, figure=product, unit="s", goal=2),
+        Result(name="f16 product of 512 by wgmma", seconds=wgmma, figure=wgmma, unit="s", goal=5),
         Result(
             name="integers, 1 CTA of 32 warps", seconds=whole, figure=warp_rate, unit="M a second", goal=2
         ),

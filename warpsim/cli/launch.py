@@ -200,6 +200,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         block=sizes["block"],
         arguments=values,
         shared_bytes=asked.shared,
+        cluster=sizes["cluster"],
     )
 
 

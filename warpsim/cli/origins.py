@@ -27,6 +27,7 @@ class Launched:
     block: Sequence[int]
     arguments: Sequence[Any]
     shared_bytes: int
+    cluster: Sequence[int] | None = None
 
 
 def origins_options(command: Command) -> Command:
@@ -86,6 +87,7 @@ def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
             launched.arguments,
             {_display(kernel, name, key): key for name, key in names.items()},
             shared_bytes=launched.shared_bytes,
+            cluster=launched.cluster,
         )
     except OperandError as error:
         raise click.UsageError(error.message) from None

@@ -16,15 +16,14 @@ from .loaded import Mask, Operand, index_text, mode
 from .packing_checks import PackingFinding
 from .tags import Indices
 
-_LANES = 32
 _LEAST = 0.75  # of the elements follow the sum, or there is none
 _LISTED = 3
 
 
 def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
     """Lanes and registers that hold other elements than the sum says; nothing where hardly any follow it."""
-    values = operand.bits.shape[2]
-    if operand.buffer is None or values & values - 1:
+    _, lanes, values = operand.bits.shape
+    if operand.buffer is None or values & values - 1 or lanes & lanes - 1:
         return
     index = operand.index.reshape(len(operand.index), -1)
     known = operand.moved.reshape(index.shape)
@@ -48,7 +47,7 @@ def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
 
 
 def _sum(index: Indices, known: Mask) -> Indices:
-    """``(n, 32 * values)``: the sum that most elements follow, from the commonest start of each execution."""
+    """``(n, lanes * values)``: the sum that most elements follow, from the commonest start of each."""
     places = np.arange(index.shape[1])
     factors = [_factor(index, known, bit) for bit in range((index.shape[1] - 1).bit_length())]
     inner = (places[:, None] >> np.arange(len(factors)) & 1) @ np.array(factors, np.int64)
@@ -77,9 +76,16 @@ def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDA
     for place in places[:_LISTED].tolist():
         held, should = (index_text(operand.buffer, int(one[place]), width) for one in (index, expected))
         register = place % values // operand.each
+        if operand.in_shared:
+            texts.append(f"row {place // values}, k {register} is {held}, not {should}")
+            continue
         texts.append(f"lane {place // values} holds {held} in {operand.role}{register}, not {should}")
     where = (
-        f"lane{'s'[: lanes.size != 1]} {', '.join(map(str, lanes.tolist()))}, "
-        f"{', '.join(f'{operand.role}{one}' for one in registers.tolist())}"
+        "in shared memory"
+        if operand.in_shared
+        else (
+            f"lane{'s'[: lanes.size != 1]} {', '.join(map(str, lanes.tolist()))}, "
+            f"{', '.join(f'{operand.role}{one}' for one in registers.tolist())}"
+        )
     )
     return f"elements of {operand.buffer.name} that are out of order ({where}): {'; '.join(texts)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,11 @@ class Operand:
     def instruction(self) -> Instruction:
         """The instruction whose operand it is."""
         return self.given.instruction
+
+    @property
+    def in_shared(self) -> bool:
+        """Whether it is a tile in shared memory: its lanes are rows along m or n, its values k."""
+        return self.role in self.given.tiles
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
@@ -162,7 +167,21 @@ def word_text(buffer: TaggedBuffer, byte: int) -> str:
 
 def layout_of(operand: Operand) -> Layout:
     """Where lanes and values stand in the tile."""
+    if operand.in_shared:
+        return _tile_layout(*operand.bits.shape[1:], operand.role == "b")
     return operand.instruction.family.fragment(operand.instruction, operand.role)
+
+
+@cache
+def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
+    """A tile in shared memory, row by row along k; B's is its transpose."""
+    if swapped:
+        return Layout(
+            lanes=rows, values=columns, rows=columns, columns=rows, formula=lambda lane, value: (value, lane)
+        )
+    return Layout(
+        lanes=rows, values=columns, rows=rows, columns=columns, formula=lambda lane, value: (lane, value)
+    )
 
 
 def tiles_of(operand: Operand) -> Tiles | None:

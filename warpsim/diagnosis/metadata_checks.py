@@ -20,15 +20,14 @@ from .loaded import Mask, Operand, mode, row_length, word_text
 from .packing_checks import PackingFinding, warps_text
 from .tags import Indices
 
-_LANES = 32
 _NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """Words of lanes: ``byte (n, 32, 4)``, where in the buffer each byte comes from, and ``valid``.
+    """Words of lanes: ``byte (n, lanes, 4)``, where in the buffer each byte comes from, and ``valid``.
 
-    ``base (n,)`` and ``lane (32,)`` add up to the place of the first byte of each word, mostly.
+    ``base (n,)`` and ``lane (lanes,)`` add up to the place of the first byte of each word, mostly.
     """
 
     operand: Operand
@@ -36,7 +35,7 @@ class Words:
     valid: Mask
     base: Indices
     lane: Indices
-    signs: Indices  # (5,) what each bit of the lane adds
+    signs: Indices  # what each bit of the lane adds
 
     @property
     def known(self) -> Mask:
@@ -46,9 +45,9 @@ class Words:
 
     @property
     def expected(self) -> Indices:
-        """``(n, 32)``: where each lane's word should begin, bits that subtract taken for exchanged lanes."""
+        """``(n, lanes)``: where each lane's word should begin; bits that subtract are exchanged lanes."""
         signs = self.signs
-        lane = (np.arange(_LANES)[:, None] >> np.arange(5) & 1) @ np.abs(signs)
+        lane = _bits_of_lanes(self.byte.shape[1]) @ np.abs(signs)
         expected: Indices = self.base[:, None] + signs[signs < 0].sum() + lane
         return expected
 
@@ -57,17 +56,25 @@ def words_of(operand: Operand) -> Words | None:
     """The words of an operand; None where they come from no buffer."""
     if operand.buffer is None:
         return None
-    used = np.isin(np.arange(_LANES), _lanes_used(operand))
+    lanes = operand.bits.shape[1]
+    used = np.isin(np.arange(lanes), _lanes_used(operand))
     valid = operand.moved & used[None, :, None]
     if not valid.any():
         return None
     byte = np.where(valid, operand.index, -1)
     first = valid[:, :, 0]
-    signs = np.array([_sign(byte[:, :, 0], first, bit) for bit in range(5)])
-    lane = (np.arange(_LANES)[:, None] >> np.arange(5) & 1) @ signs
+    bits = _bits_of_lanes(lanes)
+    signs = np.array([_sign(byte[:, :, 0], first, bit) for bit in range(bits.shape[1])])
+    lane = bits @ signs
     base = byte[:, :, 0] - lane
     found = np.array([mode(base[n][first[n]]) if first[n].any() else -1 for n in range(len(base))])
     return Words(operand=operand, byte=byte, valid=valid, base=found, lane=lane, signs=signs)
+
+
+def _bits_of_lanes(lanes: int) -> Indices:
+    """``(lanes, bits)``: the bits of each lane's number, lowest first."""
+    bits: Indices = np.arange(lanes)[:, None] >> np.arange((lanes - 1).bit_length()) & 1
+    return bits
 
 
 def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
@@ -81,7 +88,7 @@ def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
 
 def _sign(first: Indices, valid: Mask, bit: int) -> int:
     """What a bit of the lane's number mostly adds."""
-    low = np.flatnonzero(~np.arange(_LANES) >> bit & 1)
+    low = np.flatnonzero(~np.arange(first.shape[1]) >> bit & 1)
     both = valid[:, low] & valid[:, low | 1 << bit]
     steps = (first[:, low | 1 << bit] - first[:, low])[both]
     return mode(steps) if steps.size else 0
@@ -128,7 +135,7 @@ def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
         return
     lane = int(np.flatnonzero(wrong[events[0]])[0])
     seen = order[events[0], lane].tolist()
-    lanes = _lanes_text(np.flatnonzero(wrong.any(axis=0)))
+    lanes = _lanes_text(np.flatnonzero(wrong.any(axis=0)), wrong.shape[1])
     yield _found(words, "metadata bytes", f"{_bytes_text(words, lane, seen)} ({lanes})", events)
 
 
@@ -184,8 +191,8 @@ def _lane_message(words: Words, event: int, lanes: npt.NDArray[np.intp]) -> str:
     return "; ".join(texts) + more
 
 
-def _lanes_text(lanes: npt.NDArray[np.intp]) -> str:
-    return "all lanes" if lanes.size == _LANES else f"lanes {', '.join(map(str, lanes.tolist()))}"
+def _lanes_text(lanes: npt.NDArray[np.intp], of: int) -> str:
+    return "all lanes" if lanes.size == of else f"lanes {', '.join(map(str, lanes.tolist()))}"
 
 
 # --- k steps ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma and mma.sp are traced, wmma is not: its fragments are nobody's business.
+the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are nobody's business.
 Knows kernels and arrays; prints nothing.
 """
 
@@ -33,7 +33,10 @@ Names = Sequence[str | int] | Mapping[str, str | int]
 
 @dataclass(frozen=True, kw_only=True)
 class ElementOrigin:
-    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like."""
+    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like.
+
+    Of a tile in shared memory, ``lane`` is its row along m or n, and ``register`` its k.
+    """
 
     lane: int
     register: int
@@ -152,16 +155,17 @@ def find_origins(
     args: Sequence[Any] = (),
     origins: Names = (),
     shared_bytes: int = 0,
+    cluster: int | Sequence[int] | None = None,
 ) -> Origins:
     """Which element of which array each element of each matrix instruction is; nothing is written back.
 
-    ``kernel``, ``grid``, ``block``, ``args`` and ``shared_bytes`` are those of a launch. ``origins`` are the
-    parameters to trace, by name or index, or a mapping of names for them: ``{"A": 0, "B": 2}``. Arrays with
-    their real shapes give rows and columns; others keep their data. Raises OperandError, and what a
-    launch raises.
+    ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes`` and ``cluster`` are those of a launch.
+    ``origins`` are the parameters to trace, by name or index, or a mapping of names for them:
+    ``{"A": 0, "B": 2}``. Arrays with their real shapes give rows and columns; others keep their data. Raises
+    OperandError, and what a launch raises.
     """
     named = parameters_named(kernel.parameters, origins)
-    return Origins(movement=movement_of(job_of(kernel, grid, block, args, shared_bytes, named)))
+    return Origins(movement=movement_of(job_of(kernel, grid, block, args, shared_bytes, named, cluster)))
 
 
 def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[str, Parameter]:

@@ -71,14 +71,16 @@ class Pattern:
     def registers(self) -> npt.NDArray[np.intp]:
         """``(outer size, k)``: the register that holds each element."""
         layout = layout_of(self.tiles.operand)
-        number = np.broadcast_to(np.arange(layout.values) // self.tiles.operand.each, (32, layout.values))
+        number = np.arange(layout.values) // self.tiles.operand.each
+        number = np.broadcast_to(number, (layout.lanes, layout.values))
         found = layout.collect(number)
         return found.T if self.tiles.swapped else found
 
     def lanes(self) -> npt.NDArray[np.intp]:
         """``(outer size, k)``: the lane that holds each element."""
         layout = layout_of(self.tiles.operand)
-        found = layout.collect(np.broadcast_to(np.arange(32)[:, None], (32, layout.values)))
+        lanes = np.broadcast_to(np.arange(layout.lanes)[:, None], (layout.lanes, layout.values))
+        found = layout.collect(lanes)
         return found.T if self.tiles.swapped else found
 
 
@@ -152,7 +154,7 @@ def _permuted_registers(pattern: Pattern) -> str:
     """Whole registers that are where others should be, in every lane."""
     number, lane = pattern.registers(), pattern.lanes()
     count = int(number.max()) + 1
-    if count == 1 or not pattern.valid.all():
+    if pattern.tiles.operand.in_shared or count == 1 or not pattern.valid.all():
         return ""
     holds = [_register_held(pattern, number, lane, one) for one in range(count)]
     if sorted(holds) != list(range(count)):
@@ -223,7 +225,7 @@ def _swizzled(pattern: Pattern) -> str:
 
 
 def _slipped_rows(pattern: Pattern) -> str:
-    """Some rows of ldmatrix matrices, 16 bytes each, are others."""
+    """Some rows of ldmatrix or core matrices, 16 bytes each, are others."""
     units = list(_units(pattern))
     if not units or len(units) > _LISTED:
         return ""
@@ -239,6 +241,8 @@ def _units(pattern: Pattern) -> Iterator[tuple[int, int]]:
 
 def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
     """One wrong row: which register and lanes hold it, whose address brought it, and what it is."""
+    if pattern.tiles.operand.in_shared:
+        return _core_text(pattern, row, chunk)
     part = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk)
     number, lane = pattern.registers()[row, part], pattern.lanes()[row, part]
     register, axis = int(number[0]), pattern.outer_name[:-1]
@@ -252,6 +256,16 @@ def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
         f"ldmatrix row {row % 8} of matrix {register} ({held}) is {axis} {int(across[0])}{at} of the tile "
         f"of {pattern.name}, not {axis} {row}: the address that lane {8 * register + row % 8} gives"
     )
+
+
+def _core_text(pattern: Pattern, row: int, chunk: int) -> str:
+    """One wrong row of a core matrix in shared memory, and what it is."""
+    part, axis = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk), pattern.outer_name[:-1]
+    held = f"{axis} {row}, k {part.start}..{part.stop - 1} of the tile of {pattern.name} in shared memory"
+    if not _moved_whole(pattern, row, part):
+        return f"{held} is something else"
+    across, along = pattern.across[row, part], pattern.along[row, part]
+    return f"{held} holds {axis} {int(across[0])}, k {int(along[0])}..{int(along[-1])}"
 
 
 def _moved_whole(pattern: Pattern, row: int, part: slice) -> bool:
@@ -272,10 +286,12 @@ def _scattered(pattern: Pattern) -> str:
     role = pattern.tiles.operand.role
     registers = ", ".join(f"{role}{one}" for one in np.unique(number[wrong]).tolist())
     lanes = np.unique(lane[wrong]).tolist()
-    who = "all lanes" if len(lanes) == 32 else f"lanes {', '.join(map(str, lanes))}"
+    whole = len(lanes) == layout_of(pattern.tiles.operand).lanes
+    who = "all lanes" if whole else f"lanes {', '.join(map(str, lanes))}"
+    where = "in shared memory" if pattern.tiles.operand.in_shared else f"registers {registers}; {who}"
     return (
         f"{int(wrong.sum())} of {wrong.size} elements of {pattern.name} are not of the tile "
-        f"(registers {registers}; {who}); the first: "
+        f"({where}); the first: "
         f"{pattern.outer_name[:-1]} {row}, k {column} holds "
         f"{int(pattern.across[row, column])}, {int(pattern.along[row, column])}"
     )

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..errors import present
+from ..isa.families.wgmma import tile_bytes
 from ..machine.observers.recorder import LaunchEvent
 from ..vectors.recordings import Recording
 
@@ -85,7 +88,31 @@ def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
         other = second.inputs.registers.get(name)
         if other is None or not np.array_equal(words, other):
             yield name
+    yield from _tiles(first, second)
     if first.inputs.selector != second.inputs.selector:
         yield "selector"
     if first.inputs.scale_selectors != second.inputs.scale_selectors:
         yield "scale ids"
+
+
+def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
+    """Names of what a wgmma read otherwise: descriptors, tiles behind them, and its immediates."""
+    for side, name in enumerate("ab"):
+        one, two = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
+        if (one is None) != (two is None) or (one is not None and int(one) != int(two)):
+            yield f"{name}-desc"
+        elif one is not None and not np.array_equal(_tile(first, side, one), _tile(second, side, two)):
+            yield name
+    for name, words in (("scale-d", "scale_d"), ("imm-scale", "negate"), ("imm-trans", "transposed")):
+        if getattr(first.inputs, words) != getattr(second.inputs, words):
+            yield name
+
+
+def _tile(event: LaunchEvent, side: int, descriptor: Any) -> npt.NDArray[np.uint8]:
+    """The bytes behind a descriptor."""
+    inputs = event.inputs
+    memory = present(inputs.shared, "shared")
+    ranges = tile_bytes(
+        event.instruction, side, int(descriptor), memory.size, inputs.literal, inputs.transposed[side]
+    )
+    return np.concatenate([memory[first:past] for first, past in ranges.tolist()])

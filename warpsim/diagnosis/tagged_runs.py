@@ -16,13 +16,14 @@ import numpy.typing as npt
 from ..errors import Location, OperandError, WarpsimError
 from ..isa.instruction import Instruction, ScaleSelectors
 from ..machine.arguments import Arguments, arguments_of, device_of
+from ..machine.clusters import Cluster
 from ..machine.device import Buffer, Device
 from ..machine.grid import (
     BLOCK_LIMITS,
-    GRID_LIMITS,
     Launch,
     check_block,
     dimensions,
+    placed,
     run,
     shared_total,
     symbols_of,
@@ -62,7 +63,8 @@ class Given:
     """What one matrix statement was given in all its executions.
 
     ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
-    (n, 32, registers, bytes of a register): indices as ``Tagging.decoded`` has them.
+    (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
+    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element).
     """
 
     record: Record
@@ -71,6 +73,7 @@ class Given:
     scale_selectors: ScaleSelectors
     places: npt.NDArray[np.int64]
     bytes: dict[str, Indices]
+    tiles: frozenset[str] = frozenset()
 
     @property
     def location(self) -> Location:
@@ -98,6 +101,7 @@ class Job:
     block: Dimensions
     arguments: Sequence[Any]
     shared_bytes: int
+    cluster: Cluster
     named: Mapping[str, Parameter]
 
 
@@ -108,18 +112,21 @@ def job_of(
     arguments: Sequence[Any],
     shared_bytes: int,
     named: Mapping[str, Parameter],
+    cluster: int | Sequence[int] | None = None,
 ) -> Job:
     """A launch, checked as a real one is. Raises OperandError."""
     entry = kernel._entry
-    sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
-    check_block(entry, sizes[1])
+    ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
+    threads = dimensions(block, "block", BLOCK_LIMITS)
+    check_block(entry, threads)
     return Job(
         module=kernel._module,
         entry=entry,
-        grid=sizes[0],
-        block=sizes[1],
+        grid=ctas,
+        block=threads,
         arguments=arguments,
         shared_bytes=shared_total(entry, shared_bytes),
+        cluster=clusters,
         named=named,
     )
 
@@ -157,6 +164,7 @@ def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Lau
         block=job.block,
         parameters=arguments.content,
         shared_bytes=job.shared_bytes,
+        cluster=job.cluster,
         schedule=Schedule("program"),
         observers=lambda: [watch],
     )
@@ -266,7 +274,10 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
         if any(not one or not np.array_equal(_ordered(one)[0], places) for one in others):
             continue
         first = events[0]
-        roles = list(first.inputs.registers)
+        every = [event for table in (events, *others) for event in table]
+        roles = [
+            one for one in first.inputs.registers if all(one in event.inputs.registers for event in every)
+        ]
         read = {name: _decoded(tagging, [events, *others], name) for name in roles}
         found.append(
             Given(
@@ -276,6 +287,7 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
                 scale_selectors=first.inputs.scale_selectors,
                 places=places,
                 bytes=read,
+                tiles=first.tiles,
             )
         )
     return found

@@ -5,12 +5,15 @@ Knows waves and lanes; does not know what tags say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import present
+from ..isa.descriptor import Descriptor, load_tile
 from ..isa.instruction import Inputs, Instruction
 from ..machine.lanes import Front, Lanes
 from ..machine.program import Record
@@ -31,6 +34,7 @@ class Event:
     instruction: Instruction
     inputs: Inputs
     places: npt.NDArray[np.int64]
+    tiles: frozenset[str]  # operands that lie in shared memory
 
 
 @dataclass
@@ -49,7 +53,8 @@ class Watch:
 
     def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
         """A D of tags: nothing is computed."""
-        lead = inputs.registers["a"].shape[:-1]
+        read = inputs.registers.get("a", inputs.b_descriptor)
+        lead = (present(read, "A or B").shape[0], instruction.family.lanes)
         word = np.dtype(f"u{instruction.register_bits // 8}")
         byte = int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
         return np.full((*lead, instruction.registers["d"]), byte, word)
@@ -80,10 +85,33 @@ class Watch:
     def matrix(
         self, wave: Wave, front: Front, record: Record, instruction: Any, inputs: Inputs, d: Any, warps: Any
     ) -> None:
-        """A matrix instruction is done."""
+        """A matrix instruction is done; tiles in shared memory are kept as registers would be."""
         lanes = np.asarray(warps) * WARP
         places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
-        self.events.append(Event(front.pc, record, instruction, inputs, places))
+        tiles = dict(_tiles(instruction, inputs))
+        kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
+        self.events.append(Event(front.pc, record, instruction, kept, places, frozenset(tiles)))
+
+
+def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:
+    """A and B ``(executions, rows along m or n, k)`` as far as they lie in shared memory."""
+    for side, operand in enumerate("ab"):
+        descriptors = getattr(inputs, f"{operand}_descriptor")
+        if descriptors is not None:
+            rows, columns = instruction.matrix_shape(operand)[:: -1 if side else 1]
+            bits = instruction.format(operand).bits
+            yield (
+                operand,
+                load_tile(
+                    present(inputs.shared, "shared"),
+                    Descriptor.decode(int(descriptors[0])),
+                    mn=rows,
+                    k=columns * bits // max(bits, 8),
+                    dtype=np.dtype(f"u{max(bits, 8) // 8}"),
+                    major="MN" if inputs.transposed[side] else "K",
+                    literal=inputs.literal,
+                ),
+            )
 
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:

@@ -91,7 +91,7 @@ class Asynchrony:
 
     moment: Moment = "program"
     random: Random = field(default_factory=lambda: Random(0))
-    flying: list[Pending] = field(default_factory=list)  # in the order in which they were issued
+    flying: dict[Pending, None] = field(default_factory=dict)  # in the order in which they were issued
     committed: dict[str, Counts] = field(default_factory=dict)  # by family: groups that each lane has closed
 
     def of(self, wave: Wave, family: str) -> Counts:
@@ -100,38 +100,56 @@ class Asynchrony:
 
     # --- moments ---
 
+    def at_once(self) -> bool:
+        """Whether an operation that is issued now completes now."""
+        if self.moment == "random":
+            return self.random.random() < _SOON
+        return self.moment != "latest"
+
     def pass_time(self, wave: Wave) -> None:
         """Called between statements while something flies: what completes now, if anything."""
         if self.moment == "random":
-            for one in self.random.sample(self.flying, len(self.flying)):
-                self._perhaps(wave, one)
+            chance = self.random.random()
+            act = finish if chance < _SOON else fetch if chance < 1.5 * _SOON else None
+            for one in self._some() if act else ():
+                act(wave, one)  # type: ignore[misc]
         elif all(front.turns >= _SPINNING for front in wave.fronts):
             self.nobody_goes_on(wave)
 
-    def _perhaps(self, wave: Wave, one: Pending) -> None:
-        chance = self.random.random()
-        if chance < _SOON:
-            finish(wave, one)
-        elif chance < 2 * _SOON:
-            fetch(wave, one)
+    def _some(self) -> list[Pending]:
+        """Any number of what flies, in any order."""
+        return self.random.sample(list(self.flying), self.random.randint(1, len(self.flying)))
 
     def nobody_goes_on(self, wave: Wave) -> bool:
-        """One operation completes, one that somebody waits for if there is any; false where none flies."""
+        """What somebody waits for completes, or anything where nobody does; false where nothing flies."""
         if not self.flying:
             return False
         from .phases import awaited
 
         wanted = awaited(wave)
         known = [one for one in self.flying if any(offset in wanted for offset, _ in one.signals)]
-        known = known or self.flying
-        finish(wave, self.random.choice(known) if self.moment == "random" else known[-1])
+        if not known:
+            finish(wave, next(reversed(self.flying)))
+        else:
+            one = self.random.choice(known) if self.moment == "random" else known[-1]
+            self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted))
         for front in wave.fronts:
             front.turns = 0
         return True
 
+    def _wake(self, wave: Wave, barrier: int) -> None:
+        """Operations that signal an mbarrier complete, the newest first, until nobody waits for it."""
+        from .phases import awaited
+
+        known = [one for one in self.flying if any(offset == barrier for offset, _ in one.signals)]
+        for one in self.random.sample(known, len(known)) if self.moment == "random" else known[::-1]:
+            finish(wave, one)
+            if len(known) > 1 and barrier not in awaited(wave):
+                return
+
 
 _SPINNING = 512  # turns of a loop after which a front is taken to wait for something
-_SOON = 0.2  # the chance of completing between two statements at which the schedule may change warps
+_SOON = 0.25  # the chance that something completes where the schedule may change warps
 
 
 def issue(wave: Wave, front: Front, pending: Pending) -> None:
@@ -139,13 +157,11 @@ def issue(wave: Wave, front: Front, pending: Pending) -> None:
     state = wave.asynchrony
     if pending.group:
         pending.number = int(state.of(wave, pending.group)[pending.lane])
-    state.flying.append(pending)
+    state.flying[pending] = None
     if wave.observers:
         wave.tell("issued", front, pending)
-    if state.moment in ("program", "earliest"):
+    if state.at_once():
         finish(wave, pending)
-    elif state.moment == "random":
-        state._perhaps(wave, pending)
 
 
 def fetch(wave: Wave, pending: Pending) -> None:
@@ -167,7 +183,7 @@ def finish(wave: Wave, pending: Pending) -> None:
         return
     fetch(wave, pending)
     pending.done = True
-    wave.asynchrony.flying.remove(pending)
+    del wave.asynchrony.flying[pending]
     pending.complete(wave)
     wave.rounds = 0  # somebody may have waited for this
     if wave.observers:
@@ -211,7 +227,7 @@ def drain(
 
 def finish_all(wave: Wave) -> None:
     """Every lane has exited: what still flies completes, newest first; observers are told."""
-    left = wave.asynchrony.flying[::-1]
+    left = list(wave.asynchrony.flying)[::-1]
     if left and wave.observers:
         wave.tell("unfinished", left)
     for one in left:

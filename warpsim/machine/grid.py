@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
 from .device import Device
 from .program import Entry, Module
 from .schedules import Schedule, parted
@@ -50,16 +51,25 @@ def dimensions(given: int | Sequence[int], what: str, limits: Dimensions) -> Dim
     return x, y, z
 
 
+def placed(
+    entry: Entry, grid: int | Sequence[int], cluster: int | Sequence[int] | None, target: str
+) -> tuple[Dimensions, Cluster]:
+    """CTAs of the grid, and of a cluster, which None leaves to the kernel; raises OperandError."""
+    given = None if cluster is None else dimensions(cluster, "cluster", GRID_LIMITS)
+    found = cluster_of(entry, given, target)
+    return grid_of(entry, dimensions(grid, "grid", GRID_LIMITS), found), found
+
+
 def check_block(entry: Entry, block: Dimensions) -> None:
     """A block that the kernel can have; raises OperandError."""
     threads = block[0] * block[1] * block[2]
     if threads > _MOST_THREADS:
         raise OperandError(f"block {block} has {threads} threads: at most {_MOST_THREADS}")
-    if entry.block is not None and block != entry.block:
-        raise OperandError(f"block {block}: the kernel says .reqntid {entry.block}")
-    if entry.most_threads is not None and threads > entry.most_threads:
+    if entry.tuning.block is not None and block != entry.tuning.block:
+        raise OperandError(f"block {block}: the kernel says .reqntid {entry.tuning.block}")
+    if entry.tuning.most_threads is not None and threads > entry.tuning.most_threads:
         raise OperandError(
-            f"block {block} has {threads} threads: the kernel says .maxntid {entry.most_threads}"
+            f"block {block} has {threads} threads: the kernel says .maxntid {entry.tuning.most_threads}"
         )
 
 
@@ -108,6 +118,7 @@ class Launch:
     block: Dimensions
     parameters: Bytes
     shared_bytes: int = 0
+    cluster: Cluster = ALONE
     schedule: Schedule
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
@@ -123,6 +134,7 @@ class Launch:
             parameters=self.parameters,
             shared_bytes=self.shared_bytes,
             observers=self.observers(),
+            cluster=self.cluster,
         )
         wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
@@ -133,13 +145,17 @@ class Launch:
         return wave
 
     def waves(self) -> Iterator[Wave]:
-        """Every wave, made when it is asked for."""
+        """Every wave, made when it is asked for; the CTAs of a cluster are never in two."""
         x, y, z = self.grid
         lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP
-        together = max(LANES // lanes, 1)
-        order = self.schedule.order(x * y * z)
+        together = max(LANES // (lanes * self.cluster.count), 1)
+        order = self.schedule.order(x * y * z // self.cluster.count)
         for number, first in enumerate(range(0, len(order), together)):
-            cta = np.array(order[first : first + together], np.int64)
+            chosen = order[first : first + together]
+            if self.cluster.count > 1:
+                yield self.wave(number, np.array([*ctas_of(self.cluster, self.grid, chosen)], np.int64))
+                continue
+            cta = np.array(chosen, np.int64)
             yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
 
 
@@ -189,6 +205,7 @@ __all__ = [
     "Launch",
     "check_block",
     "dimensions",
+    "placed",
     "run",
     "shared_total",
     "symbols_of",

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..environment import in_default_environment
-from ..errors import NotModelled, OperandError, WarpsimError
+from ..errors import OperandError, WarpsimError
 from .arguments import arguments_of, device_of
 from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
-from .grid import BLOCK_LIMITS, GRID_LIMITS, Launch, check_block, dimensions, run, shared_total, symbols_of
+from .grid import BLOCK_LIMITS, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
 from .observers.checks import checks_of
+from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
@@ -90,14 +91,17 @@ class LaunchableKernel:
         among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are
         accepted and not used: waves were measured to gain nothing from them (grid.py).
 
-        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does, NotModelled
-        for clusters; nothing is then written back.
+        ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
+        names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
+
+        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
+        then written back.
         """
         _check_threads(threads)
         modes = modes_of(engine, undefined)
-        sizes = dimensions(grid, "grid", GRID_LIMITS), dimensions(block, "block", BLOCK_LIMITS)
-        check_block(self._entry, sizes[1])
-        _check_cluster(self._entry, cluster)
+        ctas, clusters = placed(self._entry, grid, cluster, self._module.target)
+        threads_of_cta = dimensions(block, "block", BLOCK_LIMITS)
+        check_block(self._entry, threads_of_cta)
         total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
         recorder = Recorder(selection_of(record))
         watching = (*observers, *([recorder] if record else []))
@@ -106,6 +110,7 @@ class LaunchableKernel:
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
+        check_portable(findings, clusters, self._module.functions[self.name].kernel.location())
         kept = len(device.memory.allocations)
         try:
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
@@ -113,17 +118,25 @@ class LaunchableKernel:
                 module=self._module,
                 entry=self._entry,
                 device=device,
-                grid=sizes[0],
-                block=sizes[1],
+                grid=ctas,
+                block=threads_of_cta,
+                cluster=clusters,
                 parameters=arguments.content,
                 shared_bytes=total,
                 schedule=order,
-                observers=lambda: (*checks_of(findings), *watching),
+                observers=lambda: (
+                    *checks_of(findings),
+                    *cluster_checks(findings, self._entry, clusters),
+                    *watching,
+                ),
                 modes=modes,
             )
             counts = run(launch, progress)
             for back in arguments.write_back:
                 back()
+        except WarpsimError as error:
+            error.earlier = findings.collected()
+            raise
         finally:
             device.memory.release(kept)
         return LaunchReport(
@@ -136,16 +149,6 @@ class LaunchableKernel:
 def _check_threads(threads: int | None) -> None:
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise OperandError(f"threads={threads!r}: it is None or at least 1")
-
-
-def _check_cluster(entry: Entry, given: Size | None) -> None:
-    """Clusters of one CTA are none; raises NotModelled for others."""
-    cluster = entry.cluster or (1, 1, 1)
-    if given is not None:
-        cluster = dimensions(given, "cluster", GRID_LIMITS)
-    if cluster != (1, 1, 1):
-        said = "" if given is not None else ": the kernel says .reqnctapercluster"
-        raise NotModelled(f"clusters of {' x '.join(map(str, cluster))} CTAs are not modelled yet{said}")
 
 
 def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:

@@ -11,7 +11,6 @@ statements; does not know arguments, memories, or what an opcode does (see opcod
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from ..ptx.statements import (
     VariableDeclaration,
 )
 from . import initial
+from .directives import Tuning, directive_problems, tuning_of
 from .opcodes import bind
 from .opcodes.operation import dtype_of
 from .problems import NoSuchKernel, joined
@@ -86,6 +86,7 @@ class Function:
     types: list[str] = field(default_factory=list)  # of registers, by number
     local_bytes: int = 0
     shared_end: int = 0  # of the kernel's own variables in shared memory
+    shared: list[Variable] = field(default_factory=list)  # those variables
     parameters: list[Variable] = field(default_factory=list)
     results: list[Variable] = field(default_factory=list)
     problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
@@ -109,11 +110,10 @@ class Entry:
     parameters: tuple[Parameter, ...]
     parameter_bytes: int
     static_shared_bytes: int
+    shared: tuple[Variable, ...]  # what has a name in shared memory
     dynamic_shared: bool
     local_bytes: int
-    block: tuple[int, int, int] | None  # .reqntid
-    most_threads: int | None  # .maxntid
-    cluster: tuple[int, int, int] | None  # .reqnctapercluster
+    tuning: Tuning
 
 
 class Module:
@@ -135,6 +135,7 @@ class Module:
         self.variables: list[Variable] = []  # of global and const space
         self.functions: dict[str, Function] = {}
         self._names: list[str] = []  # of functions, by the number that stands for their address
+        self.shared: list[Variable] = []  # of shared space, that no kernel declares
         self._common_shared_end = 0  # of variables that no kernel declares: they are every kernel's
         self._shared_end = 0  # of all
         self._dynamic_alignment = 16
@@ -286,6 +287,9 @@ class Module:
         scope.names[statement.name] = variable
         if statement.space in ("global", "const"):
             self.variables.append(variable)
+        elif statement.space == "shared":
+            entered = function is not None and function.kernel.kind == "entry"
+            (function.shared if function and entered else self.shared).append(variable)
 
     def parameter(
         self, statement: VariableDeclaration, function: Function, place: int, framed: bool | None = None
@@ -330,6 +334,7 @@ class Module:
         for function in list(self.functions.values()):
             if function.kernel.body is not None:
                 function.start, known = len(self.code), len(self.problems)
+                self.problems += directive_problems(function.kernel, self.target, self.version)
                 _Body(self, function).load()
                 function.problems = self.problems[known:]
 
@@ -465,14 +470,9 @@ def _broken(wave: object, front: object, lanes: object) -> None:
     raise AssertionError("a statement with a problem is executed")
 
 
-_TUNING = re.compile(r"\.(\w+)\s*(\d+(?:\s*,\s*\d+)*)?")
-
-
 def _entry(module: Module, function: Function) -> Entry:
-    tuning = {name: _three(numbers) for name, numbers in _TUNING.findall(function.kernel.tuning)}
     parameters = tuple(_described(function))
     last = parameters[-1] if parameters else None
-    most = tuning.get("maxntid")
     return Entry(
         name=function.name,
         code=module.code,
@@ -482,18 +482,11 @@ def _entry(module: Module, function: Function) -> Entry:
         parameters=parameters,
         parameter_bytes=last.offset + last.bytes if last else 0,
         static_shared_bytes=module.static_shared_bytes(function),
+        shared=(*module.shared, *function.shared),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
-        block=tuning.get("reqntid"),
-        most_threads=most[0] * most[1] * most[2] if most else None,
-        cluster=tuning.get("reqnctapercluster"),
+        tuning=tuning_of(function.kernel),
     )
-
-
-def _three(numbers: str) -> tuple[int, int, int]:
-    given = [int(one) for one in numbers.replace(" ", "").split(",") if one]
-    x, y, z = (*given, 1, 1, 1)[:3]
-    return x, y, z
 
 
 def _described(function: Function) -> Iterator[Parameter]:

@@ -336,7 +336,7 @@ class Site:
             raise self.illegal(f"{operand.base} has no address", index)
         base = self.address_of(found)
         shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
-        if space not in ("generic", found.space):
+        if space not in ("generic", found.space) and (space, found.space) != ("shared::cluster", "shared"):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
         return lambda wave, front: base(wave, front) + (offset + shift)
 

@@ -86,9 +86,14 @@ def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
         raise Trespass(lane, address, f"is not a multiple of {size}")
 
 
+def leave(addresses: Offsets, size: int, limit: int) -> bool:
+    """Whether the bytes from some address leave a memory of ``limit``."""
+    return bool(addresses.size and (addresses.min() < 0 or addresses.max() > limit - size))
+
+
 def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str) -> None:
     """Raise Trespass for the first address from which the bytes leave a memory of ``limit``."""
-    if addresses.size and (addresses.min() < 0 or addresses.max() > limit - size):
+    if leave(addresses, size, limit):
         place = int(np.flatnonzero((addresses < 0) | (addresses > limit - size))[0])
         lane, address = _culprit(lanes, addresses, place)
         raise Trespass(lane, address, f"leaves {what} of {limit} bytes")

@@ -52,8 +52,8 @@ def _thread(wave: Wave, axis: int) -> Values:
 
 
 def _cluster(wave: Wave) -> tuple[int, int, int]:
-    """CTAs of a cluster: as the kernel demands, else one."""
-    return wave.entry.cluster or (1, 1, 1)
+    """CTAs of a cluster."""
+    return wave.cluster.shape
 
 
 def _cta_of_cluster(wave: Wave, axis: int) -> Values:
@@ -95,9 +95,7 @@ REGISTERS: dict[str, SpecialRegister] = {
     **_axes("cluster_nctaid", lambda wave, axis: _cluster(wave)[axis]),
     "%cluster_ctarank": SpecialRegister(type="u32", value=_rank),
     "%cluster_nctarank": SpecialRegister(type="u32", value=lambda wave: np.array(np.prod(_cluster(wave)))),
-    "%is_explicit_cluster": SpecialRegister(
-        type="pred", value=lambda wave: np.array(wave.entry.cluster is not None)
-    ),
+    "%is_explicit_cluster": SpecialRegister(type="pred", value=lambda wave: np.array(wave.cluster.explicit)),
     "%laneid": SpecialRegister(type="u32", value=_lane),
     "%warpid": SpecialRegister(type="u32", value=lambda wave: wave.thread // _WARP),
     "%nwarpid": SpecialRegister(type="u32", value=lambda wave: np.array(wave.warps)),

@@ -10,7 +10,7 @@ means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..errors import Fault, WarpsimError
 from . import spaces
 from .asynchrony import Asynchrony, finish_all
+from .clusters import ALONE, Cluster, cluster_places, near
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
 
@@ -60,11 +61,13 @@ class BarrierWait:
 class LaneWait:
     """What lanes at a statement of the whole warp wait for: the lanes that it names.
 
-    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it.
+    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
+    says in more words what the lanes of a front wait for when nobody can go on.
     """
 
     names: str
     anywhere: bool = False
+    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.names
@@ -74,7 +77,8 @@ class Wave:
     """Some CTAs of a launch: ``ctas`` are their coordinates (CTAs, 3).
 
     Lanes are numbered CTA by CTA; each CTA is padded to whole warps with lanes that never run.
-    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA.
+    ``cta`` and ``thread`` (lanes,) are the place of its CTA in the wave and its number in the CTA. The CTAs
+    of a cluster lie side by side.
     """
 
     def __init__(
@@ -88,12 +92,14 @@ class Wave:
         parameters: Bytes,
         shared_bytes: int,
         observers: Sequence[Any] = (),
+        cluster: Cluster = ALONE,
     ) -> None:
         self.entry: Entry = entry
         self.code: Sequence[Record] = entry.code
         self.ctas: npt.NDArray[np.int64] = ctas
         self.grid: Dimensions = grid
         self.block: Dimensions = block
+        self.cluster: Cluster = cluster
         self.threads = block[0] * block[1] * block[2]
         self.warps: int = -(-self.threads // WARP)  # of a CTA
         self.lanes = len(ctas) * self.warps * WARP
@@ -112,6 +118,7 @@ class Wave:
         for observer in self.observers:
             if hasattr(observer, "instrument"):
                 self.code = observer.instrument(self.code)
+        self.observers = tuple(one for one in observers if getattr(one, "active", True))
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -124,6 +131,7 @@ class Wave:
         self.waiting: list[Front] = []
         self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
         self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
+        self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
@@ -298,6 +306,8 @@ class Wave:
         self.alive_mask = self.alive_mask & ~lanes.mask
         self.alive_of_cta -= self.count_of(lanes)
         self.tell("exit", front, lanes)
+        for look in self.leaving:
+            look(self, lanes)
         for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wait)
         self._look_again(lanes)
@@ -366,6 +376,7 @@ class Wave:
         """
         if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
             self.tell("barrier", number, np.arange(len(self.ctas)), front)
+            self.tell("meeting", lanes.mask, lanes.mask)
             return False
         self.arrived[number] += self.count_of(lanes)
         self.at_barrier[number] |= lanes.mask
@@ -383,11 +394,19 @@ class Wave:
             done = (arrived + self._absent(wait.number) >= wait.threads) & (arrived > 0)
         if done.any():
             arrived[done] = 0
+            if self.observers:
+                self._tell_of_meeting(wait, done[self.cta])
             self.at_barrier[wait.number] &= ~done[self.cta]
             self.tell("barrier", wait.number, np.flatnonzero(done), None)
             self._deliver(wait, done[self.cta])
             for reason in {one.waits for one in self.waiting if _same_barrier(one.waits, wait)}:
                 self.wake(reason, done[self.cta])
+
+    def _tell_of_meeting(self, wait: BarrierWait, done: Mask) -> None:
+        """Who has arrived at a barrier that is complete, and who of them has waited."""
+        waited = [one.lanes.mask for one in self.waiting if _same_barrier(one.waits, wait)]
+        here = self.at_barrier[wait.number] & done
+        self.tell("meeting", here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
 
     def _absent(self, number: int) -> npt.NDArray[np.int64]:
         """How many lanes of each CTA count although they have exited, or are no threads: those of warps that
@@ -410,7 +429,9 @@ class Wave:
         lines = list[str]()
         places = [self.stands_at(front).statement.location() for front in self.waiting]
         for front, place in zip(self.waiting, places, strict=True):
-            lines.append(f"{self.who(front.lanes)} at {place} for {front.waits}")
+            explain = getattr(front.waits, "explain", None)
+            reason = explain(self, front) if explain else front.waits
+            lines.append(f"{self.who(front.lanes)} at {place} for {reason}")
         counts = ", ".join(self._counts(int(self.cta[self.waiting[0].lanes.index[0]])))
         detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
@@ -493,7 +514,9 @@ def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+    if spaces.leave(addresses, size, wave.shared_bytes):
+        addresses = near(wave, lanes, addresses)
+        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
     return wave.shared, addresses + lanes.of(wave.shared_base)
 
 
@@ -515,6 +538,8 @@ def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> 
     space = WINDOWS.get(first)
     if space is None:
         return _device_places(wave, lanes, addresses, size)
+    if space == "shared":
+        return cluster_places(wave, lanes, addresses - first, size)
     return _PLACES[space](wave, lanes, addresses - first, size)
 
 
@@ -527,6 +552,7 @@ _PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]]
     "global": _device_places,
     "const": _device_places,
     "shared": _shared_places,
+    "shared::cluster": cluster_places,
     "local": _local_places,
     "param": _parameter_places,
     "generic": _generic_places,

@@ -81,6 +81,7 @@ _TABLE = (  # the first row that applies
     _Row("",               "c d",                       "",                     "f16",   _F16X2),
     _Row("",               "c d",                       "",                     "s32",   _S32 | {INTEGER}),
     _Row("",               "c d",                       "",                     "f64",   _ANY_64),
+    _Row("wgmma.sp",       "e",                         "",                     "",      _ANY_32),
     _Row("",               "e",                         "",                     "",      _S32 | _F16X2),
     _Row("",               "scale_a scale_b",           "",                     "",      _ANY_32),
     _Row("",               "ids_a ids_b",               "",                     "",      _IDS),

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ..errors import NotModelled, OperandError
+from ..errors import OperandError
 from ..files.version import __version__
 from ..isa.instruction import Inputs
+from ..isa.registers import Words
 from ..machine.observers.recorder import LaunchEvent
 from ..machine.observers.selection import EVERYTHING, Selection
 from ..ptx.statements import InstructionStatement
@@ -65,7 +67,7 @@ class Recording:
     provenance: Mapping[str, Any] = field(default_factory=lambda: {"kind": "model", "version": __version__})
 
     def sets(self) -> Iterator[StatementSet]:
-        """The statements in the order of the text. Raises NotModelled for wgmma."""
+        """The statements in the order of the text."""
         groups: dict[tuple[int, bool], list[LaunchEvent]] = {}
         for event in self.events:
             groups.setdefault((event.pc, event.inputs.literal), []).append(event)
@@ -91,32 +93,69 @@ class Recording:
 
 def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> VectorSet:
     """The executions of one statement as cases."""
-    first = events[0]
-    form = first.instruction
-    if not all(event.inputs.warp_level for event in events):
-        raise NotModelled(f"{form.mnemonic}: recordings of warpgroups are not modelled")
-    names = first.inputs.registers
+    form = events[0].instruction
     known = provenance_of(form, "kernel") if provenance.get("kind") == "model" else {}
     return VectorSet(
         instruction=form,
-        registers={name: np.stack([event.inputs.registers[name] for event in events]) for name in names},
+        registers=_registers(events),
         d=np.stack([event.d for event in events]),
         immediates=_immediates(events),
-        descriptors={},
-        shared=None,
+        descriptors=_descriptors(events),
+        shared=_shared(events),
         provenance=known | dict(provenance),
         seed=None,
     )
 
 
+def _registers(events: Sequence[LaunchEvent]) -> dict[str, Words]:
+    """Registers by operand; where some executions read D and others do not, those have zeros."""
+    names = dict.fromkeys(name for event in events for name in event.inputs.registers)
+    form = events[0].instruction
+    none = np.zeros((form.family.lanes, form.registers["d"]), np.uint32)
+    return {name: np.stack([event.inputs.registers.get(name, none) for event in events]) for name in names}
+
+
+def _descriptors(events: Sequence[LaunchEvent]) -> dict[str, npt.NDArray[np.uint64]]:
+    """Matrix descriptors of those operands that lie in shared memory."""
+    found: dict[str, npt.NDArray[np.uint64]] = {}
+    for name, words in (
+        ("a_desc", [event.inputs.a_descriptor for event in events]),
+        ("b_desc", [event.inputs.b_descriptor for event in events]),
+    ):
+        given = [word for word in words if word is not None]
+        if given:
+            found[name] = np.array([int(word) for word in given], np.uint64)
+    return found
+
+
+def _shared(events: Sequence[LaunchEvent]) -> npt.NDArray[np.uint8] | None:
+    """``(executions, bytes)``: shared memory, as much as the longest has; None where none is read."""
+    memories = [event.inputs.shared for event in events if event.inputs.shared is not None]
+    if not memories:
+        return None
+    made = np.zeros((len(memories), max(one.size for one in memories)), np.uint8)
+    for row, one in zip(made, memories, strict=True):
+        row[: one.size] = one
+    return made
+
+
 def _immediates(events: Sequence[LaunchEvent]) -> dict[str, Any]:
     """One integer where all executions agree, otherwise one each."""
     values = {
-        name: np.array([_immediate(event.inputs, name) for event in events], np.int8)
+        name: np.array([immediate(event.inputs, name) for event in events], np.int8)
         for name in immediates_of(events[0].instruction)
     }
     return {name: int(x[0]) if (x == x[0]).all() else x for name, x in values.items()}
 
 
-def _immediate(inputs: Inputs, name: str) -> int:
-    return inputs.selector if name == "selector" else int(getattr(inputs.scale_selectors, name))
+def immediate(inputs: Inputs, name: str) -> int:
+    """An immediate, by the name that it has in warpsim.execute."""
+    known = {
+        "selector": inputs.selector,
+        "scale_d": int(inputs.scale_d),
+        "imm_scale_a": 1 - 2 * inputs.negate[0],
+        "imm_scale_b": 1 - 2 * inputs.negate[1],
+        "imm_trans_a": int(inputs.transposed[0]),
+        "imm_trans_b": int(inputs.transposed[1]),
+    }
+    return known[name] if name in known else int(getattr(inputs.scale_selectors, name))

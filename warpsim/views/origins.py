@@ -57,7 +57,8 @@ def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]
 def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     given = operands[0].operand.given
     count = len(given.places)
-    place, times = given.location, f"{count} execution{'s'[: count != 1]} of a warp"
+    who = "warp" if given.instruction.family.lanes == 32 else "warpgroup"
+    place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {who}"
     yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
     for one in operands:
         yield f"  {one.role}: {_operand_text(one)}"
@@ -85,9 +86,14 @@ def fragment_lines(one: OperandOrigins, execution: int) -> Iterator[str]:
         f"{one.role} at {place.file}:{place.line}, execution {execution}: "
         f"CTA ({x}, {y}, {z}), warp {warp}, step {step}"
     )
+    table = one.table(execution)
+    if one.operand.in_shared:
+        tile = [(str(each.lane), str(each.register), each.source) for each in table]
+        yield from (f"  {line}" for line in words([("nm"[one.role == "a"], "k", "from"), *tile]))
+        return
     rows = [
         (str(each.lane), f"{one.role}{each.register}", f"{each.bits[0]}..{each.bits[1]}", each.source)
-        for each in one.table(execution)
+        for each in table
     ]
     yield from (f"  {line}" for line in words([("lane", "register", "bits", "from"), *rows]))
 

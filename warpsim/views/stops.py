@@ -6,6 +6,7 @@ Returns text; does not know how a kernel is stopped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -54,7 +55,11 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
     form = event.instruction
     names = names_of(event)
     for operand in ("a", "e", "scale_a", "b", "scale_b", "c", "d"):
-        if operand not in form.registers:
+        if operand in "ab" and operand not in _held(event):
+            yield f"  {_title(form, operand, event.inputs)} in shared memory, {_behind(event, operand)}:"
+            yield from (f"   {line}" for line in matrix_lines(_tile(event, operand)))
+            continue
+        if operand not in _held(event):
             continue
         held = ", ".join(names.get(operand, ()))
         yield f"  {_title(form, operand, event.inputs)} in {held}:"
@@ -62,6 +67,24 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
             yield from (f"   {line}" for line in _matrix(event, operand))
         else:
             yield from (f"    {line}" for line in _lane(event, operand, lane))
+
+
+def _held(event: Event) -> tuple[str, ...]:
+    """The operands that lie in registers, D among them."""
+    return (*event.inputs.registers, "d")
+
+
+def _behind(event: Event, operand: str) -> str:
+    """The descriptor of a tile, in words."""
+    word = int(getattr(event.inputs, f"{operand}_descriptor"))
+    return f"{operand}-desc {word:#018x}"
+
+
+def _tile(event: Event, operand: str) -> npt.NDArray[Any]:
+    """A or B of a wgmma as it lies in shared memory, before imm-scale."""
+    form = event.instruction
+    inputs = replace(event.inputs, negate=(False, False))
+    return matrix_of(getattr(form.family.gather(form, inputs), operand), form.format(operand))
 
 
 def _title(form: Instruction, operand: str, inputs: Inputs) -> str:
@@ -179,9 +202,10 @@ def stop_document(stop: Stop) -> Document:
     after = {one.name: _hexadecimal(one.after) for one in stop.registers if one.after is not None}
     operands = {}
     if stop.event is not None:
-        operands = {
-            operand: _hexadecimal(_words(stop.event, operand)) for operand in stop.event.instruction.registers
-        }
+        operands = {operand: _hexadecimal(_words(stop.event, operand)) for operand in _held(stop.event)}
+        inputs = stop.event.inputs
+        named = {"a-desc": inputs.a_descriptor, "b-desc": inputs.b_descriptor}
+        operands |= {name: f"{int(word):#018x}" for name, word in named.items() if word is not None}
     return {
         "line": stop.line,
         "statement": str(stop.statement),

@@ -7,8 +7,13 @@
     uninitialised (wave, front, register, mask)                lanes read a register never written
     unspecified (wave, front, lanes, what)                     lanes get a result that PTX leaves open
     matrix (wave, front, record, instruction, inputs, d, warps)  a matrix instruction is done
+    meeting (wave, arrived, waited)                            masks of lanes at a barrier that is complete
+    initialised, updated, acquired (wave, front, lanes, offsets[, ends])   mbarriers begin, are told, are seen
+    bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier
+    issued, fetched, completed, drained, unfinished            operations in flight (asynchrony.py)
     exit (wave, front, lanes)                                  lanes are done
     instrument (code) -> code                                  before a wave runs: records that do more
 
-Which of them an observer has is its business; where there is none, nothing is told.
+Which of them an observer has is its business; where there is none, nothing is told. One that is not
+``active`` once it has seen the code is not asked again.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings
 from .memory_checks import CopiesInFlight, Races, UninitialisedReads
@@ -20,4 +21,12 @@ def checks_of(findings: Findings) -> list[Any]:
         return []
     reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
     tiles = TileReads(findings, reads, copies, races)
-    return [reads, copies, races, tiles, DivergentBarriers(findings), WarpgroupOrder(findings)]
+    return [
+        reads,
+        copies,
+        races,
+        tiles,
+        DivergentBarriers(findings),
+        WarpgroupOrder(findings),
+        CopyOrder(findings),
+    ]

@@ -18,6 +18,7 @@ from ...isa.instruction import Inputs, Instruction
 from ..lanes import Frame, Front, Lanes, Mask, Values
 from ..scope import RegisterName
 from .recorder import LaunchEvent, Recorder
+from .register_uses import is_multiplication
 from .selection import WARP, Executions, Selection, Warps
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ..wave import Dimensions, Step, Wave
 
 STOPS = 64  # that are handed out where many are selected
-_MATRIX = ("mma", "wgmma")  # whose stops show what they read and computed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,8 +47,9 @@ class RegisterValue:
 class Stop:
     """A warp at a statement: ``watched`` is the register that it writes, if that is why.
 
-    ``lanes`` (32,) execute it. ``event`` is what a matrix instruction read and computed, otherwise
-    ``registers`` are those that the statement names, or the one that is watched.
+    ``lanes`` (32,) execute it, of a wgmma (128,) those of the four warps. ``event`` is what a matrix
+    instruction read and computed, otherwise ``registers`` are those that the statement names, or the one
+    that is watched.
     """
 
     statement: InstructionStatement
@@ -68,6 +69,8 @@ class Stop:
     @property
     def place(self) -> str:
         """CTA, warp and execution, in words."""
+        if self.event is not None:
+            return self.event.place
         return f"CTA ({', '.join(map(str, self.cta))}), warp {self.warp}, step {self.index}"
 
 
@@ -131,7 +134,7 @@ class Debugger:
                     cta=event.cta,
                     warp=event.warp,
                     index=number,
-                    lanes=np.ones(WARP, np.bool_),
+                    lanes=np.ones(instruction.family.lanes, np.bool_),
                     event=event,
                 )
                 self._stop(line, stop)
@@ -159,7 +162,7 @@ class Debugger:
 
     def _step(self, record: Record, line: int | None, watched: list[str]) -> Step:
         names = [name for name in record.statement.names if _number(record, name) is not None]
-        is_matrix = record.statement.opcode in _MATRIX
+        is_matrix = record.statement.opcode == "mma" or is_multiplication(record.statement)
         inner = record.step
 
         def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:

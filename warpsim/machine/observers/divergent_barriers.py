@@ -16,6 +16,7 @@ from ..together import in_words, warp_words
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
+    from ..cluster_barrier import ClusterBarrier, Clusters
     from ..wave import Wave
 
 _WARP = 32
@@ -36,6 +37,13 @@ class DivergentBarriers:
         for pc, mask in _waiting(wave, number).items():
             if _aligned(wave, pc):
                 self._check(wave, pc, mask & of_ctas[wave.cta])
+
+    def cluster_barrier(self, wave: Wave, clusters: Clusters, barrier: ClusterBarrier) -> None:
+        """Who has arrived at each statement is whole warps, as far as they are alive."""
+        here = barrier.here() & np.isin(barrier.cluster, clusters)
+        for pc in np.unique(barrier.places[here]).tolist():
+            if _aligned(wave, pc):
+                self._check(wave, pc, here & (barrier.places == pc))
 
     def _check(self, wave: Wave, pc: int, here: Mask) -> None:
         """Find the first warp of which some lanes are here and others are not."""

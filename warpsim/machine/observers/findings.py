@@ -62,6 +62,10 @@ class Findings:
         if self.mode not in ("error", "warn", "off"):
             raise OperandError(f"checks={self.mode!r}: it is 'error', 'warn' or 'off'")
 
+    def collected(self) -> tuple[LaunchFinding, ...]:
+        """The errors that have been found and not raised."""
+        return tuple(one for one in self.found if one.severity == "error" and self.mode == "warn")
+
     def add(self, key: tuple[object, ...], finding: LaunchFinding) -> None:
         """Keep the first finding of a key; raises UndefinedBehavior for an error in mode "error"."""
         if key in self.known:

@@ -4,7 +4,8 @@ A shadow has one byte for each byte of memory, so that an access to the one is a
 that touch one byte of shared memory between two barriers, one of them writing, are in a race; atomics are
 not, nor strong accesses (volatile, relaxed, acquire, release) among themselves. What named barriers of some
 warps, phases of an mbarrier, fences and acquires order is taken for ordered between all, so that no alarm is
-false. Of global memory it knows what nobody wrote, no more.
+false. Of global memory it knows what nobody wrote, no more. What CTAs of a cluster do in each other's memory
+is cluster_memory.py's.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..asynchrony import Pending
+from ..clusters import far, in_shared
 from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .findings import Findings, LaunchFinding, Severity
@@ -76,6 +79,26 @@ class UninitialisedReads:
 
     landed = store
 
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """What an operation has written holds something."""
+        for stretches in pending.writes:
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    shadow[first:past] = 0 if outside else 1
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Bytes that nobody wrote are read by an operation."""
+        for stretches in pending.reads:
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    missing = (shadow[first:past] != 0) == outside
+                    if missing.any():
+                        self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
+
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
@@ -126,11 +149,21 @@ class UninitialisedReads:
         )
         self.findings.add(("uninitialised", front.pc), finding)
 
+    def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+        statement = pending.record.statement
+        memory = wave.memory.data if space == "global" else wave.shared
+        where = self._where(wave, pending.lane, memory, offset)
+        message = f"{statement.mnemonic} reads {where} that nobody has written [{wave.place(pending.lane)}]"
+        finding = LaunchFinding(
+            kind="uninitialised", severity="warning", message=message, location=statement.location()
+        )
+        self.findings.add(("uninitialised", statement.location().line), finding)
+
     @staticmethod
     def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
         """A place in a memory in words."""
         if memory is wave.shared:
-            return f"{offset - int(wave.shared_base[lane]):#x} of shared memory"
+            return in_shared(wave, lane, offset)
         if memory is wave.local:
             return "local memory"
         allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
@@ -191,7 +224,7 @@ class Races:
         words: Values | None = None,
     ) -> None:
         """Written or read by another warp before: a race, but for warps that all write the same."""
-        if memory is not wave.shared or wave.warps == 1:
+        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
         self.prepare(wave)
         cells, mine = _cells(offsets, size), self._warps(wave, lanes, offsets)
@@ -228,7 +261,7 @@ class Races:
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
         """Written by another warp before: a race."""
-        if memory is not wave.shared or wave.warps == 1:
+        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
             return
         self.prepare(wave)
         self._acquired(wave, front, lanes)

@@ -7,13 +7,14 @@ that says so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
+from ...isa.families.wgmma import tile_bytes
 from ...isa.instruction import Inputs, Instruction, arrays_of, part_of
 from ...ptx.binding import Bound, bind
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..program import Record
     from ..wave import Dimensions, Wave
 
+_WHOLE = 128  # bytes of which recorded shared memory is a multiple
 RECORDED_BYTES = 1 << 28  # of the registers of all events of a launch
 
 
@@ -56,9 +58,16 @@ class LaunchEvent(Event):
         return WARP * self.warp
 
     @property
+    def own_warps(self) -> range:
+        """The warps of the CTA that execute it: one, or the four of a warpgroup."""
+        return range(self.warp, self.warp + self.instruction.family.lanes // WARP)
+
+    @property
     def place(self) -> str:
         """CTA, warp and execution, in words."""
-        return f"CTA ({', '.join(map(str, self.cta))}), warp {self.warp}, step {self.index}"
+        own = self.own_warps
+        which = f"warp {self.warp}" if len(own) == 1 else f"warps {own[0]} to {own[-1]}"
+        return f"CTA ({', '.join(map(str, self.cta))}), {which}, step {self.index}"
 
     def __str__(self) -> str:
         return f"line {self.line}, {self.place}: {self.instruction.mnemonic}"
@@ -130,7 +139,8 @@ class Recorder:
         if pc not in self._lines:
             self._lines[pc] = record.statement.location().line
             self._bound[pc] = bound_of(instruction, record.statement)
-        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers)
+        width = instruction.family.lanes // WARP
+        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
         if not chosen.any():
             return
         ctas = wave.ctas[warps[chosen] // wave.warps]
@@ -138,7 +148,7 @@ class Recorder:
             record=record,
             pc=pc,
             bound=self._bound[pc],
-            inputs=part_of(inputs, chosen),
+            inputs=part_of(_trimmed(instruction, inputs), chosen),
             d=d[chosen],
             ctas=ctas,
             warps=warps[chosen] % wave.warps,
@@ -164,6 +174,18 @@ class Recorder:
         """What was recorded: CTA by CTA, in the order of time, warp by warp."""
         found = [one for batch in self._batches for one in batch.events()]
         return tuple(event for _, event in sorted(found, key=lambda one: one[0]))
+
+
+def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
+    """The inputs without the shared memory behind the last byte that is read."""
+    if inputs.shared is None:
+        return inputs
+    size, end = inputs.shared.shape[-1], 0
+    for side, words in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
+        for word in () if words is None else np.unique(words).tolist():
+            read = tile_bytes(instruction, side, word, size, inputs.literal, inputs.transposed[side])
+            end = max(end, int(read[-1, 1]))
+    return replace(inputs, shared=inputs.shared[..., : min(-(-end // _WHOLE) * _WHOLE, size)])
 
 
 def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:

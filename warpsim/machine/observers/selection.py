@@ -43,18 +43,24 @@ class Selection:
     step: int | None = None
 
     def takes(self, event: Any) -> bool:
-        """Whether an event, with ``cta``, ``warp``, ``line`` and ``index``, is chosen."""
-        wanted = (self.cta, self.warp, self.line, self.step)
-        given = (event.cta, event.warp, event.line, event.index)
-        return all(one is None or one == two for one, two in zip(wanted, given, strict=True))
+        """Whether an event, with ``cta``, ``own_warps``, ``line`` and ``index``, is chosen."""
+        wanted = (self.cta, self.line, self.step)
+        given = (event.cta, event.line, event.index)
+        own = self.warp is None or self.warp in event.own_warps
+        return own and all(one is None or one == two for one, two in zip(wanted, given, strict=True))
 
-    def chosen(self, wave: Wave, line: int, warps: Warps, numbers: npt.NDArray[np.int64]) -> Mask:
-        """``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is."""
+    def chosen(
+        self, wave: Wave, line: int, warps: Warps, numbers: npt.NDArray[np.int64], width: int = 1
+    ) -> Mask:
+        """``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is.
+
+        Each is the first of ``width`` warps that execute together.
+        """
         if self.line not in (None, line):
             return np.zeros(len(warps), np.bool_)
         mask = np.ones(len(warps), np.bool_) if self.step is None else numbers == self.step
         if self.warp is not None:
-            mask &= warps % wave.warps == self.warp
+            mask &= (warps % wave.warps <= self.warp) & (self.warp < warps % wave.warps + width)
         if self.cta is not None:
             mask &= (wave.ctas[warps // wave.warps] == self.cta).all(axis=1)
         return mask

@@ -20,24 +20,20 @@ if TYPE_CHECKING:
     from ..wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "exchange", "atomics", "fences", "matrices"),
-    *("tiles", "asynchronous", "mbarriers", "caches", "wmma", "wgmma"),
+    *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
+    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
+    *("wgmma",),
     *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
     *("rounded", "approximate", "conversion", "packing", "stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
-    "cp.async.bulk": "bulk copies are not executed yet",
-    "cp.reduce": "bulk copies are not executed yet",
-    "barrier.cluster": "clusters of several CTAs are not executed yet",
-    "mapa": "clusters of several CTAs are not executed yet",
-    "getctarank": "clusters of several CTAs are not executed yet",
-    "clusterlaunchcontrol": "clusters of several CTAs are not executed yet",
-    "st.async": "clusters of several CTAs are not executed yet",
-    "red.async": "clusters of several CTAs are not executed yet",
+    "cp.async.bulk.tensor": "tensor maps are not executed yet",
+    "cp.async.bulk.prefetch.tensor": "tensor maps are not executed yet",
+    "cp.reduce.async.bulk.tensor": "tensor maps are not executed yet",
+    "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
     "tensormap": "tensor maps are not executed yet",
     "prefetch.tensormap": "tensor maps are not executed yet",
-    "setmaxnreg": "warp groups of launched kernels are not executed yet",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }

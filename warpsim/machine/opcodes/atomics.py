@@ -53,6 +53,8 @@ def _places(wave: Wave, front: Front, lanes: Lanes, space: str, where: Values, s
         if space == "generic":
             window = int(addresses.flat[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
             real = WINDOWS.get(window, "global")
+        if real == "shared::cluster":
+            real = "shared"
         if real not in SPACES:
             message = f"{wave.code[front.pc].statement.mnemonic}: the address lies in .{real}"
             raise wave.fault(wave.code[front.pc], int(part.index[0]), message)

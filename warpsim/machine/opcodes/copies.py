@@ -13,9 +13,11 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ...ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES
-from ...ptx.operands import Operand, Register, Sink, Vector
+from ...ptx.operands import Displacement, Operand, Register, Sink, Vector
 from .. import spaces
+from ..clusters import own_cta
 from ..lanes import Front, Lanes, Values
+from ..scope import Variable
 from ..special import type_of
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
 from . import check_available
@@ -186,6 +188,7 @@ def _unpacked(site: Site, type_name: str) -> Step:
 def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     """cvta: an address of a space becomes generic, or with ``.to`` the other way round."""
     site.count(2)
+    _check_variable(site, to, space)
     write, read = site.writer(site.operands[0], type_name, 0), site.reader(site.operands[1], type_name, 1)
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
@@ -197,27 +200,60 @@ def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     return step
 
 
+def _check_variable(site: Site, to: str, space: str) -> None:
+    """A variable is of the space that is converted from; raises IllegalInstruction."""
+    operand = site.operands[1]
+    base = operand.base if isinstance(operand, Displacement) else operand
+    found = site.scope.find(base.name) if isinstance(base, Register) else None
+    if not isinstance(found, Variable):
+        return
+    if to:
+        raise site.illegal(f"{site.statement.mnemonic} takes no variable, whose address is not generic", 1)
+    if found.space != space.partition("::")[0]:
+        raise site.illegal(f"{base} is in .{found.space}, not in .{space}", 1)
+
+
 def _is_space(site: Site, space: str) -> Step:
-    """isspacep: whether a generic address lies in a window; global is what lies in none."""
+    """isspacep: whether a generic address lies in a window; global is what lies in none.
+
+    Of shared memory the own CTA's is meant, except by .shared::cluster.
+    """
     site.count(2)
     write, read = site.writer(site.operands[0], "pred", 0), site.reader(site.operands[1], "u64", 1)
     window, others = _WINDOWS[space], sorted({one for one in _WINDOWS.values() if one})
+    own = space in ("shared", "shared::cta")
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        number = read(wave, front).astype(np.int64) // spaces.WINDOW_BYTES
+        address = read(wave, front).astype(np.int64)
+        number = address // spaces.WINDOW_BYTES
         mine = number == window // spaces.WINDOW_BYTES
         if not window:
             mine = ~np.isin(number, [one // spaces.WINDOW_BYTES for one in others])
+        if own:
+            mine = mine & own_cta(wave, address % spaces.WINDOW_BYTES)
         write(wave, front, lanes, mine)
 
     return step
 
 
+# Spaces, the first PTX version and target of conversions to and from them.
+_SINCE: tuple[tuple[tuple[str, ...], tuple[int, int], int], ...] = (
+    (("shared", "local", "global", "const"), (2, 0), 20),
+    (("param",), (7, 7), 70),
+    (("param::entry",), (8, 3), 70),
+    (("shared::cta",), (7, 8), 30),
+    (("shared::cluster",), (7, 8), 90),
+)
+
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(_TYPES,), bind=_move),
     Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
-    Effect(
-        opcode="cvta", slots=(("", "to"), _SPACES, ("u32", "u64")), bind=_converted, since=(2, 0), chip=20
+    *(
+        Effect(opcode=opcode, slots=(*slots, spaces_, *types), bind=bind, since=since, chip=chip)
+        for spaces_, since, chip in _SINCE
+        for opcode, slots, types, bind in (
+            ("cvta", (("", "to"),), (("u32", "u64"),), _converted),
+            ("isspacep", (), (), _is_space),
+        )
     ),
-    Effect(opcode="isspacep", slots=(_SPACES,), bind=_is_space, since=(2, 0), chip=20),
 )

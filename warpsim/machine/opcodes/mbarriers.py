@@ -1,8 +1,9 @@
 """mbarrier: barriers that are objects of 64 bits in shared memory, and arrive at the end of copies.
 
 A state, as arrive returns it, is the object as it was before. Lanes of one statement arrive in the order of
-their numbers. Lanes of try_wait sleep until the phase is over: its time limit never passes. All CTAs are
-clusters of their own. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
+their numbers. Lanes of try_wait sleep until the phase is over: its time limit never passes. Objects of other
+CTAs of the cluster take arrivals and bytes, and nothing else: they are initialised and waited for where they
+lie. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
-from ..phases import MOST, Change, Misuse, Object, arrive, changed, expect, sleep, undefined, update
+from ..phases import MOST, Change, Misuse, Object, arrive, begin, changed, expect, sleep, undefined, update
 from . import check_available
 from .asynchronous import land_all
 from .effect import Effect, no_operation
@@ -33,10 +34,15 @@ def _space(modifiers: tuple[str, ...]) -> str:
     return "shared" if any(one.startswith("shared") for one in modifiers) else "generic"
 
 
+def _reach(modifiers: tuple[str, ...]) -> str:
+    """The space of objects that take arrivals and bytes: other CTAs' too, by generic addresses as well."""
+    return "shared" if {"shared", "shared::cta"} & set(modifiers) else "shared::cluster"
+
+
 def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> Reader:
     """Addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
     generic = _space(modifiers) == "generic"
-    read = site.address(index, "generic" if generic else "shared")
+    read = site.address(index, "generic" if generic else "shared")  # a variable is of either kind
 
     def address(wave: Wave, front: Front) -> Values:
         where = np.broadcast_to(read(wave, front), (wave.lanes,))
@@ -76,7 +82,12 @@ def _initialise(site: Site, *modifiers: str) -> Step:
             message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
             raise undefined(wave, front, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
-        store(wave, front, lanes, "shared", lanes.of(address(wave, front)), words[:, None])
+        where = lanes.of(address(wave, front))
+        store(wave, front, lanes, "shared", where, words[:, None])
+        offsets = wave.places("shared", lanes, where, 8)[1]
+        begin(wave, offsets)
+        if wave.observers:
+            wave.tell("initialised", front, lanes, offsets)
 
     return step
 
@@ -99,13 +110,14 @@ def _transaction(site: Site, *modifiers: str) -> Step:
     """expect_tx and complete_tx."""
     site.count(2)
     address, count = _address(site, 0, modifiers), _count(site, 1)
-    sign = 1 if "expect_tx" in modifiers else -1
+    sign, space = 1 if "expect_tx" in modifiers else -1, _reach(modifiers)
+
+    def change(one: Object, bytes_: int) -> Object:
+        return expect(one, sign * bytes_)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         counts = lanes.of(count(wave, front))
-        update(
-            wave, front, lanes, lanes.of(address(wave, front)), counts, lambda one, n: expect(one, sign * n)
-        )
+        update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
 
     return step
 
@@ -142,10 +154,11 @@ def _arrive(site: Site, *modifiers: str) -> Step:
         raise site.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
     write, address = site.writer(site.operands[0], "b64", 0), _address(site, 1, modifiers)
     count, change = _count(site, 2) if given == 3 else _one, _arrival(modifiers)
+    space = _reach(modifiers) if isinstance(site.operands[0], Sink) else "shared"
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         counts = lanes.of(count(wave, front))
-        before = update(wave, front, lanes, lanes.of(address(wave, front)), counts, change)
+        before = update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
         write(wave, front, lanes, lanes.spread(before))
 
     return step
@@ -189,6 +202,7 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
         wave.tell("mbarrier", front, lanes, memory, offsets)
         if found.any():
             wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
+            wave.tell("acquired", front, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
     return found
 
 

@@ -61,12 +61,12 @@ _NEEDS: dict[str, tuple[Version, int]] = {
 }
 _WIDE = ((8, 8), 100)  # more than 128 bits
 
-_SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param"}
+_SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param", "shared::cta": "shared"}
 
 
 def space_of(modifier: str) -> str:
     """The memory that a state space's modifier names."""
-    return _SPACE_NAMES.get(modifier, modifier.partition("::")[0])
+    return _SPACE_NAMES.get(modifier, modifier)
 
 
 def load(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...errors import located
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ..asynchrony import Pending, Stretches, commit, drain, issue
 from ..lanes import Front, Lanes
@@ -148,7 +149,8 @@ def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
 
 def _order(site: Site, *modifiers: str) -> Step:
     """wgmma.fence, wgmma.commit_group and wgmma.wait_group."""
-    order = wgmma_order(site.statement)
+    with located(site.statement.location):
+        order = wgmma_order(site.statement)
     act = partial(_ordered, order.verb, order.groups)
     return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, act)
 

@@ -60,7 +60,7 @@ def is_recording(path: str | Path) -> bool:
 
 @in_default_environment
 def write_recording(path: str | Path, recording: Recording) -> None:
-    """Write a recording, whole or not at all. Raises NotModelled for wgmma, OSError."""
+    """Write a recording, whole or not at all. Raises OSError."""
     sets = list(recording.sets())
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
@@ -310,12 +310,7 @@ def _assembled(
     constants, varying = vectors.constants(), vectors.varying()
     for case, (x, y, z, warp, index, time) in enumerate(where.tolist()):
         values = constants | {name: int(array[case]) for name, array in varying.items()}
-        inputs = Inputs(
-            registers={name: words[case] for name, words in vectors.registers.items()},
-            selector=values.get("selector", 0),
-            scale_selectors=ScaleSelectors(*(values.get(name, 0) for name in _IDS)),
-            literal=given["literal"],
-        )
+        inputs = _inputs(vectors, case, values, given["literal"])
         yield LaunchEvent(
             statement=statement,
             bound=bound,
@@ -328,6 +323,25 @@ def _assembled(
             pc=given["pc"],
             time=time,
         )
+
+
+def _inputs(vectors: VectorSet, case: int, values: Mapping[str, int], literal: bool) -> Inputs:
+    """What one execution read; its D only where it did."""
+    scale_d = bool(values.get("scale_d", 1))
+    names = [name for name in vectors.registers if scale_d or name != "c"]
+    descriptors = {name: words[case] for name, words in vectors.descriptors.items()}
+    return Inputs(
+        registers={name: vectors.registers[name][case] for name in names},
+        selector=values.get("selector", 0),
+        scale_selectors=ScaleSelectors(*(values.get(name, 0) for name in _IDS)),
+        literal=literal,
+        shared=None if vectors.shared is None else vectors.shared[case],
+        a_descriptor=descriptors.get("a_desc"),
+        b_descriptor=descriptors.get("b_desc"),
+        scale_d=scale_d,
+        negate=(values.get("imm_scale_a", 1) < 0, values.get("imm_scale_b", 1) < 0),
+        transposed=(bool(values.get("imm_trans_a", 0)), bool(values.get("imm_trans_b", 0))),
+    )
 
 
 def _check_once(recording: Recording) -> None:

@@ -1,0 +1,168 @@
+"""Rules of asynchronous copies, one by one: a kernel that keeps each, and kernels that break it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpsim.errors import WarpsimError
+from warpsim.machine.launching import LaunchReport, load_text
+
+SCHEDULES = ("program", "earliest", "latest", 1, 2)
+HEAD = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+.reg .b32 %r<9>, %own, %warp; .reg .b64 %in, %out, %base, %place; .reg .pred %first, %p, %second, %one;
+.shared .align 128 .b8 a[1024]; .shared .align 128 .b8 b[1024];
+.shared .align 8 .b64 full; .shared .align 8 .b64 empty;
+ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
+mov.u32 %own, %tid.x; shr.u32 %warp, %own, 5;
+setp.eq.u32 %first, %own, 0; setp.eq.u32 %one, %own, 32; setp.eq.u32 %second, %warp, 1;
+mul.wide.u32 %place, %own, 4; add.u64 %base, %out, %place;
+shl.b32 %r1, %own, 2;
+"""
+INIT = "@%first mbarrier.init.shared.b64 [full], 1; @%first mbarrier.init.shared.b64 [empty], {count};\n"
+LOAD = (
+    "@%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;\n"
+    "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [{to}], [%in], 256, [full];\n"
+)
+SYNC = "bar.sync 0;\n"
+FENCE = "fence.proxy.async.shared::cta;\n"
+STORE = "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [{of}], 256;\n"
+COMMIT = "cp.async.bulk.commit_group;\n"
+READ = "ld.shared.b32 %r2, [%r1];\n"
+WRITE = "st.shared.b32 [%r1], %own;\n"
+ARRIVE = "mbarrier.arrive.shared.b64 _, [empty];\n"
+KEEP = "st.global.b32 [%base], %r2;\n"
+
+
+def wait(name: str, parity: int, guard: str = "") -> str:
+    label = f"L{wait.count}"  # type: ignore[attr-defined]
+    wait.count += 1  # type: ignore[attr-defined]
+    text = f"mbarrier.try_wait.parity.shared.b64 %p, [{name}], {parity};\n@!%p bra {label};\n"
+    return f"{label}:\n{text}" if not guard else f"@!{guard} bra {label}x;\n{label}:\n{text}{label}x:\n"
+
+
+wait.count = 0  # type: ignore[attr-defined]
+
+
+def launch(body: str, schedule: str | int = "program", checks: Any = "warn", count: int = 64) -> LaunchReport:
+    text = HEAD + INIT.format(count=count) + SYNC + body + "ret;\n}\n"
+    given = np.arange(256, dtype=np.uint32)
+    return load_text(text)["k"](1, 64, [given, np.zeros(256, np.uint32)], schedule=schedule, checks=checks)
+
+
+def kinds(body: str, schedule: str | int = "program") -> set[str]:
+    """Of errors that are found, before a deadlock too."""
+    found: tuple[Any, ...]
+    try:
+        found = launch(body, schedule).hazards
+    except WarpsimError as error:
+        found = error.earlier
+    return {one.kind for one in found if one.severity == "error"}
+
+
+LOADED = LOAD.format(to="a")
+END = "cp.async.bulk.wait_group.read 0;\n"
+KEPT = {
+    "each waits": LOADED + wait("full", 0) + READ + KEEP,
+    "one waits, all meet": LOADED + wait("full", 0, "%first") + SYNC + READ + KEEP,
+    "tested until it is over": LOADED
+    + "T: mbarrier.test_wait.parity.shared.b64 %p, [full], 0;\n@!%p bra T;\n"
+    + READ
+    + KEEP,
+    "read, arrived, overwritten": LOADED
+    + wait("full", 0)
+    + READ
+    + ARRIVE
+    + wait("empty", 0, "%first")
+    + LOADED
+    + wait("full", 1)
+    + READ
+    + KEEP,
+    "read, a barrier, overwritten": LOADED + wait("full", 0) + READ + SYNC + LOADED + wait("full", 1) + KEEP,
+    "stored, fenced, met, sent": WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END,
+    "stored, met, fenced, sent": WRITE + SYNC + FENCE + STORE.format(of="a") + COMMIT + END,
+    "sent, waited, met, stored": WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END + SYNC + WRITE,
+    "brought and sent": LOADED + wait("full", 0) + STORE.format(of="a") + COMMIT + END,
+    "expected after it was issued": (
+        "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%in], 256, [full];\n"
+        "@%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;\n"
+    )
+    + wait("full", 0)
+    + READ
+    + KEEP,
+}
+BROKEN = {
+    "nobody waits": (LOADED + READ + KEEP, {"read early", "left in flight"}),
+    "one waits, they do not meet": (LOADED + wait("full", 0, "%first") + READ + KEEP, {"read early"}),
+    "the parity before": (LOADED + wait("full", 1) + READ + KEEP, {"read early", "left in flight"}),
+    "not arrived": (
+        LOADED + wait("full", 0) + READ + LOADED + wait("full", 1) + KEEP,
+        {"overwritten early"},
+    ),
+    "arrived, not waited for": (
+        LOADED + wait("full", 0) + READ + ARRIVE + LOADED + wait("full", 1) + KEEP,
+        {"overwritten early"},
+    ),
+    "arrived before reading": (
+        LOADED
+        + wait("full", 0)
+        + ARRIVE
+        + READ
+        + wait("empty", 0, "%first")
+        + LOADED
+        + wait("full", 1)
+        + KEEP,
+        {"overwritten early"},
+    ),
+    "overwritten before it was seen": (
+        LOADED
+        + "mbarrier.expect_tx.shared.b64 [full], 0;\n"
+        + wait("full", 0, "%second")
+        + LOADED
+        + wait("full", 1),
+        {"overwritten early"},
+    ),
+    "no fence": (WRITE + SYNC + STORE.format(of="a") + COMMIT + END, {"not visible"}),
+    "a fence before the store": (FENCE + WRITE + SYNC + STORE.format(of="a") + COMMIT + END, {"not visible"}),
+    "no barrier": (WRITE + FENCE + STORE.format(of="a") + COMMIT + END, {"not visible"}),
+    "stored while it is sent": (
+        WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + SYNC + WRITE + END,
+        {"source overwritten"},
+    ),
+    "stored where a copy arrives": (LOADED + WRITE + wait("full", 0), {"source overwritten"}),
+    "waited for, not met": (
+        WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END + WRITE,
+        {"source overwritten"},
+    ),
+    "sent before it is there": (
+        LOADED + STORE.format(of="a") + COMMIT + END + wait("full", 0),
+        {"not visible"},
+    ),
+    "another initialises": (
+        "@%one mbarrier.init.shared.b64 [empty], 1;\n" + LOADED.replace("full", "empty"),
+        {"not initialised"},
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", KEPT)
+def test_kept(name: str, schedule: str | int) -> None:
+    assert launch(KEPT[name], schedule).hazards == ()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken(name: str) -> None:
+    """Under any schedule, but where one stops before: at a wait without an end, or an arrival too many."""
+    body, expected = BROKEN[name]
+    found = [kinds(body, schedule) for schedule in ("program", "latest")]
+    assert expected <= found[0] | found[1]
+    assert all(expected <= one for one in found) or name in (
+        "the parity before",
+        "overwritten before it was seen",
+    )

@@ -1,0 +1,140 @@
+"""What warps know of each other: happens-before, by vector clocks (PTX ISA 9.1, 8.10 "causality order").
+
+A component stands for a warp, an mbarrier, or the groups that a lane closes. ``known[w, c]`` is how far warp
+w knows component c: of a warp, its releases; of an mbarrier, phases that are over; of groups, those that are
+complete. ``fenced`` is the same for what async proxies may see: what was known at a proxy fence on the way.
+A warp counts as one thread; orders that are not told apart (scopes, .relaxed) are taken for the strongest, so
+that no alarm is false. Does not know memory or statements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Clock = npt.NDArray[np.int32]  # by component
+Warps = npt.NDArray[np.int64]
+_WARP = 32
+_ROOM = 64  # components beyond those of warps, at first
+
+
+@dataclass(eq=False)
+class Barrier:
+    """An mbarrier: what has been released into the phase to come, and what the end of the last one tells."""
+
+    component: int
+    coming: npt.NDArray[np.int32]  # (2, components): known and fenced
+    over: npt.NDArray[np.int32]
+    phases: int = 0  # that are over
+
+
+class Clocks:
+    """The clocks of a wave with so many warps, ``per_cta`` of them in a CTA."""
+
+    def __init__(self, warps: int) -> None:
+        self.warps = warps
+        self.components = warps
+        self.state = np.zeros((2, warps, warps + _ROOM), np.int32)  # known, fenced
+        self.state[0, np.arange(warps), np.arange(warps)] = 1
+        self.barriers: dict[int, Barrier] = {}  # by offset in shared memory
+        self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family: of each lane its component, or 0
+        self.places: dict[int, int] = {}  # the offset of the mbarrier that a component stands for
+
+    @property
+    def known(self) -> npt.NDArray[np.int32]:
+        """(warps, components)."""
+        found: npt.NDArray[np.int32] = self.state[0]
+        return found
+
+    @property
+    def fenced(self) -> npt.NDArray[np.int32]:
+        """(warps, components)."""
+        found: npt.NDArray[np.int32] = self.state[1]
+        return found
+
+    def own(self, warps: Warps) -> npt.NDArray[np.int32]:
+        """How often each of some warps has released."""
+        found: npt.NDArray[np.int32] = self.state[0, warps, warps]
+        return found
+
+    # --- components ---
+
+    def _component(self) -> int:
+        if self.components == self.state.shape[2]:
+            self.state = _wider(self.state)
+            for one in self.barriers.values():
+                one.coming, one.over = _wider(one.coming), _wider(one.over)
+        self.components += 1
+        return self.components - 1
+
+    def barrier(self, offset: int) -> Barrier:
+        """The mbarrier at an offset."""
+        found = self.barriers.get(offset)
+        if found is None:
+            component = self._component()
+            empty = np.zeros((2, self.state.shape[2]), np.int32)
+            found = self.barriers[offset] = Barrier(component, empty, empty.copy())
+            self.places[component] = offset
+        return found
+
+    def begin(self, offset: int) -> None:
+        """An mbarrier is initialised: what was known of the one before is of no more use."""
+        self.barriers.pop(offset, None)
+        self.barrier(offset)
+
+    def group(self, family: str, lane: int) -> int:
+        """The component of the groups of a lane."""
+        known = self.groups.setdefault(family, np.zeros(self.warps * _WARP, np.int64))
+        if not known[lane]:
+            known[lane] = self._component()
+        return int(known[lane])
+
+    # --- order ---
+
+    def release(self, barrier: Barrier, warps: Warps, *, ends: int) -> None:
+        """Warps arrive, upon which so many phases come to their end."""
+        barrier.coming = np.maximum(barrier.coming, self.state[:, warps].max(axis=1))
+        self.state[0, warps, warps] += 1
+        self.end(barrier, ends)
+
+    def end(self, barrier: Barrier, ends: int) -> None:
+        """So many phases are over."""
+        if ends:
+            barrier.phases += ends
+            barrier.coming[:, barrier.component] = barrier.phases
+            barrier.over = barrier.coming.copy()
+
+    def acquire(self, barrier: Barrier, warps: Warps) -> None:
+        """Warps have seen that the latest phase is over."""
+        self.state[:, warps] = np.maximum(self.state[:, warps], barrier.over[:, None])
+
+    def meet(self, arrived: Warps, waited: Warps) -> None:
+        """Warps have arrived at a barrier, and some have waited there for the others."""
+        together = self.state[:, arrived].max(axis=1, keepdims=True)
+        self.state[:, waited] = np.maximum(self.state[:, waited], together)
+        self.state[0, arrived, arrived] += 1
+
+    def fence(self, warps: Warps) -> None:
+        """A proxy fence: what the warps know, async proxies of those that learn of it see."""
+        self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
+        self.state[0, warps, warps] += 1  # what comes later is not fenced
+
+    def advance(self, component: int, warps: Warps, number: int) -> None:
+        """Warps know a component up to a number."""
+        self.state[:, warps, component] = np.maximum(self.state[:, warps, component], number)
+
+    def complete(self, family: str, lanes: npt.NDArray[np.intp], numbers: Warps) -> None:
+        """Lanes have waited for their groups below these numbers."""
+        if family in self.groups:
+            components = self.groups[family][lanes]
+            counted = components > 0
+            place = lanes[counted] // _WARP, components[counted]
+            for row in self.state:
+                row[place] = np.maximum(row[place], numbers[counted])
+
+
+def _wider(clocks: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Twice as many components."""
+    return np.concatenate([clocks, np.zeros_like(clocks)], axis=-1)

@@ -1,0 +1,381 @@
+"""Rules of asynchronous operations on shared memory: what must happen before what.
+
+    read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
+    overwritten early    a copy is issued over bytes that somebody may still read, or write
+    source overwritten   a warp stores where an operation may still read, or a copy may still write
+    not visible          an operation reads what a warp has stored without a barrier, or without a proxy fence
+    phase over early     bytes come in a later phase than that in which their copy was issued
+    not initialised      an mbarrier is used without a barrier since another warp has initialised it
+    left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
+
+What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
+well. Only words of shared memory are looked at, in modules that have asynchronous operations. Reads by warps
+of other CTAs are not remembered. Messages are in copy_words.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..asynchrony import Pending
+from ..lanes import Front, Lanes, Mask, Values
+from ..spaces import Bytes, Offsets
+from ..together import Warpgroups
+from .clocks import Clocks, Warps
+from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
+from .copy_words import Words
+from .findings import Findings
+
+if TYPE_CHECKING:
+    from ..cluster_barrier import ClusterBarrier
+    from ..opcodes.multiplication import Groups, Multiplication, Share
+    from ..program import Record
+    from ..synchronization import Verb
+    from ..wave import Wave
+
+WARP = 32
+_ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+_PROXIES = frozenset({"async", "async::generic"})
+_CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
+_COPIES = 0  # the reader of the shadow that stands for copies
+
+
+def _asynchronous(record: Record) -> bool:
+    """Whether a statement starts a copy from or to shared memory; of wgmma alone, others say everything."""
+    opcode, words = record.statement.opcode, record.statement.modifiers
+    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
+
+
+class CopyOrder:
+    """Tells of operations that nothing orders with what comes before or after them."""
+
+    clocks: Clocks
+    shadow: Shadow
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.active = self.ready = False
+        self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
+        self.promised: dict[int, tuple[int, Pending]] = {}  # by mbarrier: the phase of the latest copy
+        self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
+        self.begun: dict[int, tuple[int, int, int]] = {}  # by mbarrier: warp, its clock, statement
+        self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
+        self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Nothing is looked at where nothing is asynchronous."""
+        self.active = any(map(_asynchronous, code))
+        return code
+
+    def _looks(self, wave: Wave) -> bool:
+        if self.active and not self.ready:
+            self.clocks, self.shadow = Clocks(wave.lanes // WARP), Shadow.of(wave)
+            self.words, self.ready = Words(self), True
+        return self.active
+
+    def _warps(self, lanes: Lanes) -> Warps:
+        return np.unique(lanes.index // WARP)
+
+    # --- accesses of warps ---
+
+    def load(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Words are read: those that an operation brings must have come, as far as the reader knows."""
+        if memory is not wave.shared or not self._looks(wave):
+            return
+        cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
+        late = self._unknown(cells, warps)
+        if late is not None:
+            self.words.read_early(wave, front, lanes, cells, late)
+        own = self.clocks.own(warps[:, 0])[:, None]
+        if wave.cluster.count > 1:
+            own = np.where(cells * WORD // wave.shared_stride == warps // wave.warps, own, 0)
+        self.shadow.read[warps % wave.warps, cells] = own
+        self.shadow.read_at[warps % wave.warps, cells] = front.pc
+
+    def store(
+        self,
+        wave: Wave,
+        front: Front,
+        lanes: Lanes,
+        memory: Bytes,
+        offsets: Offsets,
+        size: int,
+        words: Values | None = None,
+    ) -> None:
+        """Words are written: no operation may still read them, or write."""
+        if memory is not wave.shared or not self._looks(wave):
+            return
+        cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
+        late = self._unknown(cells, warps)
+        if late is not None:
+            self.words.stored_under_a_copy(wave, front, lanes, cells, late)
+        part = slice(_COPIES, _COPIES + 1)  # of those that wgmma reads, warpgroup_order.py says so
+        reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
+        busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
+        if busy.any():
+            self.words.source_overwritten(wave, front, lanes, cells, busy)
+        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
+
+    def atomic(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """As a load and a store; one that acquires may order anything."""
+        self._acquired(wave, front, lanes)
+        self.load(wave, front, lanes, memory, offsets, size)
+        self.store(wave, front, lanes, memory, offsets, size)
+
+    def _unknown(self, cells: Cells, warps: Warps) -> Mask | None:
+        """Words that operations bring, of which the warps do not know that they have come; None for none."""
+        shadow = self.shadow
+        operation = shadow.operation[cells]
+        if not operation.any():
+            return None
+        late = operation & (self.clocks.known[warps, shadow.writer[cells]] < shadow.due[cells])
+        return late if late.any() else None
+
+    # --- operations ---
+
+    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+        """An operation begins: what it reads and overwrites must be free for it."""
+        if not self._looks(wave) or pending.group == "wgmma":
+            return
+        warp = pending.lane // WARP
+        component, due = self._end(wave, front, pending)
+        if component == NOBODY:
+            return
+        for stretches in pending.reads:
+            if stretches.space == "shared":
+                self._reads(wave, front, pending, warp, cells_within(stretches), (component, due))
+        for place, stretches in enumerate(pending.writes):
+            if stretches.space == "shared":
+                offset = pending.signals[min(place, len(pending.signals) - 1)][0]
+                barrier = self.clocks.barrier(offset)
+                end = (barrier.component, barrier.phases + 1)
+                self._writes(wave, front, pending, warp, cells_within(stretches), end)
+
+    def _end(self, wave: Wave, front: Front, pending: Pending) -> tuple[int, int]:
+        """By which component, from which clock on, it is known that an operation is complete."""
+        for offset, _ in pending.signals:
+            barrier = self.clocks.barrier(offset)
+            self._check_begun(wave, front, pending.lane, offset)
+            self.issued_in[pending, offset] = barrier.phases
+            self.promised[offset] = (barrier.phases + 1, pending)
+        if pending.signals:
+            barrier = self.clocks.barrier(pending.signals[0][0])
+            return barrier.component, barrier.phases + 1
+        if not pending.group:
+            return NOBODY, 0
+        if pending.reads and pending.reads[0].space == "shared" and pending.group == "bulk":
+            self.stored[pending.lane] = (pending.number + 1, pending)
+        return self.clocks.group(pending.group, pending.lane), pending.number + 1
+
+    def _reads(
+        self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
+    ) -> None:
+        shadow, clocks = self.shadow, self.clocks
+        writer, due = shadow.writer[cells], shadow.due[cells]
+        unknown = (writer != NOBODY) & (clocks.known[warp, writer] < due)
+        hidden = (writer != NOBODY) & ~shadow.operation[cells] & (clocks.fenced[warp, writer] < due)
+        if unknown.any():
+            self.words.not_ordered(wave, front, pending, cells, unknown)
+        elif hidden.any():
+            self.words.not_fenced(wave, front, pending, cells, hidden)
+        shadow.taken(cells, _COPIES, *end, front.pc)
+
+    def _writes(
+        self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
+    ) -> None:
+        shadow, known = self.shadow, self.clocks.known[warp]
+        first = int(cells[0]) * WORD // wave.shared_stride * wave.warps
+        reading = shadow.read[:, cells] > known[first : first + wave.warps, None]
+        taking = (shadow.reader[:, cells] != NOBODY) & (
+            known[shadow.reader[:, cells]] < shadow.reader_due[:, cells]
+        )
+        writing = (shadow.writer[cells] != NOBODY) & (known[shadow.writer[cells]] < shadow.due[cells])
+        if reading.any():
+            self.words.still_read(wave, front, pending, cells, reading, first)
+        elif taking.any():
+            self.words.still_taken(wave, front, pending, cells, taking)
+        elif writing.any():
+            self.words.still_written(wave, front, pending, cells, writing)
+        shadow.brought(cells, *end, front.pc)
+
+    def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
+        """An operation has told its mbarrier; in the phase in which it was issued?"""
+        if not self._looks(wave):
+            return
+        barrier = self.clocks.barrier(offset)
+        issued = self.issued_in.pop((pending, offset), barrier.phases)
+        if issued != barrier.phases:
+            self.words.over_early(wave, pending, offset, issued + 1)
+        self.clocks.end(barrier, int(over))
+
+    def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
+        """Lanes have waited for their groups."""
+        if not self._looks(wave):
+            return
+        complete = wave.asynchrony.of(wave, family) - most
+        self.clocks.complete(family, lanes.index, complete[lanes.index])
+
+    # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
+
+    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+        """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
+        if not self._looks(wave):
+            return
+        places, shadow = Warpgroups.of(wave), self.shadow
+        for group in share.groups.tolist():
+            first = int(places.first[group])
+            cells = share.chunks * _CHUNK + int(places.cta[group]) * wave.shared_stride // WORD
+            warps = _of_group(wave, first)[:, None]
+            late = self._unknown(np.broadcast_to(cells, (len(warps), len(cells))), warps)
+            if late is not None:
+                self.words.multiplied_early(wave, front, int(warps[0, 0]), cells, late)
+            component, slot = self.clocks.group("wgmma", first), 1 + first // WARP % wave.warps // 4
+            shadow.taken(cells, slot, component, self.multiplied.get(group, 0) + 1, front.pc)
+
+    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+        """Warpgroups close a group, or wait until all but the latest are complete."""
+        if not self._looks(wave) or verb == "fence":
+            return
+        places = Warpgroups.of(wave)
+        for group in groups.tolist():
+            count = self.multiplied.get(group, 0) + (verb == "commit")
+            self.multiplied[group] = count
+            if verb == "wait":
+                first = int(places.first[group])
+                component = self.clocks.group("wgmma", first)
+                self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
+
+    # --- order between warps ---
+
+    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin."""
+        if self._looks(wave):
+            for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
+                self.clocks.begin(offset)
+                self.promised.pop(offset, None)
+                self.begun[offset] = (
+                    lane // WARP,
+                    int(self.clocks.known[lane // WARP, lane // WARP]),
+                    front.pc,
+                )
+
+    def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
+        """Lanes have arrived at mbarriers, some of whose phases are over now."""
+        if self._looks(wave):
+            for offset, count in ends.items():
+                part = lanes.index[offsets == offset]
+                self._check_begun(wave, front, int(part[0]), offset)
+                self.clocks.release(self.clocks.barrier(offset), np.unique(part // WARP), ends=count)
+
+    def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have seen that the latest phases of mbarriers are over."""
+        if self._looks(wave):
+            for offset in np.unique(offsets).tolist():
+                part = lanes.index[offsets == offset]
+                warps = np.unique(part // WARP)
+                self._check_begun(wave, front, int(part[0]), offset)
+                self.clocks.acquire(self.clocks.barrier(offset), warps)
+                self.waits |= {(warp, offset): front.pc for warp in warps.tolist()}
+
+    def _check_begun(self, wave: Wave, front: Front, lane: int, offset: int) -> None:
+        warp, clock, pc = self.begun.get(offset, (0, 0, 0))
+        if warp // wave.warps == lane // WARP // wave.warps and self.clocks.known[lane // WARP, warp] < clock:
+            self.words.not_begun(wave, front, lane, offset, pc)
+
+    def meeting(self, wave: Wave, arrived: Mask, waited: Mask) -> None:
+        """A barrier of some CTAs is complete: who has arrived, and who has waited."""
+        if not self._looks(wave):
+            return
+        here, there = (_some_of_each(one) for one in (arrived, waited))
+        for cta in np.unique(here // wave.warps).tolist():
+            self.clocks.meet(here[here // wave.warps == cta], there[there // wave.warps == cta])
+
+    def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes have arrived at the barriers of their clusters."""
+        if self._looks(wave):
+            for cluster, warps in _by_cluster(wave, lanes):
+                self.clocks.release(self.clocks.barrier(-1 - cluster), warps, ends=0)
+
+    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], state: ClusterBarrier) -> None:
+        """The barriers of some clusters are complete."""
+        if self._looks(wave):
+            for cluster in clusters.tolist():
+                self.clocks.end(self.clocks.barrier(-1 - cluster), 1)
+
+    def met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes go on behind the barriers of their clusters."""
+        if self._looks(wave):
+            for cluster, warps in _by_cluster(wave, lanes):
+                self.clocks.acquire(self.clocks.barrier(-1 - cluster), warps)
+
+    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """A proxy fence, or one by which anything may be ordered."""
+        if not self._looks(wave):
+            return
+        if "proxy" not in words:
+            self._anything(wave, lanes)
+        elif not _PROXIES.isdisjoint(words):
+            self.clocks.fence(self._warps(lanes))
+
+    def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        if self._looks(wave) and not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
+            self._anything(wave, lanes)
+
+    def _anything(self, wave: Wave, lanes: Lanes) -> None:
+        """With flags in memory, lanes may have synchronised with any warp."""
+        everyone = np.arange(self.clocks.warps)
+        self.clocks.meet(everyone, self._warps(lanes))
+
+    # --- ends ---
+
+    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes have exited, perhaps the last ones of their CTAs."""
+        if not self._looks(wave):
+            return
+        for lane in self.stored.keys() & set(lanes.index.tolist()):
+            number, pending = self.stored[lane]
+            if self.clocks.known[lane // WARP, self.clocks.group("bulk", lane)] < number:
+                self.words.not_stored(wave, pending)
+        for cta in np.unique(wave.cta[lanes.index]).tolist():
+            if not wave.alive_of_cta[cta]:
+                self._check_promises(wave, cta)
+
+    def _check_promises(self, wave: Wave, cta: int) -> None:
+        """Copies to a CTA that has ended have been waited for."""
+        warps = slice(cta * wave.warps, (cta + 1) * wave.warps)
+        for offset, (phase, pending) in self.promised.items():
+            component = self.clocks.barrier(offset).component
+            if offset // wave.shared_stride == cta and self.clocks.known[warps, component].max() < phase:
+                self.words.not_awaited(wave, pending, offset)
+
+
+def _warp_of_each(lanes: Lanes, offsets: Offsets) -> Warps:
+    """``(words, 1)``: the warp of the lane of each word."""
+    warps = lanes.index // WARP
+    return np.asarray(np.resize(warps, offsets.size) if offsets.size != warps.size else warps)[:, None]
+
+
+def _of_group(wave: Wave, first: int) -> Warps:
+    """The warps of the warpgroup with that first lane."""
+    warp = first // WARP
+    return np.arange(warp, min(warp + 4, (warp // wave.warps + 1) * wave.warps))
+
+
+def _some_of_each(mask: Mask) -> Warps:
+    """The warps of which some lanes are in a mask."""
+    return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
+
+
+def _by_cluster(wave: Wave, lanes: Lanes) -> list[tuple[int, Any]]:
+    """The clusters of lanes, each with the warps of theirs."""
+    warps = np.unique(lanes.index // WARP)
+    clusters = warps // wave.warps // wave.cluster.count
+    return [(one, warps[clusters == one]) for one in np.unique(clusters).tolist()]

@@ -1,0 +1,61 @@
+"""Checks of setmaxnreg: statements that have no effect, and two with no barrier between.
+
+PTX ISA 9.1, section 9.7.20.5. Does not know who waits for registers: that is the statement's own business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lanes import Front, Lanes
+from ..wave import WARP
+from .findings import Findings, LaunchFinding, Severity
+
+if TYPE_CHECKING:
+    from ..wave import Wave
+
+
+class RegisterUse:
+    """Tells of setmaxnreg that is ignored, and of one that follows another without a barrier."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.changed: dict[int, int] = {}  # warp -> where it has changed its registers since a barrier
+
+    def setmaxnreg_ignored(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Nobody knows how many registers the warps begin with."""
+        what = "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
+        self._found(wave, front, int(lanes.index[0]), "warning", what)
+
+    def setmaxnreg(self, wave: Wave, front: Front, warp: int) -> None:
+        """A warp changes its registers."""
+        before = self.changed.get(warp)
+        if before is not None:
+            line, here = (wave.code[pc].statement.location().line for pc in (before, front.pc))
+            what = (
+                f"follows that of line {line} with no barrier between, at which the warps of the warpgroup "
+                f"meet: put bar.sync before line {here}"
+            )
+            self._found(wave, front, warp * WARP, "error", what, before)
+        self.changed[warp] = front.pc
+
+    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+        """Warps of some CTAs have met."""
+        met = set(ctas.tolist())
+        self.changed = {one: pc for one, pc in self.changed.items() if one // wave.warps not in met}
+
+    def _found(
+        self, wave: Wave, front: Front, lane: int, severity: Severity, what: str, before: int | None = None
+    ) -> None:
+        statement = wave.code[front.pc].statement
+        finding = LaunchFinding(
+            kind="registers",
+            severity=severity,
+            message=f"{statement.mnemonic} {what} [{wave.place(lane)}]",
+            location=statement.location(),
+            other=None if before is None else wave.code[before].statement.location(),
+        )
+        self.findings.add(("registers", front.pc, before), finding)
