@@ -14,8 +14,6 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
     ("statement", "reason"),
     [
         ("cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%d1, {%r1}];", "tensor maps are not executed yet"),
-        ("barrier.cluster.arrive;", "clusters of several CTAs are not executed yet"),
-        ("setmaxnreg.inc.sync.aligned.u32 240;", "warp groups of launched kernels are not executed yet"),
     ],
 )
 def test_refused_by_name(statement: str, reason: str) -> None:
