@@ -419,6 +419,7 @@ def test_unpacking_and_packing_give_the_register_back(word: int) -> None:
         ("mov.b16 %d, 70000;", 4464),
         ("mov.b32 %d, {1, 0xABCD};", 0xABCD0001),
         ("mov.b64 %d, {%laneid, 7};", 0x700000003),
+        ("mov.b64 %d, {7, %laneid};", 0x300000007),
         ("mov.pred %d, 1;", True),
         ("mov.pred %p, 1; mov.pred %d, !%p;", False),
         ("mov.u32 %d, %laneid;", 3),

@@ -83,6 +83,7 @@ def _with_registers(machine: Machine) -> Machine:
     """A machine with the operands of an mma, and one more."""
     for name in ("a<4>", "b<2>", "c<4>", "%r"):
         machine[name] = np.uint32(0x3C003C00)
+    machine["%z"] = 4 * np.arange(machine.lanes)
     return machine
 
 
@@ -130,6 +131,9 @@ def cases(folder: Path) -> Iterator[Case]:
     trace = _trace(folder)
     yield Case(name="mov.b32, warp", goal=5, run=_again(warp, "mov.b32 %s, %r;"))
     yield Case(name="mov.b32, warpgroup", goal=10, run=_again(warpgroup, "mov.b32 %s, %r;"))
+    yield Case(name="add.u32, warp", goal=5, run=_again(warp, "add.u32 %s, %r, 1;"))
+    yield Case(name="add.u32, warpgroup", goal=10, run=_again(warpgroup, "add.u32 %s, %r, 1;"))
+    yield Case(name="ld.shared.b32, warp", goal=40, run=_again(warp, "ld.shared.b32 %s, [%z+16];"))
     yield Case(name="mma m16n8k16, warp", goal=30, run=_again(warp, _MMA))
     yield Case(name="mma m16n8k16, four warps", goal=60, run=_again(warpgroup, _MMA))
     yield Case(name="wgmma m64n64k16 f16", goal=250, run=_multiplying())

@@ -49,7 +49,8 @@ from ..ptx.warpgroup import WarpgroupBound
 from .engines import Engine, EngineName, modes_of
 from .lanes import Lanes as FrameLanes
 from .matrix_operands import MatrixOperands, Plan, plan_of, wrong_width
-from .register_file import Lanes, Mask, RegisterFile, bits_dtype, register_names, type_bits
+from .register_arrays import Lanes, bits_dtype, register_names, type_bits
+from .register_file import Mask, RegisterFile
 from .shared_memory import SharedMemory
 from .variables import SharedVariables
 

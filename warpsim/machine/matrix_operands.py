@@ -22,7 +22,8 @@ from ..ptx.constants import Immediate
 from ..ptx.statements import InstructionStatement, operand_names
 from ..ptx.warpgroup import WarpgroupBound
 from .constants import constant_bits
-from .register_file import Lanes, Mask, RegisterFile, bits_dtype, dtype_bits
+from .register_arrays import Lanes, bits_dtype, dtype_bits
+from .register_file import Mask, RegisterFile
 
 B = TypeVar("B", Bound, WarpgroupBound)
 

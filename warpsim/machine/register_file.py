@@ -20,18 +20,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from ..ptx.operand_types import REGISTER_BITS
-from ..ptx.source import NAME
 from .lanes import Frame
 from .lanes import Lanes as FrameLanes
+from .register_arrays import (
+    Lanes,
+    bits_dtype,
+    bits_type,
+    converted,
+    counted_bits,
+    natural_dtype,
+    register_names,
+    split,
+    type_bits,
+)
 from .scope import RegisterName
 
-Lanes = npt.NDArray[Any]  # one value a lane: bool for .pred, otherwise unsigned
 Mask = npt.NDArray[np.bool_]  # one truth value a lane
-
-_NAME = re.compile(rf"{NAME}(?:\.[xyz])?", re.ASCII)
-_NUMBERED = re.compile(r"(?P<stem>.*)<(?P<count>\d{1,9})>")
-_MOST_NUMBERED = 4096  # registers that one name<n> may stand for
 
 _WARP = 32
 _MOST_ORIGINS = 1024  # kept besides two for each register, before those of values that are gone are dropped
@@ -39,36 +43,6 @@ _NOT_MODELLED = re.compile(
     r"%(?:tid|ntid|n?ctaid|n?warpid|n?smid|gridid|n?clusterid)(?:\.[xyz])?"
     r"|%(?:lanemask_[a-z]+|clock|clock_hi|clock64|globaltimer|globaltimer_lo|globaltimer_hi)"
 )
-
-
-def type_bits(name: str) -> int:
-    """Bits of one lane of a register of a PTX type; 1 for a predicate. Raises NotModelled beyond 64."""
-    bits = REGISTER_BITS.get(name, 0)
-    if not 1 <= bits <= 64:
-        raise NotModelled(f"registers of type .{name} are not modelled")
-    return bits
-
-
-def bits_dtype(bits: int) -> np.dtype[Any]:
-    """The dtype that holds one lane of that many bits: bool, uint8, uint16, uint32 or uint64."""
-    return np.dtype(np.bool_) if bits == 1 else np.dtype(f"u{bits // 8}")
-
-
-def dtype_bits(dtype: np.dtype[Any]) -> int:
-    """The inverse of bits_dtype."""
-    return 1 if dtype == np.bool_ else 8 * dtype.itemsize
-
-
-def register_names(name: str) -> list[str]:
-    """The registers that ``name`` stands for: itself, or ``%r0`` to ``%r3`` for ``%r<4>``.
-
-    Raises OperandError where that is not the name of a register, or of at most 4096 of them.
-    """
-    match = _NUMBERED.fullmatch(name)
-    count = int(match["count"]) if match else 1
-    if not _NAME.fullmatch(match["stem"] if match else name) or not 1 <= count <= _MOST_NUMBERED:
-        raise OperandError(f"{name!r}: expected a register, as '%r1', or up to {_MOST_NUMBERED}, as '%r<4>'")
-    return [f"{match['stem']}{i}" for i in range(count)] if match else [name]
 
 
 @dataclass(slots=True)
@@ -176,7 +150,7 @@ class RegisterFile:
             if name in scope.declared and known != type_name:
                 raise IllegalInstruction(f"{name} is already declared .{known}")
             if type_bits(known) != bits:
-                has = _plural(type_bits(known))
+                has = counted_bits(type_bits(known))
                 raise IllegalInstruction(f"{name} holds {has}, but is declared .{type_name}")
         scope.declared.update(names)
         for name in names:
@@ -321,7 +295,7 @@ class RegisterFile:
         whole = lanes is None or lanes is self._all or bool(lanes.all())
         if not whole and lanes is not None and not lanes.any():
             return
-        found = self.find(name) or self.provide(name, _bits_type(value.dtype))
+        found = self.find(name) or self.provide(name, bits_type(value.dtype))
         if whole:
             self.frame.values[found.number] = value
             self.frame.partial.pop(found.number, None)
@@ -338,7 +312,7 @@ class RegisterFile:
         values, partial, origins = self.frame.values, self.frame.partial, self._origins
         for place, (name, column) in enumerate(zip(names, columns, strict=True)):
             if name is not None:
-                found = self.find(name) or self.provide(name, _bits_type(column.dtype))
+                found = self.find(name) or self.provide(name, bits_type(column.dtype))
                 values[found.number] = column
                 if partial:
                     partial.pop(found.number, None)
@@ -390,7 +364,7 @@ class RegisterFile:
         for one, lanes in zip(names, values, strict=True):
             scope = self._scope_of(one) or self._scopes[0]
             if one not in scope.declared:
-                self._name(scope, one, _bits_type(lanes.dtype))
+                self._name(scope, one, bits_type(lanes.dtype))
             number = scope.names[one].number
             self.frame.values[number] = np.array(np.broadcast_to(lanes, (self.lanes,)))
             self.frame.partial.pop(number, None)
@@ -402,7 +376,7 @@ class RegisterFile:
         if scope is None and self.strict and not create:
             raise OperandError(f"register {name} is not declared")
         if scope is None or name not in scope.declared:
-            return _natural_dtype(array)
+            return natural_dtype(array)
         return bits_dtype(type_bits(scope.types[name]))
 
 
@@ -417,59 +391,3 @@ def _special_registers(lanes: int) -> dict[str, Lanes]:
     lane = np.arange(lanes, dtype=np.uint32)
     special = {"%laneid": lane % _WARP, "%tid.x": lane, "%tid.y": 0 * lane, "%tid.z": 0 * lane}
     return special | {"%warpid": lane // _WARP} if lanes > _WARP else special
-
-
-def split(name: str, array: npt.NDArray[Any], lanes: int) -> list[npt.NDArray[Any]]:
-    """The part of an array, a scalar or one value a lane, for each register of ``name``.
-
-    Raises OperandError where the array is neither a scalar nor ``(lanes, registers)``.
-    """
-    count = len(register_names(name))
-    if array.shape == ():
-        return [array] * count
-    if count == 1 and array.shape == (lanes,):
-        return [array]
-    if array.shape != (lanes, count):
-        wanted = f"{lanes} values, one a lane" if count == 1 else f"an array ({lanes}, {count})"
-        raise OperandError(f"{name} takes a scalar or {wanted}, not an array {array.shape}")
-    return list(array.T)
-
-
-def converted(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> Lanes:
-    """The bits of an array in the dtype of the register ``name``; raises OperandError."""
-    bits = dtype_bits(dtype)
-    if _is_float(array):
-        if dtype_bits(array.dtype) != bits:
-            has = _plural(bits)
-            raise OperandError(f"{name} holds {has}, but the values are {array.dtype}: convert them first")
-        array = np.ascontiguousarray(array).view(dtype).reshape(array.shape)
-    if array.dtype.kind not in "iub":
-        raise OperandError(f"{name} takes integers (bits), floats or bools, not {array.dtype}")
-    low, high = int(array.min()), int(array.max())
-    lowest = 0 if bits == 1 else -(1 << (bits - 1))
-    if low < lowest or high >= 1 << bits:
-        raise OperandError(f"{name} holds {_plural(bits)}; {low if low < lowest else high} does not fit")
-    return array.astype(dtype)
-
-
-def _natural_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
-    """The dtype of a register that nothing declares: as wide as its value; Python integers have 32 bits."""
-    if array.dtype == np.int64:
-        return np.dtype(np.uint32)
-    numeric = array.dtype.kind in "iu" or _is_float(array)
-    return np.dtype(f"u{array.dtype.itemsize}") if numeric else np.dtype(np.bool_)
-
-
-def _is_float(array: npt.NDArray[Any]) -> bool:
-    """Whether the dtype is a float as wide as some register; those of ml_dtypes pass for void ("V")."""
-    extension = array.dtype.kind == "V" and array.dtype.names is None
-    return (extension or array.dtype.kind == "f") and array.dtype.itemsize in (1, 2, 4, 8)
-
-
-def _bits_type(dtype: np.dtype[Any]) -> str:
-    bits = dtype_bits(dtype)
-    return "pred" if bits == 1 else f"b{bits}"
-
-
-def _plural(bits: int) -> str:
-    return f"{bits} bit{'s'[: bits > 1]}"

@@ -17,6 +17,7 @@ from ..isa.memory import check_places
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces
+from .clusters import RANK_BYTES
 from .directives import Tuning
 from .lanes import Front, Lanes, Mask, Values
 from .program import Entry
@@ -40,10 +41,10 @@ def _entry(file: RegisterFile, shared_bytes: int) -> Entry:
         parameters=(),
         parameter_bytes=0,
         static_shared_bytes=shared_bytes,
+        shared=(),
         dynamic_shared=False,
         local_bytes=0,
-        shared=(),
-        tuning=Tuning(block=(file.lanes, 1, 1)),
+        tuning=Tuning(),
     )
 
 
@@ -136,6 +137,8 @@ class StepWave(Wave):
         with located(lambda: address_place(statement)):
             if space == "generic":
                 where = _in_shared(where, lanes, f"{verb} {size} bytes")
+            if where.max() >= RANK_BYTES:  # of the cluster, where the one CTA has rank 0
+                where = np.where(where // RANK_BYTES == 1, where % RANK_BYTES, where)
             if where.min() < -spaces.WINDOW_BYTES:  # of 64 bits without a sign, and not below a variable
                 where = where.view(np.uint64)
             check_places(self.shared_memory.peek(), where, size, lanes.index, verb)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from ..errors import IllegalInstruction, NotModelled, OperandError
 from ..ptx.source import NAME
 from ..ptx.statements import VariableDeclaration
-from .register_file import type_bits
+from .register_arrays import type_bits
 
 _PLACE = re.compile(rf"({NAME})?\s*\+?\s*(0[xX][0-9a-fA-F]{{1,16}}|\d{{1,9}})?", re.ASCII)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.machine import Event
-from ..machine.register_file import converted, register_names, split
+from ..machine.register_arrays import converted, register_names, split
 from ..traces.checks import Check
 from ..traces.reading import Load
 from ..traces.running import Run

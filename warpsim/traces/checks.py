@@ -17,7 +17,7 @@ from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of
 from ..machine.machine import WARP, Machine
-from ..machine.register_file import converted, dtype_bits, register_names, split
+from ..machine.register_arrays import converted, dtype_bits, register_names, split
 
 
 @dataclass(frozen=True, kw_only=True)

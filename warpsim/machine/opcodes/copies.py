@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
 _COUNTS = ((1, 2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more
+_FEW = 256  # lanes, of which arrays of constants may be kept
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,
     "shared::cta": spaces.SHARED_WINDOW,
@@ -58,7 +59,24 @@ def _move(site: Site, type_name: str) -> Step:
         raise site.illegal(f"mov.{type_name} writes a register, not '_'", 0)
     _check_constant(site, source, type_name)
     readers = word_readers(site, source, type_name, 1)
+    if isinstance(source, Immediate):
+        readers = [_everywhere(read) for read in readers]
     return _written(word_writers(site, target, type_name, 0), readers)
+
+
+def _everywhere(read: Reader) -> Reader:
+    """A constant in all lanes: of few, one array for all times that it is read."""
+    kept: dict[int, Values] = {}
+
+    def constant(wave: Wave, front: Front) -> Values:
+        if wave.lanes > _FEW:
+            return read(wave, front)
+        found = kept.get(wave.lanes)
+        if found is None:
+            found = kept[wave.lanes] = np.full(wave.lanes, read(wave, front))
+        return found
+
+    return constant
 
 
 def _check_constant(site: Site, source: Operand, type_name: str, element: int | None = None) -> None:
@@ -135,8 +153,8 @@ def _packed(site: Site, type_name: str) -> Step:
     each = len(readers) // len(writers)
 
     def joined(parts: list[Reader], wave: Wave, front: Front) -> Values:
-        word: Values = np.zeros((), whole)
-        for place, read in enumerate(parts):
+        word: Values = parts[0](wave, front).astype(whole)
+        for place, read in enumerate(parts[1:], 1):
             word = word | read(wave, front).astype(whole) << whole.type(bits * place)
         return word
 
