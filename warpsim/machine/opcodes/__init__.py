@@ -142,7 +142,7 @@ def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:
 
 def check_available(site: Site, row: Row) -> None:
     """The module's target and version have the row; raises IllegalInstruction."""
-    target, version = site.module.target, site.module.version
+    target = site.module.target
     number = int("".join(filter(str.isdecimal, target)))
     wrong = bool(row.chips) and number not in row.chips
     if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
@@ -150,9 +150,7 @@ def check_available(site: Site, row: Row) -> None:
         raise site.illegal(
             f"{site.statement.mnemonic} is not on {target}: it needs {needs}" + " or higher" * (not row.chips)
         )
-    if version < row.since:
-        needed, given = (".".join(map(str, one)) for one in (row.since, version))
-        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the module says {given}")
+    site.check_available(site.statement.mnemonic, row.since, 0)
 
 
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ptx.constants import Immediate
-from ...ptx.operands import Operand, Register, Sink, Vector
+from ...ptx.operands import Displacement, Operand, Register, Sink, Vector
 from .. import spaces
 from ..lanes import Front, Lanes, Values
+from ..scope import RegisterName, Variable
 from ..special import type_of
 from ..wide import needed, word_readers, word_type, word_writers
 from . import check_available
@@ -150,7 +151,7 @@ def _unpacked(site: Site, type_name: str) -> Step:
 def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     """cvta: an address of a space becomes generic, or with ``.to`` the other way round."""
     site.count(2)
-    write, read = site.writer(site.operands[0], type_name, 0), site.reader(site.operands[1], type_name, 1)
+    write, read = site.writer(site.operands[0], type_name, 0), _window_address(site, to, space, type_name)
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
 
@@ -161,10 +162,33 @@ def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     return step
 
 
+def _window_address(site: Site, to: str, space: str, type_name: str) -> Reader:
+    """What cvta reads: an address, or the variable at it, which lies in the space."""
+    operand = site.operands[1]
+    if bits_of(type_name) == 32:
+        site.check_narrow("this address", 1)
+    named = operand.base if isinstance(operand, Displacement) else operand
+    found = site.scope.find(named.name) if isinstance(named, Register) else None
+    if isinstance(found, Variable):
+        if to and named is operand:
+            raise site.illegal(f"expected a register, not '{operand}'", 1)
+        if not to and space.partition("::")[0] != found.space:
+            raise site.illegal(f"{named} is in .{found.space}, not in .{space}", 1)
+    return site.reader(operand, type_name, 1)
+
+
+def _generic_address(site: Site) -> Reader:
+    """What isspacep reads: a register of 64 bits, or of 32."""
+    operand = site.operands[1]
+    found = site.scope.find(operand.name) if isinstance(operand, Register) else None
+    narrow = isinstance(found, RegisterName) and bits_of(found.type) == 32
+    return site.reader(operand, "u32" if narrow else "u64", 1)
+
+
 def _is_space(site: Site, space: str) -> Step:
     """isspacep: whether a generic address lies in a window; global is what lies in none."""
     site.count(2)
-    write, read = site.writer(site.operands[0], "pred", 0), site.reader(site.operands[1], "u64", 1)
+    write, read = site.writer(site.operands[0], "pred", 0), _generic_address(site)
     window, others = _WINDOWS[space], sorted({one for one in _WINDOWS.values() if one})
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
