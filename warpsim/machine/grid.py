@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from .program import Entry, Module
 from .schedules import Schedule, parted
 from .scope import Variable
 from .spaces import DEVICE_BASE, Bytes
+from .spins import Standstill, waiting_loops
 from .wave import WARP, Dimensions, Wave
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
@@ -112,6 +114,11 @@ class Launch:
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
 
+    @cached_property
+    def waits_at(self) -> frozenset[int]:
+        """The branches of loops in which lanes wait for others."""
+        return waiting_loops(self.entry.code)
+
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """The so many-th wave, of the CTAs with these coordinates."""
         wave = Wave(
@@ -126,6 +133,7 @@ class Launch:
         )
         wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
+        wave.waits_at = self.waits_at
         wave.choose = self.schedule.chooser(number)
         if wave.choose is not None:
             wave.fronts = [part for front in wave.fronts for part in parted(front)]
@@ -150,9 +158,9 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     counts = np.zeros(len(launch.module.code), np.int64)
     total, done = launch.grid[0] * launch.grid[1] * launch.grid[2], 0
     turn = TURN if communicates(launch.entry) else QUANTUM
-    left, pending = launch.waves(), list[Wave]()
+    left, pending, standstill = launch.waves(), list[Wave](), Standstill()
     while done < total:
-        going = list[Wave]()
+        going, before = list[Wave](), len(pending)
         for wave in _in_flight(pending, left, IN_FLIGHT):
             if not wave.run(turn):
                 going.append(wave)
@@ -161,6 +169,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
             done += len(wave.ctas)
             if progress:
                 progress(done, total)
+        standstill.check(going, len(going) != before or not all(wave.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
     return counts
 
