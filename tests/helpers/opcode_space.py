@@ -7,13 +7,14 @@ and no verdict: names come from the rows, and ptxas and the machine are asked by
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from random import Random
 
 from tests.helpers.opcode_statements import PREFIXES, is_type, shape_of
 from tests.helpers.warp_statements import OPERANDS as OF_WARPS
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
-from warpsim.machine.opcodes.operation import Operation, Row
+from warpsim.machine.opcodes.operation import Operation, Row, bits_of
 
 Words = tuple[str, ...]
 Forms = Sequence[tuple[Row, Words]]
@@ -100,6 +101,7 @@ def opcodes() -> list[str]:
     return [name for name in rows() if name in OPERANDS or not isinstance(rows()[name][0], Effect)]
 
 
+@cache
 def _forms(opcode: str) -> list[tuple[Row, Words]]:
     return [(row, choice) for row in rows()[opcode] for choice in row.forms()]
 
@@ -191,8 +193,6 @@ def _changes(words: list[str], vocabulary: Sequence[str]) -> Iterator[list[str]]
 
 def _retyped(operands: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     """The operands with registers as wide as types of the new name instead of the old."""
-    from warpsim.machine.opcodes.operation import bits_of
-
     pairs = zip(filter(is_type, old), filter(is_type, new), strict=False)
     for one, other in pairs:
         before, after = PREFIXES.get(str(bits_of(one))), PREFIXES.get(str(bits_of(other)))

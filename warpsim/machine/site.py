@@ -341,10 +341,9 @@ class Site:
         framed = space == "param" and isinstance(found, Variable) and found.framed
         return self.address(index, space), "local" if framed else space
 
-    def check_narrow(self, what: str, index: int) -> None:
-        """Addresses of 32 bits are on this target; raises IllegalInstruction."""
-        if int("".join(filter(str.isdecimal, self.module.target))) >= _ONLY_WIDE:
-            raise self.illegal(f"{what} has 32 bits, which sm_{_ONLY_WIDE} and higher do not take", index)
+    def narrow(self, what: str, index: int) -> IllegalInstruction:
+        """The error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in .global."""
+        return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
     def address(self, index: int, space: str) -> Reader:
         """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
@@ -365,7 +364,7 @@ class Site:
                 raise self.illegal(f"{operand.base} is .{found.type}: an address has 32 or 64 bits", index)
             wide_only = space in ("generic", "global") and self.statement.opcode not in _NARROW
             if wide_only and bits_of(found.type) == 32:
-                self.check_narrow(f"the address {operand.base}", index)
+                raise self.narrow(f"the address {operand.base}", index)
             self._addresses.add(found.number)
             number, narrow = found.number, bits_of(found.type) == 32
             return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
@@ -382,7 +381,6 @@ _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of
 # Opcodes that take _ for a result; in vectors it may always stand.
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
 _NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
-_ONLY_WIDE = 90  # the first chip whose addresses of .global, and generic ones, all have 64 bits
 _ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,

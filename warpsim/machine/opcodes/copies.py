@@ -38,7 +38,13 @@ _WINDOWS = {
     "global": 0,
     "const": 0,
 }
-_SPACES = tuple(_WINDOWS)
+_SINCE = (  # state spaces, the first PTX version and target of cvta and isspacep with them
+    (("global", "const", "shared", "local"), (2, 0), 20),
+    (("param",),           (7, 7), 70),
+    (("shared::cta",),     (7, 8), 30),
+    (("param::entry",),    (8, 3), 70),
+    (("shared::cluster",), (7, 8), 90),
+)  # fmt: skip
 
 
 def _move(site: Site, type_name: str) -> Step:
@@ -166,7 +172,7 @@ def _window_address(site: Site, to: str, space: str, type_name: str) -> Reader:
     """What cvta reads: an address, or the variable at it, which lies in the space."""
     operand = site.operands[1]
     if bits_of(type_name) == 32:
-        site.check_narrow("this address", 1)
+        raise site.narrow("a generic address made of this", 1)
     named = operand.base if isinstance(operand, Displacement) else operand
     found = site.scope.find(named.name) if isinstance(named, Register) else None
     if isinstance(found, Variable):
@@ -204,8 +210,14 @@ def _is_space(site: Site, space: str) -> Step:
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(_TYPES,), bind=_move),
     Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
-    Effect(
-        opcode="cvta", slots=(("", "to"), _SPACES, ("u32", "u64")), bind=_converted, since=(2, 0), chip=20
+    *(
+        Effect(
+            opcode="cvta", slots=(("", "to"), names, ("u32", "u64")), bind=_converted, since=since, chip=chip
+        )
+        for names, since, chip in _SINCE
     ),
-    Effect(opcode="isspacep", slots=(_SPACES,), bind=_is_space, since=(2, 0), chip=20),
+    *(
+        Effect(opcode="isspacep", slots=(names,), bind=_is_space, since=since, chip=chip)
+        for names, since, chip in _SINCE
+    ),
 )
