@@ -187,7 +187,6 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         (1, 1, {"cluster": 2}, "clusters of 2 x 1 x 1 CTAs are not modelled yet"),
         (1, 1, {"schedule": "fast"}, "schedule='fast': it is 'program', an integer or 'random:SEED'"),
         (1, 1, {"checks": "some"}, "checks='some': it is 'error', 'warn' or 'off'"),
-        (1, 1, {"threads": 0}, "threads=0: it is None or at least 1"),
         (1, 1, {"device": 0}, "device=0: it is a warpsim.Device"),
     ],
 )

@@ -4,7 +4,7 @@ A wave runs to its end before the next one begins, unless the kernel has atomics
 CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
 so memory does not grow with the grid; CTAs that wait for one that has not begun wait for ever, there as here.
 Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
-two threads were measured to be no faster than one.
+two threads were measured to be no faster than one. Processes are: see spreading.py.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
 """
 
@@ -113,6 +113,26 @@ class Launch:
     schedule: Schedule
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
+    lanes: int = LANES  # of a wave
+    first: int = 0  # of the waves, the first that is executed,
+    count: int | None = None  # and how many; None for all
+
+    @property
+    def together(self) -> int:
+        """CTAs of a wave."""
+        return max(self.lanes // (-(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP), 1)
+
+    @property
+    def wave_count(self) -> int:
+        """Waves of the whole grid."""
+        return -(-self.grid[0] * self.grid[1] * self.grid[2] // self.together)
+
+    @property
+    def total(self) -> int:
+        """CTAs that are executed."""
+        last = self.wave_count if self.count is None else self.first + self.count
+        ctas = self.grid[0] * self.grid[1] * self.grid[2]
+        return min(last * self.together, ctas) - min(self.first * self.together, ctas)
 
     @cached_property
     def waits_at(self) -> frozenset[int]:
@@ -140,12 +160,12 @@ class Launch:
         return wave
 
     def waves(self) -> Iterator[Wave]:
-        """Every wave, made when it is asked for."""
+        """Every wave that is executed, made when it is asked for."""
         x, y, z = self.grid
-        lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP
-        together = max(LANES // lanes, 1)
-        order = self.schedule.order(x * y * z)
-        for number, first in enumerate(range(0, len(order), together)):
+        together, order = self.together, self.schedule.order(x * y * z)
+        last = self.wave_count if self.count is None else self.first + self.count
+        for number in range(self.first, last):
+            first = number * together
             cta = np.array(order[first : first + together], np.int64)
             yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
 
@@ -156,7 +176,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     ``progress`` is told of CTAs done, and of how many. Raises what statements raise, and Fault.
     """
     counts = np.zeros(len(launch.module.code), np.int64)
-    total, done = launch.grid[0] * launch.grid[1] * launch.grid[2], 0
+    total, done = launch.total, 0
     turn = TURN if communicates(launch.entry) else QUANTUM
     left, pending, standstill = launch.waves(), list[Wave](), Standstill()
     while done < total:
