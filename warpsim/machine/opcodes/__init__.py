@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
 from ...ptx.opcode_names import OPCODES, advice
-from ...ptx.statements import InstructionStatement
 from .operation import Operation, Row
+from .unexecuted import lacking
 
 if TYPE_CHECKING:
     from ..site import Site
@@ -70,7 +70,7 @@ def bind(site: Site) -> BoundRow:
     statement = site.statement
     known = rows().get(statement.opcode)
     if known is None:
-        raise _foreign(statement)
+        raise _foreign(site)
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
@@ -97,18 +97,21 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
     raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
 
 
-def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
+def _foreign(site: Site) -> IllegalInstruction | NotModelled:
     """The error of an opcode without a row: PTX has it, or not."""
-    name = statement.opcode
+    statement, name = site.statement, site.statement.opcode
     if name not in OPCODES:
         return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
-    return _refused(statement) or NotModelled(
+    return _refused(site) or NotModelled(
         f"'{statement.mnemonic}' is not modelled: no such opcode is executed", statement.location()
     )
 
 
-def _refused(statement: InstructionStatement) -> NotModelled | None:
-    """The error of what PTX has and nobody executes here; None for anything else."""
+def _refused(site: Site) -> IllegalInstruction | NotModelled | None:
+    """The error of what PTX has and nobody executes here, or the target lacks; None for anything else."""
+    statement = site.statement
+    if (reason := lacking(statement.mnemonic, site.module.target, site.module.version)) is not None:
+        return site.illegal(reason)
     for start, reason in REFUSED.items():
         if f"{statement.mnemonic}.".startswith(f"{start}."):
             return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
@@ -155,7 +158,7 @@ def check_available(site: Site, row: Row) -> None:
 
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
     statement = site.statement
-    if (refused := _refused(statement)) is not None:
+    if (refused := _refused(site)) is not None:
         return refused
     vocabulary = {word for row in known for slot in row.slots for word in slot}
     for index, modifier in enumerate(statement.modifiers):
