@@ -14,8 +14,13 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r".*[ |]k\b.*", "the name of a function where a register is wanted: ptxas reads its address"),
     (r"vote\.sync\.(uni|any|all)\.\1.*", "a decision twice"),
     (r".*\{.*", "a vector where one register is wanted, of which ptxas makes a register"),
-    (r"match\.any.* %r6\|_, .*", "match.any has no predicate, and ptxas passes over its place"),
+    (r"match\.[\w.]*any.* %r6\|_, .*", "match.any has no predicate, and ptxas passes over its place"),
     (r"fence\.(?!proxy\.async::).*proxy.*sync_restrict.*", "a restriction that ptxas passes over"),
+    (
+        r"fence\..*(tensormap::generic.*shared::|shared::.*tensormap::|sync_restrict.*mbarrier_init).*",
+        "a space, or an order of words, that ptxas passes over",
+    ),
+    (r"(add|sub|fma)\.[\w.]*f32\.bf16 .*%i1.*", "a .u16 register for .bf16 in a sum of .f32"),
     (r"prefetch\.tensormap \[%r9\];", "an address of 32 bits, which no descriptor has"),
     (r"fma\.(rz|rm|rp)\..*bf16.*", "not in the manual; ptxas generates the code of f16 sums"),
     (r"set\..*!%p1;|set\..* %i1, .*", "a predicate, or a .u16, as a number: ptxas passes over its type"),
@@ -24,6 +29,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"(addc|subc|madc\.(lo|hi))\.[us]16.*", "16 bits, which the manual does not have"),
     (r"testp\.f(32|64) .*", "no class; the manual demands one"),
     (r"vabsdiff4\..*", "selectors and forms that nvcc 13.0 does not write"),
+    (r"cvt\.pack\..* %d1, .*", "a wider register for the result of cvt.pack"),
     (r"mov\.v[24].* (%\w+|4);", "one register or a constant for all elements"),
 )
 ONLY_MACHINE: tuple[tuple[str, str], ...] = (

@@ -252,7 +252,7 @@ class Site:
     def _takes(self, operand: Immediate, type_name: str) -> bool:
         """Whether a constant may stand for a type; integers for .bf16 where the sum is of .f32 only."""
         modifiers = self.statement.modifiers
-        if self.statement.opcode == "cvt" and type_name[0] == "b":
+        if self.statement.opcode == "cvt" and type_name[0] == "b" and modifiers[:1] != ("pack",):
             return False
         if self.statement.opcode in ("set", "setp") and type_name == "pred" and "bf16" in "".join(modifiers):
             return False
@@ -372,7 +372,7 @@ class Site:
             raise self.illegal(f"{operand.base} has no address", index)
         base = self.address_of(found)
         shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
-        if space not in ("generic", found.space):
+        if space not in ("generic", found.space) or (space == "generic" and found.framed):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
         return lambda wave, front: base(wave, front) + (offset + shift)
 

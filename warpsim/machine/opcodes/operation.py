@@ -79,7 +79,8 @@ class Row:
         In any order, but those of the name come first and in theirs; types and state spaces keep theirs.
         """
         types, named = _types(modifiers), _named(self.opcode, modifiers)
-        if modifiers[: len(named)] != named:
+        first = [one for one in modifiers if one != "aligned"]  # which may stand anywhere
+        if (*first[: len(named)],) != named:
             return None
         spelled = (
             choice
@@ -100,6 +101,7 @@ _SPACE = re.compile(r"shared(?:::\w+)?|global")
 _NAMED = {
     **dict.fromkeys(("mul", "mad", "madc", "mul24", "mad24", "dp2a"), frozenset({"lo", "hi", "wide"})),
     "shf": frozenset({"l", "r"}),
+    "div": frozenset({"full"}),
     "cvta": frozenset({"to"}),
     "bar": frozenset({"cta", "warp", "sync", "arrive", "red"}),
     "barrier": frozenset({"cta", "sync", "arrive", "red"}),

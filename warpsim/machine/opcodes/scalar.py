@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,11 +42,16 @@ def scalar_step(site: Site, operation: Operation) -> Step:
 def _registers(site: Site) -> tuple[bool, dict[str, str]]:
     """Whether registers may be wider than number types, and by which types registers of others go.
 
-    Those of cvt may, but beside .bf16 and .tf32; its codes and pairs stand in .b registers only.
+    Those of cvt may, but beside .bf16, .tf32 and narrower floats; its codes and pairs stand in .b registers
+    only. cvt.pack takes what suits its types.
     """
-    if site.statement.opcode != "cvt":
-        return False, {}
-    return not {"bf16", "tf32"} & {*site.statement.modifiers}, {"b16": "bf16", "b32": "bf16x2"}
+    modifiers = site.statement.modifiers
+    if site.statement.opcode != "cvt" or modifiers[:1] == ("pack",):
+        return site.statement.opcode == "cvt", {}
+    return not any(_EXACT.match(one) for one in modifiers), {"b16": "bf16", "b32": "bf16x2"}
+
+
+_EXACT = re.compile(r"bf16|tf32|u?e\d")  # types of cvt beside which no register is wider than its type
 
 
 Placed = tuple[Operand, int, int | None]  # an operand, its place, and that of an element in it
