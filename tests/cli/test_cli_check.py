@@ -90,10 +90,14 @@ def test_versions_and_targets(folder):
 
 # --- wgmma -----------------------------------------------------------------------------------------
 
-HEAD = """.version 8.0
+FUNCTIONS = (  # in one line
+    ".extern .func (.param .b32 z) vprintf(.param .b64 x, .param .b64 y); .func own(.param .b64 x) "
+    "{ .reg .b64 %rd1; ld.param.b64 %rd1, [x]; st.global.b64 [%rd1], %rd1; }"
+)
+HEAD = f""".version 8.0
 .target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 out, .param .u64 d) {
+.address_size 64 {FUNCTIONS}
+.visible .entry k(.param .u64 out, .param .u64 d) {{
 .reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .f32 %f<20>; .reg .pred %p;
 ld.param.u64 %rd1,[out]; ld.param.u64 %rd2,[d]; ld.param.u64 %rd3,[d]; mov.u32 %r1, 1;
 mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f00000000; mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f00000000;
@@ -130,7 +134,29 @@ CASES = {  # statements -> what is found, by line and rule, and what ptxas says
         f"{F}{MM}{C}{F}{OTHER}{C}wgmma.wait_group.sync.aligned 1;\nadd.f32 %f0,%f4,%f0;\n{W}",
         [(15, "in-flight")], {"C7514"},
     ),
+    "other places": (F + MM + C + W + F + MM.replace("%f0,%f1,%f2,%f3", "%f3,%f2,%f1,%f0") + C + W,
+                     [(13, "places")], {"C7511"}),
+    "the same places again": (F + MM + C + W + F + MM + C + W, [], {}),
+    "a function that stays here": (
+        F + MM + C + W + "{ .param .b64 x; st.param.b64 [x], %rd1; call.uni own, (x); }\n", [], {},
+    ),
+    "a function elsewhere": (
+        F + MM + C + W + "{ .param .b64 x; .param .b32 z; st.param.b64 [x], %rd1; "
+        "call.uni (z), vprintf, (x, x); }\n",
+        [(12, "call")], {"C7510"},
+    ),
+    "a function by address": (
+        "mov.u64 %rd5, own;\n" + F + MM + C + W + "{ .param .b64 x; st.param.b64 [x], %rd1;\n"
+        "P: .callprototype _ (.param .b64 _);\ncall %rd5, (x), P; }\n",
+        [(15, "call")], {"C7510"},
+    ),
 }  # fmt: skip
+
+
+def test_a_function_that_ends_with_a_wgmma_in_flight():
+    """Where nobody reads D, ptxas waits at the end."""
+    (finding,) = pipeline_findings(parse(HEAD + F + MM + C + "ret; }\n"))
+    assert (finding.rule, finding.location.line) == ("end", 11)
 
 
 @pytest.mark.parametrize("name", CASES)

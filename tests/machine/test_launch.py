@@ -192,7 +192,6 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
             "schedule='fast': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'",
         ),
         (1, 1, {"checks": "some"}, "checks='some': it is 'error', 'warn' or 'off'"),
-        (1, 1, {"threads": 0}, "threads=0: it is None or at least 1"),
         (1, 1, {"device": 0}, "device=0: it is a warpsim.Device"),
     ],
 )

@@ -60,7 +60,7 @@ def test_what_a_function_declares_lies_apart_from_what_kernels_do() -> None:
     """Any kernel may call it: its variables are behind those of the kernels before, before those after."""
     text = kernel("one", ".shared .align 4 .b8 own[20];", ("own",))
     text += ".func helper() { .shared .align 4 .b8 kept[12]; st.shared.u32 [kept], 7; ret; }\n"
-    called = ".shared .align 4 .b8 own[4]; call helper; ld.shared.u32 %r1, [20];"
+    called = ".shared .align 4 .b8 own[4]; call helper; mov.u32 %r1, 20; ld.shared.u32 %r1, [%r1];"
     text += kernel("two", called, ("own",))
     assert addresses(text, "one", 1) == [0]
     assert addresses(text, "two", 1) == [32]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.errors import NotModelled
 from warpsim.machine.launching import load_text
 
 
@@ -66,10 +65,30 @@ def test_the_fourth_axis_is_zero(name: str) -> None:
     assert set(read(f"%{name}.w")) == {0}
 
 
-@pytest.mark.parametrize("name", ["%pm0", "%envreg3", "%reserved_smem_offset_begin", "%pm7_64"])
-def test_what_is_not_modelled(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("%pm0", 0), ("%pm7_64", 0), ("%envreg3", 0), ("%reserved_smem_offset_1", 0)),
+        *(("%reserved_smem_offset_begin", 0), ("%reserved_smem_offset_end", 1024)),
+    ],
+)
+def test_what_a_driver_decides_is_made_up(name: str, value: int) -> None:
+    if not name.endswith("_64"):
+        assert set(read(name)) == {value}
     bits, register = (64, "%d1") if name.endswith("_64") else (32, "%r1")
     registers = ".reg .b64 %d<2>; .reg .b32 %r<2>;"
     text = f".version 9.0\n.target sm_90\n.entry k() {{ {registers} mov.u{bits} {register}, {name}; }}"
-    with pytest.raises(NotModelled, match=f"the special register {name} is not modelled"):
-        load_text(text)["k"](1, 1)
+    assert name in str(load_text(text)["k"](1, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "target", "needs"),
+    [
+        ("%clusterid.x", "9.0", "sm_80", "%clusterid.x is not on sm_80: it needs sm_90 or higher"),
+        ("%reserved_smem_offset_cap", "7.5", "sm_80", "%reserved_smem_offset_cap needs PTX 7.6"),
+        ("%aggr_smem_size", "8.0", "sm_90", "%aggr_smem_size needs PTX 8.1, but the version is 8.0"),
+    ],
+)
+def test_since(name: str, version: str, target: str, needs: str) -> None:
+    text = f".version {version}\n.target {target}\n.entry k() {{ .reg .b32 %r1; mov.u32 %r1, {name}; }}"
+    assert needs in load_text(text).problems[0].message

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .cluster import cluster, scheduler_option
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
 from .looking import Looking, looking_options
@@ -41,6 +42,7 @@ class _Asked:
     fragment: str | None
     engine: str
     allow_undefined: bool
+    scheduler: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,7 @@ class _Done:
 @origins_options
 @engine_option
 @undefined_option
+@scheduler_option
 @json_option
 def launch(file: Path, as_json: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
@@ -171,6 +174,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         with (
             asked.looking.at(module, name, sizes["grid"], sizes["block"]) as observers,
             watching("CTAs") as watch,
+            cluster(asked.scheduler) as client,
         ):
             report = kernel(
                 args=values,
@@ -181,6 +185,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 undefined="fallback" if asked.allow_undefined else "error",
                 progress=watch,
                 observers=observers,
+                scheduler=client,
                 **sizes,
             )
     except OperandError as error:

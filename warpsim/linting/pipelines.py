@@ -1,14 +1,18 @@
 """What keeps wgmma from running asynchronously: statements that ptxas has to guard, found in the text alone.
 
-ptxas 13.0 says so itself, as C7517 (it inserts a wait), C7519 (it inserts a wgmma.fence), and C7514 or C7515
-(it serialises every wgmma of the function, where it finds no place for them); the performance of the
-kernel is then lost. Two rules are looked at, along every path of a function's control flow:
+ptxas 13.0 says so itself, as C7517 (it inserts a wait), C7519 (it inserts a wgmma.fence), and C7509, C7510,
+C7511, C7514 or C7515 (it serialises every wgmma of the function); the performance of the kernel is then lost.
+Rules, the first three along every path of a function's control flow:
 
     in flight    a register that an unfinished wgmma writes is used by another statement
+    end          the function ends with a wgmma in flight
     fence        a register of a wgmma was written since the last wgmma.fence
+    call         the function calls what ptxas cannot put in place of the call, wherever the call stands
+    places       one register is an accumulator at several places of the vectors of D
 
 Knows names and control flow; does not know lanes, values or shared memory, nor what calls do with registers
-(nothing), and leaves alone what depends on how ptxas allocates registers (C7511). PTX ISA 9.1, 9.7.15.7.
+(nothing), and leaves alone what else depends on how ptxas allocates registers (C7511: too many of them, or
+accumulators that are set one by one between wgmmas). PTX ISA 9.1, 9.7.15.7.
 """
 
 from __future__ import annotations
@@ -73,13 +77,44 @@ class _State:
 def pipeline_findings(program: Program) -> list[PipelineFinding]:
     """What ptxas has to guard in each function of a module, in the order of the text."""
     kernels = (one for one in program.statements if isinstance(one, Kernel) and one.body is not None)
-    return [finding for kernel in kernels for finding in _Pipeline(kernel).findings()]
+    inlined = _inlined(program)
+    return [finding for kernel in kernels for finding in _Pipeline(kernel, inlined).findings()]
+
+
+def _inlined(program: Program) -> frozenset[str]:
+    """Functions that ptxas puts in place of calls: those with a body from which nothing else is called.
+
+    ptxas goes further down; what calls such a function calls nothing in the end.
+    """
+    functions = {
+        one.name: one for one in program.statements if isinstance(one, Kernel) and one.body is not None
+    }
+    calls = {name: {_callee(one) for one in _instructions(kernel.body or ()) if one.opcode == "call"}
+             for name, kernel in functions.items()}  # fmt: skip
+    found = frozenset[str]()
+    while more := {name for name, called in calls.items() if called <= found} - found:
+        found |= more
+    return found
+
+
+def _instructions(statements: Iterable[Statement]) -> Iterator[InstructionStatement]:
+    for one in statements:
+        if isinstance(one, Block):
+            yield from _instructions(one.statements)
+        elif isinstance(one, InstructionStatement):
+            yield one
+
+
+def _callee(statement: InstructionStatement) -> str:
+    """The name of what is called: a function, or a register with its address."""
+    return next((str(one) for one in statement.operands or () if isinstance(one, Register)), "")
 
 
 class _Pipeline:
     """The statements of one function, and what may be so before each of them."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, inlined: frozenset[str] = frozenset()) -> None:
+        self.inlined = inlined
         self.statements: list[InstructionStatement] = []
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -109,8 +144,45 @@ class _Pipeline:
         """One for each statement and rule."""
         if not self.accumulators:
             return
+        places: dict[str, tuple[int, int]] = {}
+        used = False
         for place, state in sorted(self._states().items()):
-            yield from self._at(self.statements[place], state)
+            statement = self.statements[place]
+            for finding in self._at(statement, state):
+                used |= finding.rule == "in-flight"
+                if finding.rule != "end" or not used:  # where D is read, ptxas waits there
+                    yield finding
+            yield from self._called(statement)
+            yield from self._placed(statement, places)
+
+    def _called(self, statement: InstructionStatement) -> Iterator[PipelineFinding]:
+        """A call that stays one: of a function elsewhere, by address, or back to a function that calls."""
+        if statement.opcode == "call" and (name := _callee(statement)) not in self.inlined:
+            yield PipelineFinding(
+                rule="call",
+                message=f"{name} is called in a function with wgmma, and ptxas cannot put its body here: it "
+                "serialises every wgmma of the function (C7510, or C7509 for functions that call themselves)",
+                location=statement.location(),
+                fix="leave the call out (printf and assert too), or make its body part of this function",
+            )
+
+    def _placed(
+        self, statement: InstructionStatement, places: dict[str, tuple[int, int]]
+    ) -> Iterator[PipelineFinding]:
+        """An accumulator that is another element of D in an earlier wgmma; ``places`` remembers the first."""
+        line = statement.location().line
+        for index, name in enumerate(_results(statement)):
+            known, first = places.setdefault(name, (index, line))
+            if known != index and name in self.accumulators:
+                yield PipelineFinding(
+                    rule="places",
+                    message=f"{name} is element {index} of D here, but element {known} of that of the wgmma "
+                    f"at line {first}: D lies in registers in a row, so that ptxas has to copy them, and "
+                    "serialises every wgmma of the function (C7511)",
+                    location=statement.location(),
+                    fix="give each D registers of its own, or the same ones in the same order",
+                )
+                return
 
     def _states(self) -> dict[int, _State]:
         """What may be so before each statement that can be reached: the fixpoint along all paths."""
@@ -160,6 +232,16 @@ class _Pipeline:
     def _at(self, statement: InstructionStatement, state: _State) -> Iterator[PipelineFinding]:
         if statement.opcode == "wgmma":
             yield from self._unfenced(statement, state)
+            return
+        if statement.opcode in ("ret", "exit") and state.flying:
+            first = self.statements[min(at for _, at in state.flying.values())].location()
+            yield PipelineFinding(
+                rule="end",
+                message=f"the wgmma at line {first.line} may be in flight where the function ends: ptxas "
+                "inserts a wait (C7517)",
+                location=statement.location(),
+                fix="first wgmma.commit_group.sync.aligned; and wgmma.wait_group.sync.aligned 0;",
+            )
             return
         used = [name for name in statement.names if name in state.flying]
         if used:

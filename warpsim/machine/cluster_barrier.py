@@ -72,7 +72,7 @@ class ClusterBarrier:
         if over.any():
             self.arrived = self.arrived & ~over
             if wave.observers:
-                wave.tell("met", front, Lanes(over))
+                wave.tell("cluster_met", front, Lanes(over))
         return wave.wait(front, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:

@@ -4,7 +4,7 @@ A wave runs to its end before the next one begins, unless the kernel has atomics
 CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
 so memory does not grow with the grid; CTAs that wait for one that has not begun wait for ever, there as here.
 Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
-two threads were measured to be no faster than one.
+two threads were measured to be no faster than one. Processes are: see spreading.py.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from .program import Entry, Module
 from .schedules import Schedule, parted
 from .scope import Variable
 from .spaces import DEVICE_BASE, Bytes
+from .spins import Standstill, waiting_loops
 from .wave import WARP, Dimensions, Wave
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
@@ -122,6 +124,32 @@ class Launch:
     schedule: Schedule
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
+    lanes: int = LANES  # of a wave
+    first: int = 0  # of the waves, the first that is executed,
+    count: int | None = None  # and how many; None for all
+
+    @property
+    def together(self) -> int:
+        """CTAs of a wave, in whole clusters."""
+        lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP * self.cluster.count
+        return max(self.lanes // lanes, 1) * self.cluster.count
+
+    @property
+    def wave_count(self) -> int:
+        """Waves of the whole grid."""
+        return -(-self.grid[0] * self.grid[1] * self.grid[2] // self.together)
+
+    @property
+    def total(self) -> int:
+        """CTAs that are executed."""
+        last = self.wave_count if self.count is None else self.first + self.count
+        ctas = self.grid[0] * self.grid[1] * self.grid[2]
+        return min(last * self.together, ctas) - min(self.first * self.together, ctas)
+
+    @cached_property
+    def waits_at(self) -> frozenset[int]:
+        """The branches of loops in which lanes wait for others."""
+        return waiting_loops(self.entry.code)
 
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """The so many-th wave, of the CTAs with these coordinates."""
@@ -138,6 +166,7 @@ class Launch:
         )
         wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
+        wave.waits_at = self.waits_at
         wave.choose = self.schedule.chooser(number)
         wave.asynchrony = self.schedule.asynchrony(number)
         if wave.choose is not None:
@@ -145,14 +174,14 @@ class Launch:
         return wave
 
     def waves(self) -> Iterator[Wave]:
-        """Every wave, made when it is asked for; the CTAs of a cluster are never in two."""
+        """Every wave that is executed, made when it is asked for; the CTAs of a cluster are never in two."""
         x, y, z = self.grid
-        lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP
-        together = max(LANES // (lanes * self.cluster.count), 1)
-        order = self.schedule.order(x * y * z // self.cluster.count)
-        for number, first in enumerate(range(0, len(order), together)):
-            chosen = order[first : first + together]
-            if self.cluster.count > 1:
+        count = self.cluster.count
+        together, order = self.together // count, self.schedule.order(x * y * z // count)
+        last = self.wave_count if self.count is None else self.first + self.count
+        for number in range(self.first, last):
+            chosen = order[number * together : (number + 1) * together]
+            if count > 1:
                 yield self.wave(number, np.array([*ctas_of(self.cluster, self.grid, chosen)], np.int64))
                 continue
             cta = np.array(chosen, np.int64)
@@ -165,11 +194,11 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     ``progress`` is told of CTAs done, and of how many. Raises what statements raise, and Fault.
     """
     counts = np.zeros(len(launch.module.code), np.int64)
-    total, done = launch.grid[0] * launch.grid[1] * launch.grid[2], 0
+    total, done = launch.total, 0
     turn = TURN if communicates(launch.entry) else QUANTUM
-    left, pending = launch.waves(), list[Wave]()
+    left, pending, standstill = launch.waves(), list[Wave](), Standstill()
     while done < total:
-        going = list[Wave]()
+        going, before = list[Wave](), len(pending)
         for wave in _in_flight(pending, left, IN_FLIGHT):
             if not wave.run(turn):
                 going.append(wave)
@@ -178,6 +207,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
             done += len(wave.ctas)
             if progress:
                 progress(done, total)
+        standstill.check(going, len(going) != before or not all(wave.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
     return counts
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import IllegalInstruction, NotModelled, PtxError
 from ..ptx.constants import Immediate, read_immediate
+from ..ptx.parser import initial_items
 from ..ptx.source import Cursor, Source
 from ..ptx.statements import VariableDeclaration
 
@@ -80,6 +81,7 @@ def initial_bytes(statement: VariableDeclaration) -> bytes:
     """
     if statement.initializer is None:
         return b""
+    _check_shape(statement, statement.initializer, statement.extents)
     size = element_bytes(statement.type)
     values = _values(statement)
     content = b"".join(_bytes(statement, one, size) for one in values)
@@ -87,6 +89,26 @@ def initial_bytes(statement: VariableDeclaration) -> bytes:
         message = f"{statement.name} has {statement.size} bytes, but {len(values)} values of {size} are given"
         raise IllegalInstruction(message, statement.location())
     return content.ljust(statement.size, b"\0")
+
+
+def _check_shape(statement: VariableDeclaration, text: str, extents: tuple[int, ...]) -> None:
+    """Braces are those of the array, with no more items than there is room for; raises IllegalInstruction.
+
+    ptxas puts what is given in a row, also where inner braces are not full.
+    """
+    braces = text.strip().startswith("{")
+    if not extents and not braces:
+        return
+    if braces != bool(extents):
+        wanted = "braces around" if extents else "no braces around"
+        message = f"{statement.name}: expected {wanted} the initial value '{text.strip()}'"
+        raise IllegalInstruction(message, statement.location())
+    items = initial_items(text)
+    if len(items) > extents[0]:
+        message = f"{statement.name}: {len(items)} initial values where there is room for {extents[0]}"
+        raise IllegalInstruction(message, statement.location())
+    for one in items:
+        _check_shape(statement, one, extents[1:])
 
 
 def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:

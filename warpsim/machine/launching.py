@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..environment import in_default_environment
 from ..errors import OperandError, WarpsimError
@@ -24,6 +24,11 @@ from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
 from .program import Entry, Module, Parameter, load_module
 from .schedules import Schedule
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from .spreading import Job
 
 Size = int | Sequence[int]
 
@@ -71,7 +76,7 @@ class LaunchableKernel:
         record: bool | str | Selection = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
-        threads: int | None = None,
+        scheduler: str | Client | None = None,
         observers: Sequence[Any] = (),
         engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
@@ -88,8 +93,10 @@ class LaunchableKernel:
         (machine/observers). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
         its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
         "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
-        among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``threads`` are
-        accepted and not used: waves were measured to gain nothing from them (grid.py).
+        among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``scheduler``,
+        an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the CTAs over a
+        Dask cluster, also one of processes on this machine (spreading.py); for kernels without atomics,
+        fences and ordered accesses.
 
         ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
         names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
@@ -97,7 +104,6 @@ class LaunchableKernel:
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
-        _check_threads(threads)
         modes = modes_of(engine, undefined)
         ctas, clusters = placed(self._entry, grid, cluster, self._module.target)
         threads_of_cta = dimensions(block, "block", BLOCK_LIMITS)
@@ -132,7 +138,14 @@ class LaunchableKernel:
                 ),
                 modes=modes,
             )
-            counts = run(launch, progress)
+            if scheduler is None:
+                counts = run(launch, progress)
+            else:
+                from .spreading import check_spreadable, run_spread
+
+                check_spreadable(launch, watching, engine)
+                job = self._job(launch, schedule, checks, engine, undefined)
+                counts = run_spread(launch, job, scheduler, findings, progress)
             for back in arguments.write_back:
                 back()
         except WarpsimError as error:
@@ -146,10 +159,32 @@ class LaunchableKernel:
             events=recorder.events(),
         )
 
+    def _job(
+        self, launch: Launch, schedule: str | int, checks: Mode, engine: Any, undefined: Undefined
+    ) -> Job:
+        """What another process needs to execute a part of the launch."""
+        from .spreading import Job
 
-def _check_threads(threads: int | None) -> None:
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise OperandError(f"threads={threads!r}: it is None or at least 1")
+        source, memory = self._module.program.source, launch.device.memory
+        return Job(
+            text=source.text,
+            file=source.file,
+            target=self._module.target,
+            kernel=self._entry.name,
+            grid=launch.grid,
+            block=launch.block,
+            parameters=launch.parameters,
+            shared_bytes=launch.shared_bytes,
+            schedule=schedule,
+            lanes=launch.lanes,
+            checks=checks,
+            engine=engine,
+            undefined=undefined,
+            allocations=tuple(memory.allocations),
+            symbols=launch.device.symbols[self._module],
+            memory=memory.data,
+            fresh=memory.fresh,
+        )
 
 
 def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import IllegalInstruction, NotModelled, WarpsimError
 from ..ptx.constants import Immediate
-from ..ptx.operand_types import CONSTANT_TYPES, VARIABLE_TYPES, accessed_types, computed_types
+from ..ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES, accessed_types, computed_types
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces, special
@@ -115,6 +115,15 @@ class Site:
             raise self.illegal(f"{self.statement.mnemonic} takes {wanted}, but {have} given")
         return given
 
+    def check_available(self, name: str, since: tuple[int, int], chip: int) -> None:
+        """The module's version and target have what is named; raises IllegalInstruction."""
+        target, version = self.module.target, self.module.version
+        if int("".join(filter(str.isdecimal, target))) < chip:
+            raise self.illegal(f"{name} is not on {target}: it needs sm_{chip} or higher")
+        if version < since:
+            wanted, given = (".".join(map(str, one)) for one in (since, version))
+            raise self.illegal(f"{name} needs PTX {wanted}, but the version is {given}")
+
     # --- names ---
 
     def meaning(self, name: str, operand: int, element: int | None = None) -> Meaning:
@@ -169,7 +178,9 @@ class Site:
             raise self.illegal(f"expected a register or a constant, not '{operand}'", index, element)
         if self.scope.find(operand.name) is None and special.is_special(operand.name):
             return self._special(operand.name, type_name, index, element)
-        if not isinstance(self.meaning(operand.name, index, element), RegisterName):
+        if not isinstance(found := self.meaning(operand.name, index, element), RegisterName):
+            if isinstance(found, Variable) and self.statement.opcode not in _NAMING:
+                raise self.illegal(f"expected a register: mov takes the address of {operand}", index, element)
             return self._variable_address(operand, 0, type_name, index, element)
         found = self.register(operand, index, element)
         self.check_type(operand.name, found.type, type_name, index, element, wide)
@@ -183,13 +194,7 @@ class Site:
         known = special.type_of(name)
         if known is None:
             raise self.at(NotModelled(f"the special register {name} is not modelled"), index, element)
-        if special.needs_clusters(name):
-            from .opcodes import check_clusters
-
-            check_clusters(self, name)
-        bits = bits_of(type_name)
-        if bits_of(known) != bits and not (bits == 64 and bits_of(known) == 32):
-            raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
+        self._check_special(name, type_name, index, element)
         if special.REGISTERS[name].made_up:
             self._made_up[name] = None
         value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
@@ -204,6 +209,17 @@ class Site:
 
         return read
 
+    def _check_special(self, name: str, type_name: str, index: int, element: int | None) -> None:
+        """Only mov, and cvt of integers to integers, read special registers; mov at their width."""
+        opcode, bits = self.statement.opcode, bits_of(type_name)
+        if opcode not in ("mov", "cvt"):
+            raise self.illegal(f"{opcode} does not take special registers: mov reads {name}", index, element)
+        known, numbers = special.REGISTERS[name].type, not any("f" in one for one in self.statement.modifiers)
+        fits = bits <= bits_of(known) if opcode == "cvt" else bits in special.widths(name)
+        if not (fits and numbers and (bits == 1) == (known == "pred")):
+            raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
+        self.check_available(name, *special.needed(name))
+
     def _variable_address(
         self, base: Register, offset: int, type_name: str, index: int, element: int | None
     ) -> Reader:
@@ -211,34 +227,41 @@ class Site:
         found = self.meaning(base.name, index, element)
         dtype = dtype_of(type_name)
         if isinstance(found, FunctionName):
+            if self.statement.opcode not in ("mov", "call"):
+                raise self.illegal(f"expected a register: mov takes the address of {base}", index, element)
             number = self.module.function_number(found.name)
             handle = np.array(number, dtype)
             return lambda wave, front: handle
         if not isinstance(found, Variable):
             raise self.illegal(f"{base} has no address", index, element)
-        if type_name not in VARIABLE_TYPES:
-            raise self.illegal(f"{self.statement.mnemonic} does not take an address", index, element)
+        if type_name[0] not in "bus" or type_name.startswith("bf") or type_name.endswith("x2"):
+            raise self.illegal(f".{type_name} does not take the address of {base}", index, element)
         address = self.address_of(found)
         return lambda wave, front: (address(wave, front) + offset).astype(dtype)
 
     def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
         """The bits of a constant read as a type, shape ()."""
         bits, dtype = bits_of(type_name), dtype_of(type_name)
-        floating = type_name.startswith(("f", "bf"))
+        if not self._takes(operand, type_name):
+            given = CONSTANT_NAMES[operand.kind]
+            raise self.illegal(f".{type_name} does not take {given}, as {operand}", index, element)
         if bits == 1:
-            if operand.kind != "integer":
-                raise self.illegal(f".pred does not take the constant {operand}", index, element)
             return np.array(bool(operand.value), np.bool_)
         if operand.kind == "integer":
-            if floating and bits >= 32:
-                raise self.illegal(
-                    f".{type_name} does not take the integer constant {operand}", index, element
-                )
             return np.array(operand.value & (1 << bits) - 1, np.uint64).astype(dtype)
-        bare = type_name[0] == "b" and not floating  # which take the constants of their own width
-        if type_name[0] in "us" or bits < 32 or (bare and type_name not in CONSTANT_TYPES[operand.kind]):
-            raise self.illegal(f".{type_name} does not take a float constant", index, element)
         return np.array(constant_bits(operand, bits), dtype)
+
+    def _takes(self, operand: Immediate, type_name: str) -> bool:
+        """Whether a constant may stand for a type; integers for .bf16 where the sum is of .f32 only."""
+        modifiers = self.statement.modifiers
+        if self.statement.opcode == "cvt" and type_name[0] == "b" and modifiers[:1] != ("pack",):
+            return False
+        if self.statement.opcode in ("set", "setp") and type_name == "pred" and "bf16" in "".join(modifiers):
+            return False
+        if type_name == "bf16" and "f32" in modifiers:
+            return operand.kind == "integer" and self.statement.opcode in ("add", "sub", "fma")
+        bytes_ = ("u8", "s8") if operand.kind == "integer" else ()
+        return type_name in bytes_ or type_name in CONSTANT_TYPES[operand.kind]
 
     def check_type(
         self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
@@ -266,6 +289,8 @@ class Site:
     ) -> Writer:
         """Writes a register of a type; with ``wide`` it may be wider, and the value is extended."""
         if isinstance(operand, Sink):
+            if element is None and self.statement.opcode not in _DISCARDING:
+                raise self.illegal(f"{self.statement.opcode} does not take _ for its result", index)
             return _nowhere
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
@@ -318,6 +343,10 @@ class Site:
         framed = space == "param" and isinstance(found, Variable) and found.framed
         return self.address(index, space), "local" if framed else space
 
+    def narrow(self, what: str, index: int) -> IllegalInstruction:
+        """The error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in .global."""
+        return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
+
     def address(self, index: int, space: str) -> Reader:
         """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
 
@@ -328,11 +357,16 @@ class Site:
             raise self.illegal(f"expected an address in brackets, as [%r1+16], not '{operand}'", index)
         offset = operand.offset
         if operand.base is None:
+            if space != "local":
+                raise self.illegal(f"a constant address is one in .local, not in .{space}", index)
             return lambda wave, front: np.array(offset, np.int64)
         found = self.meaning(operand.base.name, index)
         if isinstance(found, RegisterName):
             if found.type not in _ADDRESSES:
                 raise self.illegal(f"{operand.base} is .{found.type}: an address has 32 or 64 bits", index)
+            wide_only = space in ("generic", "global") and self.statement.opcode not in _NARROW
+            if wide_only and bits_of(found.type) == 32:
+                raise self.narrow(f"the address {operand.base}", index)
             self._addresses.add(found.number)
             number, narrow = found.number, bits_of(found.type) == 32
             return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
@@ -340,11 +374,16 @@ class Site:
             raise self.illegal(f"{operand.base} has no address", index)
         base = self.address_of(found)
         shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
-        if space not in ("generic", found.space) and (space, found.space) != ("shared::cluster", "shared"):
+        near = space in ("generic", found.space) or (space, found.space) == ("shared::cluster", "shared")
+        if not near or (space == "generic" and found.framed):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
         return lambda wave, front: base(wave, front) + (offset + shift)
 
 
+_NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
+# Opcodes that take _ for a result; in vectors it may always stand.
+_DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
+_NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
 _ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,

@@ -11,6 +11,7 @@ Knows bytes, alignment, bounds and allocations; does not know statements or who 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,12 @@ class DeviceMemory:
         self.allocations.append(found)
         self._bases.append(found.address)
         return found
+
+    def restore(self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None) -> None:
+        """Take the memory of another device, and its allocations, in place of what is here."""
+        self.data, self.fresh, self.allocations = data, fresh, list(allocations)
+        self._bases = [one.address for one in allocations]
+        self._end = data.size
 
     def release(self, count: int) -> None:
         """Forget all but the first ``count`` allocations; their bytes are zero when handed out again."""

@@ -1,7 +1,7 @@
 """Special registers: what each lane of a wave sees of itself (PTX ISA 9.1, section 10).
 
-Knows grid, clusters, block and lanes; clocks and machine numbers are made up and deterministic, and say so.
-Not modelled are those that only a driver or a real chip could tell: %pm, %envreg, %reserved_smem_offset.
+Knows grid, clusters, block and lanes. Clocks, machine numbers and what a driver or a real chip decides (%pm,
+%envreg, %reserved_smem_offset) are made up and deterministic, and say so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .lanes import Values
+from .opcodes.operation import bits_of
 
 if TYPE_CHECKING:
     from .wave import Wave
@@ -84,6 +85,21 @@ def _counter(scale: int = 1, shift: int = 0) -> Callable[[Wave], Values]:
     return lambda wave: np.array(wave.statements * scale >> shift, np.uint64)
 
 
+def _made_up(stem: str, count: int, type_name: str) -> dict[str, SpecialRegister]:
+    """Numbered registers of which a driver or a chip decides, all 0 here."""
+    zero = SpecialRegister(type=type_name, value=lambda wave: np.array(0), made_up=True)
+    return {f"{stem}{number}": zero for number in range(count)}
+
+
+def _reserved(**offsets: int) -> dict[str, SpecialRegister]:
+    """Where the shared memory lies that the system takes."""
+
+    def register(offset: int) -> SpecialRegister:
+        return SpecialRegister(type="u32", value=lambda wave: np.array(offset), made_up=True)
+
+    return {f"%reserved_smem_offset_{name}": register(offset) for name, offset in offsets.items()}
+
+
 REGISTERS: dict[str, SpecialRegister] = {
     **_axes("tid", _thread),
     **_axes("ntid", lambda wave, axis: wave.block[axis]),
@@ -121,7 +137,19 @@ REGISTERS: dict[str, SpecialRegister] = {
         type="u32", value=lambda wave: np.array(wave.shared_bytes + _RESERVED), made_up=True
     ),
     "%current_graph_exec": SpecialRegister(type="u64", value=lambda wave: np.array(0)),
+    **_made_up("%pm", 8, "u32"),
+    **{f"{name}_64": one for name, one in _made_up("%pm", 8, "u64").items()},
+    **_made_up("%envreg", 32, "u32"),
+    **_reserved(begin=0, cap=0, end=_RESERVED),
+    **_made_up("%reserved_smem_offset_", 2, "u32"),
 }
+_NEEDS = (  # names, the first PTX version, the first target; as ptxas 13.0 has it
+    (r"%n?clusterid|%cluster_n?cta(?:id|rank)|%is_explicit_cluster", (7, 8), 90),
+    (r"%reserved_smem_offset_\w+", (7, 6), 80),
+    (r"%aggr_smem_size", (8, 1), 90),
+    (r"%current_graph_exec", (8, 0), 50),
+)
+_NARROW = re.compile(r"%(?:n?tid|n?ctaid)\.[xyzw]|%gridid")  # those that mov.u16 reads too
 _NAME = re.compile(
     r"%(?:n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_[a-z]{2}|clock(?:_hi|64)?|globaltimer(?:_lo|_hi)?"
     r"|pm[0-7](?:_64)?|envreg\d+|n?clusterid|cluster_n?cta(?:id|rank)|is_explicit_cluster|reserved_smem_\w+"
@@ -134,9 +162,17 @@ def is_special(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
-def needs_clusters(name: str) -> bool:
-    """Whether it is one of those that came with clusters: PTX 7.8 and sm_90."""
-    return "cluster" in name
+def needed(name: str) -> tuple[tuple[int, int], int]:
+    """The first PTX version and target that have it."""
+    stem = name.partition(".")[0]
+    known = ((since, chip) for pattern, since, chip in _NEEDS if re.fullmatch(pattern, stem))
+    return next(known, ((1, 0), 0))
+
+
+def widths(name: str) -> tuple[int, ...]:
+    """Bits of the types of mov that read it."""
+    own = bits_of(REGISTERS[name].type)
+    return tuple(sorted({own, *((16, 32) if _NARROW.fullmatch(name) else ())}))
 
 
 def type_of(name: str) -> str | None:

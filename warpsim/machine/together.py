@@ -42,6 +42,8 @@ def together(
     """
     if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
         _check_exited(wave, front, lanes, members, exited)
+        if wave.observers:
+            wave.tell("met", lanes)
         act(wave, front, lanes)
         return False
     waited = _waiting_here(wave, front)
@@ -53,6 +55,7 @@ def together(
     if ready.any():
         now = Lanes(ready)
         _check_exited(wave, front, now, members, exited)
+        wave.tell("met", now)
         act(wave, front, now)
     return not front.lanes.count
 
@@ -64,12 +67,14 @@ def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
+        wave.tell("met", lanes)
         return False
     known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, front, lanes.mask, known)
     halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
+    wave.tell("met", Lanes(ready))
     for one in halted:
         wave.release(one, ready)
     left = Lanes(lanes.mask & ~ready)

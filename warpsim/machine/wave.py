@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from .program import Entry, Record
 
 WARP = 32
-_PATIENCE = 512  # rounds of a loop before other lanes get their turn
+# Rounds of a loop before other lanes get their turn: many, so that lanes that work are not torn apart each
+# time round; a round of a loop that waits for others (see spins.py) counts for as many.
+_PATIENCE = 512
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
 
@@ -135,6 +137,8 @@ class Wave:
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
+        self.vain = False  # whether it has stopped because it only went round
+        self.waits_at: frozenset[int] = frozenset()  # the branches of loops that wait for others
         self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
         self.asynchrony = Asynchrony()  # what has been issued and has not completed
         self.reserve_local(entry.local_bytes)
@@ -151,7 +155,7 @@ class Wave:
         asynchrony = self.asynchrony
         while self.fronts or (self.waiting and asynchrony.nobody_goes_on(self)):
             if end is not None and (self.statements >= end or self.rounds >= _VAIN):
-                self.rounds = 0
+                self.vain, self.rounds = self.rounds >= _VAIN, 0
                 return False
             if self.fronts:
                 self._advance(self._next())
@@ -251,17 +255,21 @@ class Wave:
         """Some lanes of a front go on elsewhere, the others behind this statement."""
         if lanes.count == front.lanes.count:
             if target <= front.pc:
-                front.turns += 1
-                self.rounds += 1
+                front.turns += (turns := self._turns(front.pc))
+                self.rounds += turns
                 if len(self.fronts) == 1 and front.turns % _PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False
             front.pc = target
             return True
-        turns = front.turns + (target <= front.pc)
+        turns = front.turns + (self._turns(front.pc) if target <= front.pc else 0)
         self._leave(front, lanes)
         self.fronts.append(Front(target, front.frame, lanes, turns))
         return True
+
+    def _turns(self, pc: int) -> int:
+        """For how many rounds one of the loop counts that a branch closes."""
+        return _PATIENCE if pc in self.waits_at else 1
 
     def _leave(self, front: Front, lanes: Lanes) -> None:
         """Lanes leave a front; those that stay, if any, go on behind this statement."""

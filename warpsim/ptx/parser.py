@@ -28,6 +28,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from math import prod
 from typing import Literal, NamedTuple
 
 from .constants import read_integer
@@ -287,11 +288,16 @@ def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDecl
     length, kind = _read_type(cursor, "variable")
     variables = list[VariableDeclaration]()
     while True:
-        name, size = _read_array(cursor, length * _BITS[kind] // 8)
+        name, extents = _read_array(cursor)
         initializer = _read_initializer(cursor) if cursor.accept("=") else None
+        if extents[:1] == (0,) and initializer is not None:
+            extents = (len(initial_items(initializer)), *extents[1:])
+        size = prod(extents) * length * _BITS[kind] // 8
+        if length > 1:
+            extents = (*extents, length)
         variables.append(
             VariableDeclaration(
-                space, align, kind, name, size, initializer, source=cursor.source, start=start
+                space, align, kind, name, size, initializer, extents, source=cursor.source, start=start
             )
         )
         if not cursor.accept(","):
@@ -304,13 +310,28 @@ def _read_initializer(cursor: Cursor) -> str:
     return _read_raw(cursor, ",;") or cursor.fail("a value")
 
 
-def _read_array(cursor: Cursor, element_size: int) -> tuple[str, int]:
-    """The name, and the size in bytes: that of an element times the extents that follow."""
-    name, size = cursor.expect(_NAME, "a variable name"), element_size
+def initial_items(text: str) -> list[str]:
+    """What stands in the outermost braces of initial values, item by item; one item without braces."""
+    text = text.strip()
+    if not (text.startswith("{") and text.endswith("}")):
+        return [text]
+    items, depth = [""], 0
+    for sign in text[1:-1]:
+        depth += (sign in "{(") - (sign in "})")
+        if sign == "," and not depth:
+            items.append("")
+        else:
+            items[-1] += sign
+    return [one.strip() for one in items] if text[1:-1].strip() else []
+
+
+def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
+    """The name, and the extents that follow, 0 for ``[]``."""
+    name, extents = cursor.expect(_NAME, "a variable name"), list[int]()
     while cursor.accept("["):
-        size *= 0 if cursor.sees("]") else read_integer(cursor)
+        extents.append(0 if cursor.sees("]") else read_integer(cursor))
         cursor.require("]")
-    return name, size
+    return name, tuple(extents)
 
 
 _ALIGN = re.compile(r"\.align(?!\w)")
@@ -354,5 +375,6 @@ def _read_parameter(cursor: Cursor) -> Parameter:
     length, kind = _read_type(cursor, "variable")
     if cursor.take(_POINTER) and cursor.take(_ALIGN):
         read_integer(cursor)  # the alignment of what the pointer points to
-    name, size = _read_array(cursor, length * _BITS[kind] // 8)
+    name, extents = _read_array(cursor)
+    size = prod(extents) * length * _BITS[kind] // 8
     return VariableDeclaration("param", align, kind, name, size, source=source, start=start)

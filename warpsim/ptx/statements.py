@@ -203,8 +203,8 @@ class RegisterDeclaration(Statement):
 class VariableDeclaration(Statement):
     """A variable or parameter in memory; a declaration of several gives one of these for each.
 
-    ``size`` is in bytes, 0 for ``name[]``; ``align`` is None where not written; ``initializer`` is the text
-    after ``=``.
+    ``size`` is in bytes, 0 for ``name[]`` without initial values; ``align`` is None where not written;
+    ``initializer`` is the text after ``=``. ``extents`` are those of an array, then that of a vector.
     """
 
     space: str
@@ -213,6 +213,7 @@ class VariableDeclaration(Statement):
     name: str
     size: int
     initializer: str | None = None
+    extents: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings
+from .lane_races import LaneRaces
 from .map_fences import MapFences
 from .memory_checks import CopiesInFlight, Races, UninitialisedReads
 from .tile_reads import TileReads
@@ -22,5 +23,6 @@ def checks_of(findings: Findings) -> list[Any]:
         return []
     reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
     tiles = TileReads(findings, reads, copies, races)
-    others = [DivergentBarriers(findings), WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings)]
-    return [reads, copies, races, tiles, *others]
+    lanes = [LaneRaces(findings), DivergentBarriers(findings)]
+    others = [WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings)]
+    return [reads, copies, races, tiles, *lanes, *others]

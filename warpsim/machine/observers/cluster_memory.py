@@ -63,7 +63,7 @@ class ClusterMemory:
         """Lanes arrive at the cluster barrier."""
         self._begin(wave).arrive(wave, front, lanes)
 
-    def met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes have waited for the cluster barrier."""
         self._begin(wave).meet(wave, lanes, ClusterBarrier.of(wave))
 

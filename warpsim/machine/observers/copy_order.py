@@ -319,7 +319,7 @@ class CopyOrder:
             for cluster in clusters.tolist():
                 self.clocks.end(self.clocks.barrier(-1 - cluster), 1)
 
-    def met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes go on behind the barriers of their clusters."""
         if self._looks(wave):
             for cluster, warps in _by_cluster(wave, lanes):

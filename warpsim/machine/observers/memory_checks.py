@@ -204,6 +204,8 @@ class Races:
         self.wrote_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.read_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.strong: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by statement
+        self.told: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of which it has told
+        self.landing = False
 
     def prepare(self, wave: Wave) -> None:
         """Shadows of the size of the wave's shared memory."""
@@ -255,7 +257,19 @@ class Races:
         left[cells] = new
         return bool((left[cells] != new).any())
 
-    copying = landed = store  # an asynchronous copy may write at any time between the two
+    def copying(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """An asynchronous copy may write at any time from now on."""
+        self.store(wave, front, lanes, memory, offsets, size)
+
+    def landed(
+        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
+    ) -> None:
+        """Until now; an access that the start of a copy was in a race with is not told of again."""
+        self.landing = True
+        self.store(wave, front, lanes, memory, offsets, size)
+        self.landing = False
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -331,8 +345,14 @@ class Races:
         now: str,
         severity: Severity = "error",
     ) -> None:
+        if self.landing:
+            known = [pc for pc, how in self.told if how == before]
+            clash = clash & ~np.isin(at[cells], known)
+            if not clash.any():
+                return
         row, column = (int(one) for one in np.argwhere(clash)[0])
         cell = int(cells[row, column])
+        self.told.add((int(at[cell]), before))
         lane = int(lanes.index[row % lanes.count])
         record, other = wave.code[front.pc], wave.code[int(at[cell])]
         address = cell - int(wave.shared_base[lane])

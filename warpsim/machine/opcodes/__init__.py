@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
 from ...ptx.opcode_names import OPCODES, advice
-from ...ptx.statements import InstructionStatement
 from .operation import Operation, Row
+from .unexecuted import lacking
 
 if TYPE_CHECKING:
     from ..site import Site
@@ -83,7 +83,7 @@ def bind(site: Site) -> BoundRow:
     statement = site.statement
     known = rows_of(statement.opcode)
     if not known:
-        raise _foreign(statement)
+        raise _foreign(site)
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
@@ -110,18 +110,21 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
     raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
 
 
-def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
+def _foreign(site: Site) -> IllegalInstruction | NotModelled:
     """The error of an opcode without a row: PTX has it, or not."""
-    name = statement.opcode
+    statement, name = site.statement, site.statement.opcode
     if name not in OPCODES:
         return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
-    return _refused(statement) or NotModelled(
+    return _refused(site) or NotModelled(
         f"'{statement.mnemonic}' is not modelled: no such opcode is executed", statement.location()
     )
 
 
-def _refused(statement: InstructionStatement) -> NotModelled | None:
-    """The error of what PTX has and nobody executes here; None for anything else."""
+def _refused(site: Site) -> IllegalInstruction | NotModelled | None:
+    """The error of what PTX has and nobody executes here, or the target lacks; None for anything else."""
+    statement = site.statement
+    if (reason := lacking(statement.mnemonic, site.module.target, site.module.version)) is not None:
+        return site.illegal(reason)
     for start, reason in REFUSED.items():
         if f"{statement.mnemonic}.".startswith(f"{start}."):
             return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
@@ -155,7 +158,7 @@ def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:
 
 def check_available(site: Site, row: Row) -> None:
     """The module's target and version have the row; raises IllegalInstruction."""
-    target, version = site.module.target, site.module.version
+    target = site.module.target
     number = int("".join(filter(str.isdecimal, target)))
     wrong = bool(row.chips) and number not in row.chips
     if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
@@ -163,9 +166,7 @@ def check_available(site: Site, row: Row) -> None:
         raise site.illegal(
             f"{site.statement.mnemonic} is not on {target}: it needs {needs}" + " or higher" * (not row.chips)
         )
-    if version < row.since:
-        needed, given = (".".join(map(str, one)) for one in (row.since, version))
-        raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the version is {given}")
+    site.check_available(site.statement.mnemonic, row.since, 0)
 
 
 def _suffix(chip: int, row: Row) -> str:
@@ -173,16 +174,9 @@ def _suffix(chip: int, row: Row) -> str:
     return "a" if row.suffix and chip < 100 else row.suffix
 
 
-def check_clusters(site: Site, name: str) -> None:
-    """The module's target and version have the special registers of clusters; raises IllegalInstruction."""
-    target, version = site.module.target, site.module.version
-    if version < (7, 8) or int("".join(filter(str.isdecimal, target))) < 90:
-        raise site.illegal(f"{name} needs PTX 7.8 and sm_90 or higher")
-
-
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
     statement = site.statement
-    if (refused := _refused(statement)) is not None:
+    if (refused := _refused(site)) is not None:
         return refused
     vocabulary = {word for row in known for slot in row.slots for word in slot}
     for index, modifier in enumerate(statement.modifiers):

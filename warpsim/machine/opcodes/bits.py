@@ -23,8 +23,12 @@ _FIELDS = ("u32", "u64", "s32", "s64")
 _ONES = 0xFFFFFFFF
 
 
-def _operation(result: str, sources: tuple[str, ...], compute: Callable[..., Values]) -> Operation:
-    return Operation(results=(result,), sources=sources, compute=lambda *values: (compute(*values),))
+def _operation(
+    result: str, sources: tuple[str, ...], compute: Callable[..., Values], limited: tuple[int, ...] = ()
+) -> Operation:
+    return Operation(
+        results=(result,), sources=sources, compute=lambda *values: (compute(*values),), bytes=limited
+    )
 
 
 # --- logic ---------------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ def _insert(type_name: str) -> Operation:
         mask = np.left_shift(_low_ones(length, dtype), position)
         return _merged(np.left_shift(a, position), b, mask)
 
-    return _operation(type_name, (type_name, type_name, "u32", "u32"), compute)
+    return _operation(type_name, (type_name, type_name, "u32", "u32"), compute, limited=(2, 3))
 
 
 def _extract(type_name: str) -> Operation:
@@ -172,7 +176,7 @@ def _extract(type_name: str) -> Operation:
         sign = np.right_shift(moved, np.maximum(length, 1).astype(UNSIGNED[bits]) - 1) & (length != 0)
         return _merged(moved, np.negative(sign), mask)
 
-    return _operation(type_name, (type_name, "u32", "u32"), compute)
+    return _operation(type_name, (type_name, "u32", "u32"), compute, limited=(1, 2))
 
 
 def _sign_extend(mode: str, type_name: str) -> Operation:
@@ -196,7 +200,7 @@ def _mask(mode: str, type_name: str) -> Operation:
         position, width = (a, b) if mode == "clamp" else (a & 31, b & 31)
         return np.left_shift(_low_ones(width, UNSIGNED[32]), position)
 
-    return _operation("b32", ("b32", "b32"), compute)
+    return _operation("u32", ("u32", "u32"), compute)
 
 
 # --- counts and positions ------------------------------------------------------------------------
@@ -268,7 +272,7 @@ def _find_set(type_name: str) -> Operation:
         at_base = np.where((np.right_shift(mask, base) & 1) != 0, base, np.uint32(_ONES))
         return np.where(offset == 0, at_base, found)
 
-    return _operation("b32", ("b32", "b32", "s32"), compute)
+    return _operation("b32", ("b32", "b32", "b32"), compute)
 
 
 def _counted(

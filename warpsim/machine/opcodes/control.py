@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import Fault, NotModelled
+from ...ptx.constants import Immediate
 from ...ptx.operands import Arguments, Register
 from ..lanes import Frame, Front, Lanes
 from ..scope import FunctionName, LabelName, LabelTable, Variable
@@ -196,14 +197,35 @@ def _return(site: Site, uniform: str) -> Step:
 
 
 def _trap(site: Site) -> Step:
+    site.count(0)
+
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         raise Fault(f"trap [{wave.who(lanes)}]", site.statement.location())
 
     return step
 
 
-def _nothing(site: Site, *modifiers: str) -> Step:
-    return lambda wave, front, lanes: None
+def _nothing(wave: Wave, front: Front, lanes: Lanes) -> None:
+    """What may be passed over."""
+
+
+def _breakpoint(site: Site) -> Step:
+    site.count(0)
+    return _nothing
+
+
+def _event(site: Site, mask: str) -> Step:
+    site.count(1)
+    most, operand = 65535 if mask else 15, site.operands[0]
+    if not isinstance(operand, Immediate) or operand.kind != "integer" or not 0 <= operand.value <= most:
+        raise site.illegal(f"expected a constant of 0 to {most}, not '{operand}'", 0)
+    return _nothing
+
+
+def _sleep(site: Site, type_name: str) -> Step:
+    site.count(1)
+    site.reader(site.operands[0], type_name, 0)
+    return _nothing
 
 
 _UNIFORM = ("", "uni")
@@ -215,7 +237,7 @@ ROWS: tuple[Effect, ...] = (
     Effect(opcode="ret", slots=(_UNIFORM,), bind=_return),
     Effect(opcode="exit", slots=(), bind=_exit),
     Effect(opcode="trap", slots=(), bind=_trap),
-    Effect(opcode="brkpt", slots=(), bind=_nothing),
-    Effect(opcode="pmevent", slots=(("", "mask"),), bind=_nothing),
-    Effect(opcode="nanosleep", slots=(("u32",),), bind=_nothing, since=(6, 3), chip=70),
+    Effect(opcode="brkpt", slots=(), bind=_breakpoint),
+    Effect(opcode="pmevent", slots=(("", "mask"),), bind=_event),
+    Effect(opcode="nanosleep", slots=(("u32",),), bind=_sleep, since=(6, 3), chip=70),
 )

@@ -17,7 +17,7 @@ from ...ptx.operands import Displacement, Operand, Register, Sink, Vector
 from .. import spaces
 from ..clusters import own_cta
 from ..lanes import Front, Lanes, Values
-from ..scope import Variable
+from ..scope import RegisterName, Variable
 from ..special import type_of
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
 from . import check_available
@@ -41,7 +41,13 @@ _WINDOWS = {
     "global": 0,
     "const": 0,
 }
-_SPACES = tuple(_WINDOWS)
+_SINCE = (  # state spaces, the first PTX version and target of cvta and isspacep with them
+    (("global", "const", "shared", "local"), (2, 0), 20),
+    (("param",),           (7, 7), 70),
+    (("shared::cta",),     (7, 8), 30),
+    (("param::entry",),    (8, 3), 70),
+    (("shared::cluster",), (7, 8), 90),
+)  # fmt: skip
 
 
 def _move(site: Site, type_name: str) -> Step:
@@ -188,8 +194,7 @@ def _unpacked(site: Site, type_name: str) -> Step:
 def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     """cvta: an address of a space becomes generic, or with ``.to`` the other way round."""
     site.count(2)
-    _check_variable(site, to, space)
-    write, read = site.writer(site.operands[0], type_name, 0), site.reader(site.operands[1], type_name, 1)
+    write, read = site.writer(site.operands[0], type_name, 0), _window_address(site, to, space, type_name)
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
 
@@ -200,17 +205,27 @@ def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
     return step
 
 
-def _check_variable(site: Site, to: str, space: str) -> None:
-    """A variable is of the space that is converted from; raises IllegalInstruction."""
+def _window_address(site: Site, to: str, space: str, type_name: str) -> Reader:
+    """What cvta reads: an address, or the variable at it, which lies in the space."""
     operand = site.operands[1]
-    base = operand.base if isinstance(operand, Displacement) else operand
-    found = site.scope.find(base.name) if isinstance(base, Register) else None
-    if not isinstance(found, Variable):
-        return
-    if to:
-        raise site.illegal(f"{site.statement.mnemonic} takes no variable, whose address is not generic", 1)
-    if found.space != space.partition("::")[0]:
-        raise site.illegal(f"{base} is in .{found.space}, not in .{space}", 1)
+    if bits_of(type_name) == 32:
+        raise site.narrow("a generic address made of this", 1)
+    named = operand.base if isinstance(operand, Displacement) else operand
+    found = site.scope.find(named.name) if isinstance(named, Register) else None
+    if isinstance(found, Variable):
+        if to and named is operand:
+            raise site.illegal(f"expected a register, not '{operand}'", 1)
+        if not to and space.partition("::")[0] != found.space:
+            raise site.illegal(f"{named} is in .{found.space}, not in .{space}", 1)
+    return site.reader(operand, type_name, 1)
+
+
+def _generic_address(site: Site) -> Reader:
+    """What isspacep reads: a register of 64 bits, or of 32."""
+    operand = site.operands[1]
+    found = site.scope.find(operand.name) if isinstance(operand, Register) else None
+    narrow = isinstance(found, RegisterName) and bits_of(found.type) == 32
+    return site.reader(operand, "u32" if narrow else "u64", 1)
 
 
 def _is_space(site: Site, space: str) -> Step:
@@ -219,7 +234,7 @@ def _is_space(site: Site, space: str) -> Step:
     Of shared memory the own CTA's is meant, except by .shared::cluster.
     """
     site.count(2)
-    write, read = site.writer(site.operands[0], "pred", 0), site.reader(site.operands[1], "u64", 1)
+    write, read = site.writer(site.operands[0], "pred", 0), _generic_address(site)
     window, others = _WINDOWS[space], sorted({one for one in _WINDOWS.values() if one})
     own = space in ("shared", "shared::cta")
 
@@ -236,24 +251,17 @@ def _is_space(site: Site, space: str) -> Step:
     return step
 
 
-# Spaces, the first PTX version and target of conversions to and from them.
-_SINCE: tuple[tuple[tuple[str, ...], tuple[int, int], int], ...] = (
-    (("shared", "local", "global", "const"), (2, 0), 20),
-    (("param",), (7, 7), 70),
-    (("param::entry",), (8, 3), 70),
-    (("shared::cta",), (7, 8), 30),
-    (("shared::cluster",), (7, 8), 90),
-)
-
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(_TYPES,), bind=_move),
     Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
     *(
-        Effect(opcode=opcode, slots=(*slots, spaces_, *types), bind=bind, since=since, chip=chip)
-        for spaces_, since, chip in _SINCE
-        for opcode, slots, types, bind in (
-            ("cvta", (("", "to"),), (("u32", "u64"),), _converted),
-            ("isspacep", (), (), _is_space),
+        Effect(
+            opcode="cvta", slots=(("", "to"), names, ("u32", "u64")), bind=_converted, since=since, chip=chip
         )
+        for names, since, chip in _SINCE
+    ),
+    *(
+        Effect(opcode="isspacep", slots=(names,), bind=_is_space, since=since, chip=chip)
+        for names, since, chip in _SINCE
     ),
 )

@@ -223,7 +223,7 @@ def _dot(a_type: str, b_type: str, a_bits: int, first: int) -> Operation:
             c = np.add(c, np.multiply(one, other))
         return (c,)
 
-    return Operation(results=(total,), sources=("b32", "b32", total), compute=compute)
+    return Operation(results=(total,), sources=(a_type, b_type, total), compute=compute)
 
 
 def _dp4a(a_type: str, b_type: str) -> Operation:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.constants import Immediate
 from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
@@ -168,7 +169,12 @@ def _wait(site: Site, *modifiers: str) -> Step:
     """test_wait and try_wait: whether the phase of a state, or of a parity, is over."""
     sleeps, by_parity = "try_wait" in modifiers, "parity" in modifiers
     given = site.count(3, 4) if sleeps else site.count(3)
+    if isinstance(site.operands[0], Sink):
+        raise site.illegal("expected a predicate, not '_'", 0)
     write, address = site.writer(site.operands[0], "pred", 0), _address(site, 1, modifiers)
+    last = site.operands[2]
+    if by_parity and isinstance(last, Immediate) and last.value not in (0, 1):
+        raise site.illegal(f"a parity is 0 or 1, not {last}", 2)
     phase = site.reader(site.operands[2], "u32" if by_parity else "b64", 2)
     if given == 4:
         site.reader(site.operands[3], "u32", 3)

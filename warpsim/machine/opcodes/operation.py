@@ -44,6 +44,7 @@ class Operation:
     note: str = ""
     optional: int = 0  # so many of the last results may be left out
     constants: tuple[int, ...] = ()  # places of sources that only a constant may fill (immLut of lop3)
+    bytes: tuple[int, ...] = ()  # places of sources whose constants are 0 to 255
     vector: int = 0  # so many of the first sources are written as one, {a, b, e, f}
     reads_carry: bool = False
     writes_carry: bool = False
@@ -73,9 +74,19 @@ class Row:
         return (choice for choice in product(*self.slots) if self.legal(*choice))
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The choice of each slot that these modifiers spell, in any order but for types; None for none."""
-        types = _types(modifiers)
-        spelled = (choice for choice in _matches(self.slots, modifiers) if _types(choice) == types)
+        """The choice of each slot that these modifiers spell, None for none.
+
+        In any order, but those of the name come first and in theirs; types and state spaces keep theirs.
+        """
+        types, named = _types(modifiers), _named(self.opcode, modifiers)
+        first = [one for one in modifiers if one != "aligned"]  # which may stand anywhere
+        if (*first[: len(named)],) != named:
+            return None
+        spelled = (
+            choice
+            for choice in _matches(self.slots, modifiers)
+            if _types(choice) == types and _named(self.opcode, choice) == named
+        )
         return next((choice for choice in spelled if self.legal(*choice)), None)
 
     @cached_property
@@ -85,11 +96,35 @@ class Row:
 
 
 _TYPE = re.compile(r"(?:[bsuf]|[bt]f)\d+(?:x\d+)?|u?e\d+m\d+(?:x\d+)?")
+_SPACE = re.compile(r"shared(?:::\w+)?|global")
+# Modifiers that name the instruction together with the opcode, and so follow it at once.
+_NAMED = {
+    **dict.fromkeys(("mul", "mad", "madc", "mul24", "mad24", "dp2a"), frozenset({"lo", "hi", "wide"})),
+    "shf": frozenset({"l", "r"}),
+    "div": frozenset({"full"}),
+    "cvta": frozenset({"to"}),
+    "bar": frozenset({"cta", "warp", "sync", "arrive", "red"}),
+    "barrier": frozenset({"cta", "sync", "arrive", "red"}),
+    "fence": frozenset({"proxy"}),
+    "membar": frozenset({"proxy"}),
+    "createpolicy": frozenset({"fractional", "range", "cvt"}),
+    "cp": frozenset({"async", "mbarrier", "arrive", "commit_group", "wait_group", "wait_all"}),
+    "mbarrier": frozenset(
+        {"init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait"}
+        | {"parity", "pending_count"}
+    ),
+}
 
 
-def _types(modifiers: tuple[str, ...]) -> list[str]:
-    """The types among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
-    return [one for one in modifiers if _TYPE.fullmatch(one)]
+def _named(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
+    """The modifiers that belong to the name: mul.lo.u32 is not mul.u32.lo."""
+    names = _NAMED.get(opcode, frozenset())
+    return tuple(one for one in modifiers if one in names)
+
+
+def _types(modifiers: tuple[str, ...]) -> list[list[str]]:
+    """The types, and the state spaces, among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
+    return [[one for one in modifiers if kind.fullmatch(one)] for kind in (_TYPE, _SPACE)]
 
 
 def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

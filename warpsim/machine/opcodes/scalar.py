@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +22,13 @@ CARRY = "carry"  # the condition code register, kept for each frame of a wave
 def scalar_step(site: Site, operation: Operation) -> Step:
     """What a statement does whose operation is known. Raises IllegalInstruction for its operands."""
     targets, sources = _operands(site, operation)
-    wide = site.statement.opcode == "cvt"  # whose registers may be wider than its number types
+    wide, kinds = _registers(site)
     writers = [
-        site.writer(one, kind, index, wide=wide and kind[0] in "usf")
+        site.writer(one, kinds.get(kind, kind), index, wide=wide and kind[0] in "usf")
         for (one, index, _), kind in zip(targets, operation.results, strict=False)
     ]
     readers = [
-        site.reader(one, kind, index, element, wide=wide and kind[0] in "usf")
+        site.reader(one, kinds.get(kind, kind), index, element, wide=wide and kind[0] in "usf")
         for (one, index, element), kind in zip(sources, operation.sources, strict=True)
     ]
     _check_constants(site, operation, sources)
@@ -36,6 +37,21 @@ def scalar_step(site: Site, operation: Operation) -> Step:
     if len(writers) == 1 and len(operation.results) == 1:
         return _single(operation, readers, writers[0])
     return _several(operation, readers, writers)
+
+
+def _registers(site: Site) -> tuple[bool, dict[str, str]]:
+    """Whether registers may be wider than number types, and by which types registers of others go.
+
+    Those of cvt may, but beside .bf16, .tf32 and narrower floats; its codes and pairs stand in .b registers
+    only. cvt.pack takes what suits its types.
+    """
+    modifiers = site.statement.modifiers
+    if site.statement.opcode != "cvt" or modifiers[:1] == ("pack",):
+        return site.statement.opcode == "cvt", {}
+    return not any(_EXACT.match(one) for one in modifiers), {"b16": "bf16", "b32": "bf16x2"}
+
+
+_EXACT = re.compile(r"bf16|tf32|u?e\d")  # types of cvt beside which no register is wider than its type
 
 
 Placed = tuple[Operand, int, int | None]  # an operand, its place, and that of an element in it
@@ -59,11 +75,15 @@ def _operands(site: Site, operation: Operation) -> tuple[list[Placed], list[Plac
 
 
 def _check_constants(site: Site, operation: Operation, sources: list[Placed]) -> None:
-    """Sources that only a constant may fill are constants."""
+    """Sources that only a constant may fill are constants, and those of a byte fit in one."""
     for place in operation.constants:
         operand, index, _ = sources[place]
-        if not isinstance(operand, Immediate):
-            raise site.illegal(f"expected a constant, not '{operand}'", index)
+        if not isinstance(operand, Immediate) or operand.kind != "integer":
+            raise site.illegal(f"expected an integer constant, not '{operand}'", index)
+    for place in operation.bytes:
+        operand, index, _ = sources[place]
+        if isinstance(operand, Immediate) and not 0 <= operand.value <= 255:
+            raise site.illegal(f"the constant {operand} is not in 0 to 255", index)
 
 
 def _single(operation: Operation, readers: list[Reader], write: Writer) -> Step:

@@ -1,0 +1,67 @@
+"""Compares launched kernels' opcodes with ptxas: ``python -m tools.legality.opcodes``.
+
+Of every opcode forms, names that differ in a word, and scalar forms that differ in an operand, drawn by a
+seed; each difference that no table explains is printed. Needs ptxas 13.0 on the path.
+
+    python -m tools.legality.opcodes                          a thousand of each kind, minutes a target
+    python -m tools.legality.opcodes --count 100000 cvt mul   all there are, of two opcodes
+    python -m tools.legality.opcodes --targets sm_80:7.0 sm_90a   other targets; PTX 9.0 if not said
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tests.helpers import ptxas
+from tests.helpers.opcode_agreement import Difference, differing
+from tests.helpers.opcode_space import Space, opcodes
+
+_TARGETS = ("sm_100a", "sm_120a", "sm_90a", "sm_80", "sm_90:8.0", "sm_80:7.0", "sm_75:6.3")
+_TABLE = ("target   ", "version", "opcode        ", "statements", "explained", "unexplained")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 where every difference is explained, 1 where not, 4 without ptxas."""
+    options = _parser().parse_args(arguments)
+    if reason := ptxas.missing():
+        print(f"cannot check: {reason}", file=sys.stderr)
+        return 4
+    _print_row(_TABLE)
+    left: list[Difference] = []
+    for place in options.targets:
+        target, _, version = place.partition(":")
+        for opcode in options.opcodes or opcodes():
+            left += _judged(opcode, target, version or "9.0", options.count, options.seed)
+    for one in left:
+        print(f"\nunexplained: {one}")
+    return int(bool(left))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.legality.opcodes", description="opcodes of launched kernels against ptxas 13.0"
+    )
+    parser.add_argument("opcodes", nargs="*", metavar="OPCODE")
+    parser.add_argument("--count", type=int, default=1000, help="statements of each kind, of each opcode")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--targets", nargs="+", default=list(_TARGETS), metavar="TARGET[:VERSION]")
+    return parser
+
+
+def _judged(opcode: str, target: str, version: str, count: int, seed: int) -> list[Difference]:
+    """What is not explained of one opcode; prints a row of the table."""
+    texts = Space(opcode).sample(count, seed)
+    found = differing(texts, target, version)
+    left = [one for one in found if not one.explained]
+    _print_row((target, version, opcode, len(texts), len(found) - len(left), len(left)))
+    return left
+
+
+def _print_row(cells: Sequence[object]) -> None:
+    print("  ".join(f"{cell:>{len(name)}}" for cell, name in zip(cells, _TABLE, strict=True)), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
