@@ -1,8 +1,8 @@
 """tensormap.replace and tensormap.cp_fenceproxy: maps that kernels change, and bring to global memory.
 
-Knows the forms and where maps lie; what fields there are is in isa/tensor_map_bytes.py. A map that has been changed
-is looked at when it is used, since fields are replaced one at a time. prefetch.tensormap is in caches.py, the
-fences are in fences.py. PTX ISA 9.1, sections 9.7.9.28 and 9.7.13.16.
+Knows the forms and where maps lie; what fields there are is in isa/tensor_map_bytes.py. A map that has been
+changed is looked at when it is used, since fields are replaced one at a time. prefetch.tensormap is in
+caches.py, the fences are in fences.py. PTX ISA 9.1, sections 9.7.9.28 and 9.7.13.16.
 
 Inferred: the ordinals of strides count from the first dimension that has one, as CUTLASS counts.
 """
