@@ -39,6 +39,8 @@ def test_no_ptx_is_another_error() -> None:
 
 def test_opcodes_of_few_groups_have_all_their_rows() -> None:
     assert all(rows_of(opcode) == rows()[opcode] for opcode in ALONE)
+
+
 @pytest.mark.parametrize(
     ("statement", "version", "target", "message"),
     [

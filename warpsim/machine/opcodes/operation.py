@@ -104,11 +104,13 @@ _NAMED = {
     "div": frozenset({"full"}),
     "cvta": frozenset({"to"}),
     "bar": frozenset({"cta", "warp", "sync", "arrive", "red"}),
-    "barrier": frozenset({"cta", "sync", "arrive", "red"}),
+    "barrier": frozenset({"cta", "cluster", "sync", "arrive", "wait", "red"}),
     "fence": frozenset({"proxy"}),
     "membar": frozenset({"proxy"}),
     "createpolicy": frozenset({"fractional", "range", "cvt"}),
-    "cp": frozenset({"async", "mbarrier", "arrive", "commit_group", "wait_group", "wait_all"}),
+    "cp": frozenset(
+        {"reduce", "async", "bulk", "mbarrier", "arrive", "commit_group", "wait_group", "wait_all"}
+    ),
     "mbarrier": frozenset(
         {"init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait"}
         | {"parity", "pending_count"}
