@@ -224,6 +224,12 @@ def test_metadata_of_one_row_half_only(instruction: Instruction) -> None:
         assert others == ({"equal-indices"} if instruction is F16 else {"empty-word"})
 
 
+def test_plain_sp_of_wgmma_has_no_other_spelling() -> None:
+    form = warpsim.decode("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", target="sm_90a")
+    e = np.full((128, 1), 0x44444444, np.uint32)
+    assert [one for one in lint(form, e=e, selector=0) if one.rule == "plain-sp"] == []
+
+
 def test_plain_sp_is_noted_from_ptx_8_5() -> None:
     plain = warpsim.decode("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", target="sm_90a")
     case = {name: good(plain)[name] for name in ("e", "a")}

@@ -174,6 +174,8 @@ def _plain_sp(subject: Subject) -> Iterator[Finding]:
     """Plain .sp where the ordered variant exists (ptxas advises so from PTX 8.5 on)."""
     instruction = subject.instruction
     other = forms().get(instruction.mnemonic.replace("mma.sp.", "mma.sp::ordered_metadata."))
+    if other is not None and other.variant == "sp":  # wgmma has no such variant
+        return
     if instruction.variant != "sp" or other is None or other.since > subject.version:
         return
     sort = subject.e is not None and not subject.pattern.ascending[subject.fields].all()

@@ -88,7 +88,8 @@ def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:
     if matrix.dtype.kind in "iub":
         cells = [[str(int(value)) for value in row] for row in matrix]
     else:
-        cells = [[f"{float(value):.6g}" for value in row] for row in matrix.astype(np.float64)]
+        with np.errstate(invalid="ignore"):  # signaling NaN
+            cells = [[f"{float(value):.6g}" for value in row] for row in matrix.astype(np.float64)]
     header = ["", *map(str, range(matrix.shape[1]))]
     return numbers([header, *([str(index), *row] for index, row in enumerate(cells))])
 

@@ -29,13 +29,9 @@ _PROXIES = frozenset({"async", "async::generic"})
 
 
 def _asynchronous(record: Record) -> bool:
-    """Whether a statement starts an operation on shared memory."""
+    """Whether a statement starts a copy from or to shared memory; of wgmma alone, others say everything."""
     opcode, words = record.statement.opcode, record.statement.modifiers
-    return (
-        opcode == "wgmma"
-        or (opcode == "cp" and "bulk" in words)
-        or any("complete_tx::" in one for one in words)
-    )
+    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
 
 
 class WarpOrder:
