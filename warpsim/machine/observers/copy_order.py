@@ -16,40 +16,28 @@ of other CTAs are not remembered. Messages are in copy_words.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
-from .clocks import Clocks, Warps
+from .clocks import Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
 from .copy_words import Words
 from .findings import Findings
+from .warp_order import WARP, WarpOrder
 
 if TYPE_CHECKING:
-    from ..cluster_barrier import ClusterBarrier
     from ..opcodes.multiplication import Groups, Multiplication, Share
     from ..program import Record
     from ..synchronization import Verb
     from ..wave import Wave
 
-WARP = 32
-_ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
-_PROXIES = frozenset({"async", "async::generic"})
 _CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
 _COPIES = 0  # the reader of the shadow that stands for copies
-
-
-def _asynchronous(record: Record) -> bool:
-    """Whether a statement starts a copy from or to shared memory; of wgmma alone, others say everything."""
-    opcode, words = record.statement.opcode, record.statement.modifiers
-    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
 
 
 def _reduces(record: Record) -> bool:
@@ -57,51 +45,27 @@ def _reduces(record: Record) -> bool:
     return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
-class CopyOrder:
+class CopyOrder(WarpOrder):
     """Tells of operations that nothing orders with what comes before or after them."""
 
-    clocks: Clocks
     shadow: Shadow
+    words: Words
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self.active = self.ready = False
+        super().__init__()
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
-        self.promised: dict[int, tuple[int, Pending]] = {}  # by mbarrier: the phase of the latest copy
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
-        self.begun: dict[int, tuple[int, int, int]] = {}  # by mbarrier: warp, its clock, statement
         self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
-        self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
 
-    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """Nothing is looked at where nothing is asynchronous."""
-        self.active = any(map(_asynchronous, code))
-        return [self._counting(one) for one in code] if self.active else code
+    def prepare(self, wave: Wave) -> None:
+        """A wave begins."""
+        super().prepare(wave)
+        self.shadow, self.words = Shadow.of(wave), Words(self)
 
-    def _counting(self, record: Record) -> Record:
-        """A statement of the whole warp orders its lanes."""
-        if "sync" not in record.statement.modifiers:
-            return record
-
-        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-            changed = record.step(wave, front, lanes)
-            if self._looks(wave):
-                self.steps[self._warps(lanes)] += 1
-            return changed
-
-        return replace(record, step=step)
-
-    def _looks(self, wave: Wave) -> bool:
-        if self.active and not self.ready:
-            self.clocks, self.shadow = Clocks(wave.lanes // WARP), Shadow.of(wave)
-            self.steps = np.zeros(
-                wave.lanes // WARP, np.int32
-            )  # how often the lanes of each warp synchronised
-            self.words, self.ready = Words(self), True
-        return self.active
-
-    def _warps(self, lanes: Lanes) -> Warps:
-        return _some_of_each(lanes.mask)
+    def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
+        """An mbarrier is used without a barrier since its initialisation."""
+        self.words.not_begun(wave, front, lane, offset, pc)
 
     # --- accesses of warps ---
 
@@ -109,7 +73,7 @@ class CopyOrder:
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
         """Words are read: those that an operation brings must have come, as far as the reader knows."""
-        if memory is not wave.shared or not self._looks(wave):
+        if memory is not wave.shared or not self.looks(wave):
             return
         cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
         late = self._unknown(cells, warps)
@@ -132,7 +96,7 @@ class CopyOrder:
         words: Values | None = None,
     ) -> None:
         """Words are written: no operation may still read them, or write."""
-        if memory is not wave.shared or not self._looks(wave):
+        if memory is not wave.shared or not self.looks(wave):
             return
         cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
         late = self._unknown(cells, warps)
@@ -151,7 +115,7 @@ class CopyOrder:
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
         """As a load and a store; one that acquires may order anything."""
-        self._acquired(wave, front, lanes)
+        self.may_acquire(wave, front, lanes)
         self.load(wave, front, lanes, memory, offsets, size)
         self.store(wave, front, lanes, memory, offsets, size)
 
@@ -168,7 +132,7 @@ class CopyOrder:
 
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
         """An operation begins: what it reads and overwrites must be free for it."""
-        if not self._looks(wave) or pending.group == "wgmma":
+        if not self.looks(wave) or pending.group == "wgmma":
             return
         warp = pending.lane // WARP
         component, due = self._end(wave, front, pending)
@@ -188,7 +152,7 @@ class CopyOrder:
         """By which component, from which clock on, it is known that an operation is complete."""
         for offset, _ in pending.signals:
             barrier = self.clocks.barrier(offset)
-            self._check_begun(wave, front, pending.lane, offset)
+            self.check_begun(wave, front, pending.lane, offset)
             self.issued_in[pending, offset] = barrier.phases
             self.promised[offset] = (barrier.phases + 1, pending)
         if pending.signals:
@@ -242,7 +206,7 @@ class CopyOrder:
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
         """An operation has told its mbarrier; in the phase in which it was issued?"""
-        if not self._looks(wave):
+        if not self.looks(wave):
             return
         barrier = self.clocks.barrier(offset)
         issued = self.issued_in.pop((pending, offset), barrier.phases)
@@ -252,7 +216,7 @@ class CopyOrder:
 
     def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
         """Lanes have waited for their groups."""
-        if not self._looks(wave):
+        if not self.looks(wave):
             return
         complete = wave.asynchrony.of(wave, family) - most
         self.clocks.complete(family, lanes.index, complete[lanes.index])
@@ -261,7 +225,7 @@ class CopyOrder:
 
     def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
-        if not self._looks(wave):
+        if not self.looks(wave):
             return
         places, shadow = Warpgroups.of(wave), self.shadow
         for group in share.groups.tolist():
@@ -276,7 +240,7 @@ class CopyOrder:
 
     def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups close a group, or wait until all but the latest are complete."""
-        if not self._looks(wave) or verb == "fence":
+        if not self.looks(wave) or verb == "fence":
             return
         places = Warpgroups.of(wave)
         for group in groups.tolist():
@@ -287,94 +251,11 @@ class CopyOrder:
                 component = self.clocks.group("wgmma", first)
                 self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
 
-    # --- order between warps ---
-
-    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
-        """mbarriers begin."""
-        if self._looks(wave):
-            for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
-                self.clocks.begin(offset)
-                self.promised.pop(offset, None)
-                self.begun[offset] = (
-                    lane // WARP,
-                    int(self.clocks.known[lane // WARP, lane // WARP]),
-                    front.pc,
-                )
-
-    def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
-        """Lanes have arrived at mbarriers, some of whose phases are over now."""
-        if self._looks(wave):
-            for offset, count in ends.items():
-                part = lanes.index[offsets == offset]
-                self._check_begun(wave, front, int(part[0]), offset)
-                self.clocks.release(self.clocks.barrier(offset), np.unique(part // WARP), ends=count)
-
-    def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
-        """Lanes have seen that the latest phases of mbarriers are over."""
-        if self._looks(wave):
-            for offset in np.unique(offsets).tolist():
-                part = lanes.index[offsets == offset]
-                warps = np.unique(part // WARP)
-                self._check_begun(wave, front, int(part[0]), offset)
-                self.clocks.acquire(self.clocks.barrier(offset), warps)
-                self.steps[warps] += 1
-                self.waits |= {(warp, offset): front.pc for warp in warps.tolist()}
-
-    def _check_begun(self, wave: Wave, front: Front, lane: int, offset: int) -> None:
-        warp, clock, pc = self.begun.get(offset, (0, 0, 0))
-        if warp // wave.warps == lane // WARP // wave.warps and self.clocks.known[lane // WARP, warp] < clock:
-            self.words.not_begun(wave, front, lane, offset, pc)
-
-    def meeting(self, wave: Wave, arrived: Mask, waited: Mask) -> None:
-        """A barrier of some CTAs is complete: who has arrived, and who has waited."""
-        if not self._looks(wave):
-            return
-        here, there = (_some_of_each(one) for one in (arrived, waited))
-        for cta in np.unique(here // wave.warps).tolist():
-            self.clocks.meet(here[here // wave.warps == cta], there[there // wave.warps == cta])
-
-    def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
-        """Lanes have arrived at the barriers of their clusters."""
-        if self._looks(wave):
-            for cluster, warps in _by_cluster(wave, lanes):
-                self.clocks.release(self.clocks.barrier(-1 - cluster), warps, ends=0)
-
-    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], state: ClusterBarrier) -> None:
-        """The barriers of some clusters are complete."""
-        if self._looks(wave):
-            for cluster in clusters.tolist():
-                self.clocks.end(self.clocks.barrier(-1 - cluster), 1)
-
-    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
-        """Lanes go on behind the barriers of their clusters."""
-        if self._looks(wave):
-            for cluster, warps in _by_cluster(wave, lanes):
-                self.clocks.acquire(self.clocks.barrier(-1 - cluster), warps)
-
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """A proxy fence, or one by which anything may be ordered."""
-        if not self._looks(wave):
-            return
-        if "proxy" not in words:
-            self._anything(wave, lanes)
-        elif not _PROXIES.isdisjoint(words):
-            self.clocks.fence(self._warps(lanes))
-
-    def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
-        if self._looks(wave) and not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
-            self._anything(wave, lanes)
-
-    def _anything(self, wave: Wave, lanes: Lanes) -> None:
-        """With flags in memory, lanes may have synchronised with any warp."""
-        everyone = np.arange(self.clocks.warps)
-        self.steps[self._warps(lanes)] += 1
-        self.clocks.meet(everyone, self._warps(lanes))
-
     # --- ends ---
 
     def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes have exited, perhaps the last ones of their CTAs."""
-        if not self._looks(wave):
+        if not self.looks(wave):
             return
         for lane in self.stored.keys() & set(lanes.index.tolist()):
             number, pending = self.stored[lane]
@@ -403,15 +284,3 @@ def _of_group(wave: Wave, first: int) -> Warps:
     """The warps of the warpgroup with that first lane."""
     warp = first // WARP
     return np.arange(warp, min(warp + 4, (warp // wave.warps + 1) * wave.warps))
-
-
-def _some_of_each(mask: Mask) -> Warps:
-    """The warps of which some lanes are in a mask."""
-    return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
-
-
-def _by_cluster(wave: Wave, lanes: Lanes) -> list[tuple[int, Any]]:
-    """The clusters of lanes, each with the warps of theirs."""
-    warps = np.unique(lanes.index // WARP)
-    clusters = warps // wave.warps // wave.cluster.count
-    return [(one, warps[clusters == one]) for one in np.unique(clusters).tolist()]
