@@ -186,7 +186,24 @@ def test_what_cannot_be_read_or_is_not_legal(folder):
     assert "error: mul" in result.output + result.stderr
     (folder / "bad.ptx").write_text("no ptx at all {{")
     assert run("bad.ptx", "--entry", "k").return_value == 3
-    assert run("k.ptx", "--entry", "nothing", "--cluster", "2").return_value == 4
+
+
+def test_clusters(folder):
+    """Each CTA of a cluster stores its rank; a grid that no clusters fit in is a mistake in the call."""
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) { .reg .b32 %r<3>; .reg .b64 %d<3>; mov.u32 %r0, %cluster_ctarank;
+mov.u32 %r1, %ctaid.x; ld.param.u64 %d0, [out]; mad.wide.u32 %d1, %r1, 4, %d0; st.global.u32 [%d1], %r0;
+ret; }
+"""
+    (folder / "c.ptx").write_text(text)
+    np.save("ranks.npy", np.array([0, 1, 2, 0, 1, 2], np.uint32))
+    given = ("--entry", "k", "--grid", "6", "--cluster", "3,1,1", "--arg", "zeros:u32:6")
+    assert run("c.ptx", *given, "--expect", "0=ranks.npy").return_value == 0
+    result = run("c.ptx", "--entry", "k", "--grid", "4", "--cluster", "3,1,1", "--arg", "zeros:u32:6")
+    assert isinstance(result.exception, click.UsageError)
+    assert "grid (4, 1, 1): x is no multiple of 3" in result.exception.message
 
 
 def test_faults_and_races_write_nothing(folder):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_products import (
     SORTS,
     Array,
@@ -240,6 +241,7 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "neighbours of 100 CTAs": partial(_met, ctas=100),
     "called": _called,
     "interpret": _interpret,
+    **CLUSTERS,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"

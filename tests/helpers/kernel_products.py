@@ -37,6 +37,7 @@ class Case:
     arguments: Sequence[Any]
     expected: dict[int, Array]
     shared_bytes: int = 0
+    cluster: int | None = None
 
 
 # --- operands ----------------------------------------------------------------------------------------
@@ -198,9 +199,11 @@ class _Dense:
     expected: Array
 
 
-def _operands(sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1) -> _Dense:
+def _operands(
+    sort: str, rng: Rng, mnemonic: str, size: tuple[int, int, int], splits: int = 1, target: str = "sm_80"
+) -> _Dense:
     """A (m, k) and B (k, n) as codes."""
-    form = warpsim.decode(f"mma.sync.aligned.{mnemonic}", target="sm_80")
+    form = warpsim.decode(f"mma.sync.aligned.{mnemonic}", target=target)
     m, n, k = size
     A, B = _operand(sort, rng, (m, k), form.a), _operand(sort, rng, (k, n), form.b)
     if sort == "integers":
@@ -230,6 +233,20 @@ def _dense(sort: str, rng: Rng, *, mnemonic: str, entry: str, transposes: bool) 
         grid=(n // 32, m // 32),
         block=64,
         arguments=(*_in_memory(operands, transposes), np.zeros((m, n), np.uint32), n, k),
+        expected={2: operands.expected},
+    )
+
+
+def _ring(sort: str, rng: Rng) -> Case:
+    """Four CTAs for six tiles of seven steps: two have two tiles, and the ring of three stages goes round."""
+    m, n, k = 64, 96, 7 * 32
+    operands = _operands(sort, rng, _F16, (m, n, k), target="sm_90a")
+    return Case(
+        file="bulk_ring.ptx",
+        entry="bulk_ring",
+        grid=4,
+        block=96,
+        arguments=(*_in_memory(operands, False), np.zeros((m, n), np.uint32), m, n, k),
         expected={2: operands.expected},
     )
 
@@ -411,6 +428,7 @@ def products() -> Iterator[tuple[str, Callable[[str, Rng], Case]]]:
         yield entry, partial(_sparse, mnemonic=form, target=target, file=file, entry=entry)
     for entry, form, transposes in _DENSE:
         yield entry, partial(_dense, mnemonic=form, entry=entry, transposes=transposes)
+    yield "bulk_ring", _ring
     yield "split_k_s32", partial(_split, mnemonic=_S8, entry="split_k_s32", transposes=False)
     for size in _SIZES:
         yield "ragged_f16 {}x{}x{}".format(*size), partial(_ragged, size=size)

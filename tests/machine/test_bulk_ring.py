@@ -79,7 +79,7 @@ DELETED = (
     ("cp.async.bulk.wait_group.read", "reported changed"),
     ("bar.warp.sync", "missed"),
     ("fence.proxy.async", "reported"),
-    ("bar.warp.sync", "missed"),
+    ("bar.warp.sync", "warned"),
     ("cp.async.bulk.global", "changed"),
     ("cp.async.bulk.commit_group", "reported changed"),
     ("cp.async.bulk.wait_group.read", "warned"),

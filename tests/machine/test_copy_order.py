@@ -166,3 +166,64 @@ def test_broken(name: str) -> None:
         "the parity before",
         "overwritten before it was seen",
     )
+
+
+# --- wgmma -------------------------------------------------------------------------------------------
+
+TILES = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+.reg .b32 %r<9>, %own; .reg .f32 %f<4>; .reg .b64 %in, %out, %place, %a, %b; .reg .pred %first, %p;
+.shared .align 128 .b8 tiles[2304]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
+ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
+mov.u32 %own, %tid.x; setp.eq.u32 %first, %own, 0;
+mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0;
+@%first mbarrier.init.shared.b64 [full], 1; @%first mbarrier.init.shared.b64 [empty], 128;
+bar.sync 0;
+mov.u64 %a, 0x0000001000080000; mov.u64 %b, 0x0000001000080080;
+__BODY__
+mul.wide.u32 %place, %own, 16; add.u64 %out, %out, %place; st.global.v4.f32 [%out], {%f0, %f1, %f2, %f3};
+ret;
+}
+"""
+BRING = (
+    "@%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 2304;\n"
+    "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[tiles], [%in], 2304, [full];\n"
+)
+MULTIPLY = (
+    "wgmma.fence.sync.aligned;\n"
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %a, %b, 1, 1, 1, 0, 0;\n"
+    "wgmma.commit_group.sync.aligned;\n"
+)
+DONE = "wgmma.wait_group.sync.aligned 0;\n"
+AGAIN = ARRIVE + wait("empty", 0, "%first") + BRING + wait("full", 1)
+
+
+def multiplied(body: str, schedule: str | int) -> tuple[set[str], np.ndarray]:
+    """Kinds of errors, and D."""
+    given = np.random.default_rng(1).normal(size=1152).astype(np.float16)
+    out = np.zeros((128, 4), np.float32)
+    module = load_text(TILES.replace("__BODY__", body))
+    found = module["k"](1, 128, [given, out], schedule=schedule, checks="warn").hazards
+    return {one.kind for one in found if one.severity == "error"}, out.view(np.uint32)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_wgmma_reads_what_copies_bring(schedule: str | int) -> None:
+    once, expected = multiplied(BRING + wait("full", 0) + MULTIPLY + DONE, "program")
+    assert once == set()
+    assert expected.any()
+    body = BRING + wait("full", 0) + MULTIPLY + DONE + AGAIN + MULTIPLY + DONE
+    found, twice = multiplied(body, schedule)
+    assert found == set()
+    assert np.array_equal(twice, multiplied(body, "program")[1])
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest"])
+def test_wgmma_without_a_wait(schedule: str | int) -> None:
+    early = BRING + MULTIPLY + DONE + wait("full", 0)
+    assert "read early" in multiplied(early, schedule)[0]
+    late = BRING + wait("full", 0) + MULTIPLY + AGAIN + DONE
+    assert "overwritten early" in multiplied(late, schedule)[0]

@@ -24,6 +24,7 @@ GUARDED = (
 )
 UNORDERED = (
     *("sum_all", "largest", "chained_scan of 3 CTAs", "locked_sum", "last_adds", "neighbours of 20 CTAs"),
+    *("cluster_sum", "cluster_histogram", "cluster_argmax"),
     *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
     *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
     *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
@@ -46,7 +47,8 @@ def module(file: str) -> LoadedModule:
 def launched(module: LoadedModule, case: Case, **options: Any) -> dict[int, Array]:
     """What a launch leaves in the arrays among its arguments, by the index of the parameter."""
     given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
-    module[case.entry](case.grid, case.block, given, shared_bytes=case.shared_bytes, **options)
+    options |= {"shared_bytes": case.shared_bytes, "cluster": case.cluster}
+    module[case.entry](case.grid, case.block, given, **options)
     return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
 
 

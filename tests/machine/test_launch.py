@@ -184,7 +184,7 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         (1, 65, {}, "block (65, 1, 1) has 65 threads: the kernel says .maxntid 64"),
         (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: it is an integer, at least 0"),
         (1, 1, {"shared_bytes": 1 << 20}, "1048576 bytes of shared memory: a CTA has at most 232448"),
-        (1, 1, {"cluster": 2}, "clusters of 2 x 1 x 1 CTAs are not modelled yet"),
+        (2, 1, {"cluster": 2}, "a cluster of 2 x 1 x 1 CTAs: clusters need sm_90, not sm_80"),
         (
             1,
             1,
@@ -210,11 +210,6 @@ def test_the_block_that_a_kernel_requires():
         warpsim.OperandError, match=r"block \(32, 1, 1\): the kernel says .reqntid \(64, 1, 1\)"
     ):
         kernel(1, 32)
-    clustered = warpsim.load(text("", "", tuning=".reqnctapercluster 2"))["k"]
-    with pytest.raises(
-        warpsim.NotModelled, match="clusters of 2 x 1 x 1 CTAs are not modelled yet: the kernel"
-    ):
-        clustered(2, 32)
 
 
 # --- memories --------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ ld.param.u64 %d1, [out]; mad.wide.u32 %d1, %r2, 4, %d1; st.global.u32 [%d1], %r1
 GRID = (4, 6, 3)
 
 
-@pytest.mark.parametrize("cluster", [None])
+@pytest.mark.parametrize("cluster", [None, (2, 3, 1)])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_clusters(cluster: tuple[int, int, int] | None, axis: int) -> None:
     directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
@@ -43,7 +43,7 @@ def test_clusters(cluster: tuple[int, int, int] | None, axis: int) -> None:
     assert set(read(f"%cluster_nctaid.{dot}", directive)) == {size}
 
 
-@pytest.mark.parametrize("cluster", [None])
+@pytest.mark.parametrize("cluster", [None, (2, 3, 1)])
 def test_ranks(cluster: tuple[int, int, int] | None) -> None:
     directive = ".reqnctapercluster 2, 3, 1" if cluster else ""
     places = [(x % 2, y % 3) for z in range(GRID[2]) for y in range(GRID[1]) for x in range(GRID[0])]
@@ -52,9 +52,13 @@ def test_ranks(cluster: tuple[int, int, int] | None) -> None:
     assert set(read("%is_explicit_cluster", directive)) == {int(cluster is not None)}
 
 
-def test_clusters_of_several_are_refused() -> None:
-    with pytest.raises(NotModelled, match=r"clusters of 2 x 3 x 1 CTAs are not modelled yet"):
-        read("%cluster_ctarank", ".reqnctapercluster 2, 3, 1")
+@pytest.mark.parametrize("place", [("9.0", "sm_80"), ("7.7", "sm_80")])
+def test_clusters_came_with_sm_90(place: tuple[str, str]) -> None:
+    text = (
+        f".version {place[0]}\n.target {place[1]}\n.entry k() {{ .reg .b32 %r; mov.u32 %r, %clusterid.x; }}"
+    )
+    (problem,) = load_text(text).problems
+    assert problem.message == "%clusterid.x needs PTX 7.8 and sm_90 or higher"
 
 
 @pytest.mark.parametrize("name", ["tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"])

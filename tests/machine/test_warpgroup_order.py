@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, VISIBLE, WAIT, Case
 from warpsim.errors import UndefinedBehavior
 from warpsim.machine.launching import load_text
+from warpsim.machine.observers.warpgroup_order import WarpgroupOrder
 from warpsim.machine.warpgroup import Warpgroup
 
 DENSE = "wgmma.mma_async.sync.aligned."
@@ -225,6 +226,14 @@ def test_a_barrier_between_a_wgmma_and_the_next_stores() -> None:
     assert found(replace(CASE, threads=256, around={"after": after})) == []
 
 
+def test_a_barrier_between_the_wait_and_the_next_stores() -> None:
+    """One that stands before the wait says nothing of the others' wgmma, which may still be reading."""
+    store, end = "st.shared.b32 [%at], %own;", f"{COMMIT} {WAIT}"
+    early = f"{COMMIT} bar.sync 0; {WAIT} {store}"
+    assert found(replace(CASE, threads=128, around={"after": early})) == [("race", "warning")]
+    assert found(replace(CASE, threads=128, around={"after": f"{end} bar.sync 0; {store}"})) == []
+
+
 def test_a_copy_in_flight() -> None:
     copy = f"cp.async.ca.shared.global [%at], [%base], 4; cp.async.commit_group; {VISIBLE}"
     done = "cp.async.wait_group 0;"
@@ -232,3 +241,20 @@ def test_a_copy_in_flight() -> None:
     assert ("in flight", "error") in found(replace(case, around={"visible": copy}))
     late = copy.replace("fence", f"{done} fence")
     assert found(replace(case, around={"visible": late})) == []
+
+
+def test_modules_without_wgmma_pay_nothing() -> None:
+    """Where no statement is a wgmma, the observer takes itself out."""
+    case = replace(CASE, ctas=1, threads=128)
+    inputs = case.inputs(seed=9)
+    made = {"x": np.zeros((128, 4), np.uint32)}
+    text = case.source(inputs, made)
+    seen: list[type] = []
+
+    class Looking:
+        def exit(self, wave: Any, front: Any, lanes: Any) -> None:
+            seen.extend(type(one) for one in wave.observers)
+
+    for body in (text, text.replace(case.statement(), "")):
+        load_text(body)["k"](1, 128, [*inputs.values(), made["x"]], observers=[Looking()], checks="warn")
+    assert seen.count(WarpgroupOrder) == 1

@@ -2,7 +2,7 @@
 
 A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are told
 ``arrived(wave, front, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
-is complete in some clusters, by number in the wave, and ``met(wave, front, lanes, state)`` when lanes go on.
+is complete in some clusters, by number in the wave, and ``met(wave, front, lanes)`` when lanes go on.
 Does not know orders (.release, .relaxed): see observers/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
 """
 
@@ -72,7 +72,7 @@ class ClusterBarrier:
         if over.any():
             self.arrived = self.arrived & ~over
             if wave.observers:
-                wave.tell("met", front, Lanes(over), self)
+                wave.tell("met", front, Lanes(over))
         return wave.wait(front, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:

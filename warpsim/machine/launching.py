@@ -110,6 +110,7 @@ class LaunchableKernel:
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
+        more = cluster_checks(findings, self._entry, clusters)
         check_portable(findings, clusters, self._module.functions[self.name].kernel.location())
         kept = len(device.memory.allocations)
         try:
@@ -126,7 +127,7 @@ class LaunchableKernel:
                 schedule=order,
                 observers=lambda: (
                     *checks_of(findings),
-                    *cluster_checks(findings, self._entry, clusters),
+                    *(check(findings) for check in more),
                     *watching,
                 ),
                 modes=modes,

@@ -183,6 +183,10 @@ class Site:
         known = special.type_of(name)
         if known is None:
             raise self.at(NotModelled(f"the special register {name} is not modelled"), index, element)
+        if special.needs_clusters(name):
+            from .opcodes import check_clusters
+
+            check_clusters(self, name)
         bits = bits_of(type_name)
         if bits_of(known) != bits and not (bits == 64 and bits_of(known) == 32):
             raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)

@@ -134,6 +134,11 @@ def is_special(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
+def needs_clusters(name: str) -> bool:
+    """Whether it is one of those that came with clusters: PTX 7.8 and sm_90."""
+    return "cluster" in name
+
+
 def type_of(name: str) -> str | None:
     """Its type, or None where it is not modelled."""
     found = REGISTERS.get(name)

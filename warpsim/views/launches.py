@@ -82,6 +82,8 @@ def _hazard_document(finding: LaunchFinding) -> Document:
         "message": finding.message,
         "location": _place(finding.location),
         "other": _place(finding.other),
+        "note": finding.note if finding.other else "",
+        "fix": finding.fix,
     }
 
 

@@ -270,3 +270,56 @@ def test_mistakes(statement: str, error: type[WarpsimError], message: str) -> No
         launch("mov.b64 %d5, 0;\n" + statement + "\n" + EXPECT, "", "program")
     assert message in str(caught.value)
     assert "CTA (0, 0, 0), warp 0, lane 0" in str(caught.value)
+
+
+# --- clusters ----------------------------------------------------------------------------------------
+
+CLUSTER = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) .reqnctapercluster 4 {
+.reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p, %q;
+.shared .align 128 .b8 a[256]; .shared .align 8 .b64 bar;
+ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out];
+mov.u32 %r1, %ctaid.x; mul.wide.u32 %d4, %r1, 256; add.u64 %d2, %d2, %d4;
+mov.u32 %r2, %tid.x; setp.eq.u32 %q, %r2, 0;
+@%q mbarrier.init.shared.b64 [bar], 1;
+fence.mbarrier_init.release.cluster;
+@%q mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+barrier.cluster.arrive.release; barrier.cluster.wait.acquire;
+mov.u32 %r3, %cluster_ctarank;
+@!%q bra wait;
+mul.wide.u32 %d5, %r3, 64; add.u64 %d6, %d1, %d5; mov.u32 %r5, a; shl.b32 %r6, %r3, 6; add.u32 %r5, %r5, %r6;
+__COPY__
+wait:
+mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+@!%p bra wait;
+shl.b32 %r7, %r2, 3; mov.u32 %r8, a; add.u32 %r8, %r8, %r7; ld.shared.b64 %d7, [%r8];
+mul.wide.u32 %d8, %r2, 8; add.u64 %d2, %d2, %d8; st.global.b64 [%d2], %d7;
+barrier.cluster.arrive; barrier.cluster.wait;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_multicast(schedule: str | int) -> None:
+    """Each CTA brings a quarter to all four: everyone has all of it."""
+    copy = f"mov.b16 %h1, 15; {LOAD}.multicast::cluster [%r5], [%d6], 64, [bar], %h1;"
+    given = np.random.default_rng(3).integers(0, 256, 256).astype(np.uint8)
+    out = np.zeros((8, 256), np.uint8)
+    report = load_text(CLUSTER.replace("__COPY__", copy))["k"](8, 32, [given, out], schedule=schedule)
+    assert report.hazards == ()
+    np.testing.assert_array_equal(out, np.broadcast_to(given, out.shape))
+
+
+def test_the_ranks_of_a_mask() -> None:
+    """Odd CTAs get nothing, and wait for ever; a rank that is not there is an error."""
+    copy = f"mov.b16 %h1, 5; {LOAD}.multicast::cluster [%r5], [%d6], 64, [bar], %h1;"
+    given, out = np.zeros(256, np.uint8), np.zeros((4, 256), np.uint8)
+    with pytest.raises(
+        Fault, match=r"phase 1 of the mbarrier bar, which lacks 256 bytes that nothing in flight"
+    ):
+        load_text(CLUSTER.replace("__COPY__", copy))["k"](4, 32, [given, out])
+    with pytest.raises(Fault, match="a CTA of rank 4: the cluster has 4 CTAs"):
+        load_text(CLUSTER.replace("__COPY__", copy.replace("5;", "16;")))["k"](4, 32, [given, out])

@@ -13,6 +13,12 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
+        (
+            "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
+            "no launch hands the work of CTAs that have not begun to others",
+        ),
+        ("tcgen05.wait::ld.sync.aligned;", "tensor memory is not simulated"),
+        ("multimem.red.add.u32 [a], b;", "several devices are not simulated"),
         ("cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%d1, {%r1}];", "tensor maps are not executed yet"),
     ],
 )

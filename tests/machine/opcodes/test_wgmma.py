@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import warpsim
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
-from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.errors import Fault, NotModelled, UndefinedBehavior
 from warpsim.machine.launching import load_text
 from warpsim.machine.warpgroup import Warpgroup
 
@@ -142,3 +143,64 @@ def test_a_warp_that_has_exited() -> None:
     )
     with pytest.raises(UndefinedBehavior, match=message):
         case.launch(case.inputs(seed=9))
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1])
+def test_a_warp_beside_a_warpgroup(schedule: str | int) -> None:
+    """CTAs of five warps: the last one is no whole warpgroup, and does not multiply."""
+    before, after = f"setp.ge.u32 %p, %own, 128; @%p bra OVER; {FENCE}", f"{COMMIT} {WAIT} OVER:"
+    case = replace(SIMPLE, threads=160, ctas=3, around={"before": before, "after": after})
+    inputs = case.inputs(seed=10)
+    found, _ = case.launch(inputs, schedule=schedule)
+    memories = np.ascontiguousarray(inputs["m"]).reshape(3, -1).view(np.uint8)
+    a, b = case.descriptors()[0]
+    c = inputs["d"].reshape(3, 160, 4)
+    multiplied = warpsim.execute(
+        case.form,
+        c=np.ascontiguousarray(c[:, :128]),
+        a_desc=np.full(3, a, np.uint64),
+        b_desc=np.full(3, b, np.uint64),
+        shared=memories,
+    )
+    np.testing.assert_array_equal(found.reshape(3, 160, 4)[:, :128], multiplied)
+    np.testing.assert_array_equal(found.reshape(3, 160, 4)[:, 128:], c[:, 128:])
+
+
+def test_a_wgmma_of_too_few_threads() -> None:
+    case = replace(SIMPLE, threads=96, ctas=1)
+    message = (
+        r"wgmma\.fence\.sync\.aligned: 32 of the 128 threads of the warpgroup have exited, or were never"
+    )
+    with pytest.raises(UndefinedBehavior, match=message):
+        case.launch(case.inputs(seed=11))
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (1 << 14, "reserved bits 14 set"),
+        (1 << 62 | 8, "no multiple of|places at multiples of"),
+        (0x3FFF, "outside the 3072 bytes of memory|no multiple"),
+    ],
+)
+def test_descriptors_that_lead_nowhere(word: int, said: str) -> None:
+    case = replace(SIMPLE, ctas=1)
+    inputs = case.inputs(seed=12)
+    inputs["w"][:, 1] = word
+    with pytest.raises((UndefinedBehavior, NotModelled), match=said) as caught:
+        case.launch(inputs)
+    assert "[CTA (0, 0, 0), warpgroup 0]" in caught.value.message
+    assert caught.value.location is not None
+    assert caught.value.location.text[caught.value.location.column - 1 :].startswith("%w1")
+
+
+def test_metadata_without_a_meaning() -> None:
+    case = replace(CASES[13], ctas=2)
+    inputs = case.inputs(seed=13)
+    inputs["e"][128 + 6, 0] = 0xFFFFFFFF
+    with pytest.raises(UndefinedBehavior) as caught:
+        case.launch(inputs)
+    assert "[CTA (1, 0, 0), warp 0]" in caught.value.message
+    assert caught.value.location is not None
+    assert caught.value.location.text[caught.value.location.column - 1 :].startswith("%e0")
+    case.launch(inputs, undefined="fallback")

@@ -7,9 +7,16 @@
     uninitialised (wave, front, register, mask)                lanes read a register never written
     unspecified (wave, front, lanes, what)                     lanes get a result that PTX leaves open
     matrix (wave, front, record, instruction, inputs, d, warps)  a matrix instruction is done
+    wgmma (wave, front, multiplication, share)                 some warpgroups are about to issue one
+    wgmma_order (wave, front, groups, verb, most)              they fence, commit or wait
+    differing (wave, front, group, role, values)               an operand that must be the same in a warpgroup
+    touched (wave, front, lanes, use)                          registers of a wgmma (register_uses.py)
     meeting (wave, arrived, waited)                            masks of lanes at a barrier that is complete
     initialised, updated, acquired (wave, front, lanes, offsets[, ends])   mbarriers begin, are told, are seen
     bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier
+    arrived, met (wave, front, lanes)                          lanes at the barrier of their cluster
+    cluster_barrier (wave, clusters, state)                    it is complete in some (cluster_barrier.py)
+    setmaxnreg, setmaxnreg_ignored (wave, front, warp or lanes)    warps change their registers
     issued, fetched, completed, drained, unfinished            operations in flight (asynchrony.py)
     exit (wave, front, lanes)                                  lanes are done
     instrument (code) -> code                                  before a wave runs: records that do more

@@ -5,6 +5,7 @@ Knows which launch needs which check; does not know what they find.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Location
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from ..program import Entry
 
 
-def cluster_checks(findings: Findings, entry: Entry, cluster: Cluster) -> list[Any]:
-    """The observers of a wave, besides those that every launch has."""
+def cluster_checks(findings: Findings, entry: Entry, cluster: Cluster) -> list[Callable[[Findings], Any]]:
+    """What makes the observers of a wave, besides those that every launch has."""
     if findings.mode == "off":
         return []
-    found: list[Any] = [ClusterMemory(findings)] if cluster.count > 1 else []
+    found: list[Callable[[Findings], Any]] = [ClusterMemory] if cluster.count > 1 else []
     if any(one.statement.opcode == "setmaxnreg" for one in entry.code):
-        found.append(RegisterUse(findings))
+        found.append(RegisterUse)
     return found
 
 

@@ -3,7 +3,8 @@
     read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
     overwritten early    a copy is issued over bytes that somebody may still read, or write
     source overwritten   a warp stores where an operation may still read, or a copy may still write
-    not visible          an operation reads what a warp has stored without a barrier, or without a proxy fence
+    not visible          an operation reads what a warp has stored without a barrier, or without a proxy
+                         fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
     not initialised      an mbarrier is used without a barrier since another warp has initialised it
     left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
@@ -16,6 +17,7 @@ of other CTAs are not remembered. Messages are in copy_words.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +52,11 @@ def _asynchronous(record: Record) -> bool:
     return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
 
 
+def _reduces(record: Record) -> bool:
+    """Whether an operation adds to what is there, or the like."""
+    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
+
+
 class CopyOrder:
     """Tells of operations that nothing orders with what comes before or after them."""
 
@@ -69,16 +76,32 @@ class CopyOrder:
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Nothing is looked at where nothing is asynchronous."""
         self.active = any(map(_asynchronous, code))
-        return code
+        return [self._counting(one) for one in code] if self.active else code
+
+    def _counting(self, record: Record) -> Record:
+        """A statement of the whole warp orders its lanes."""
+        if "sync" not in record.statement.modifiers:
+            return record
+
+        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+            changed = record.step(wave, front, lanes)
+            if self._looks(wave):
+                self.steps[self._warps(lanes)] += 1
+            return changed
+
+        return replace(record, step=step)
 
     def _looks(self, wave: Wave) -> bool:
         if self.active and not self.ready:
             self.clocks, self.shadow = Clocks(wave.lanes // WARP), Shadow.of(wave)
+            self.steps = np.zeros(
+                wave.lanes // WARP, np.int32
+            )  # how often the lanes of each warp synchronised
             self.words, self.ready = Words(self), True
         return self.active
 
     def _warps(self, lanes: Lanes) -> Warps:
-        return np.unique(lanes.index // WARP)
+        return _some_of_each(lanes.mask)
 
     # --- accesses of warps ---
 
@@ -121,6 +144,8 @@ class CopyOrder:
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
         self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
+        self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
+        self.shadow.step[cells] = self.steps[warps]
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -186,6 +211,11 @@ class CopyOrder:
             self.words.not_ordered(wave, front, pending, cells, unknown)
         elif hidden.any():
             self.words.not_fenced(wave, front, pending, cells, hidden)
+        else:
+            apart = (writer == warp) & ~shadow.operation[cells] & (shadow.lane[cells] != pending.lane)
+            apart &= shadow.step[cells] == self.steps[warp]
+            if apart.any():
+                self.words.lanes_apart(wave, front, pending, cells, apart)
         shadow.taken(cells, _COPIES, *end, front.pc)
 
     def _writes(
@@ -198,6 +228,10 @@ class CopyOrder:
             known[shadow.reader[:, cells]] < shadow.reader_due[:, cells]
         )
         writing = (shadow.writer[cells] != NOBODY) & (known[shadow.writer[cells]] < shadow.due[cells])
+        if _reduces(pending.record):  # reductions may meet
+            places = np.unique(shadow.wrote_at[cells]).tolist()
+            joined = [pc for pc in places if _reduces(wave.code[pc])]
+            writing &= ~(shadow.operation[cells] & np.isin(shadow.wrote_at[cells], joined))
         if reading.any():
             self.words.still_read(wave, front, pending, cells, reading, first)
         elif taking.any():
@@ -283,6 +317,7 @@ class CopyOrder:
                 warps = np.unique(part // WARP)
                 self._check_begun(wave, front, int(part[0]), offset)
                 self.clocks.acquire(self.clocks.barrier(offset), warps)
+                self.steps[warps] += 1
                 self.waits |= {(warp, offset): front.pc for warp in warps.tolist()}
 
     def _check_begun(self, wave: Wave, front: Front, lane: int, offset: int) -> None:
@@ -332,6 +367,7 @@ class CopyOrder:
     def _anything(self, wave: Wave, lanes: Lanes) -> None:
         """With flags in memory, lanes may have synchronised with any warp."""
         everyone = np.arange(self.clocks.warps)
+        self.steps[self._warps(lanes)] += 1
         self.clocks.meet(everyone, self._warps(lanes))
 
     # --- ends ---

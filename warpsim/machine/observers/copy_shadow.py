@@ -50,6 +50,8 @@ class Shadow:
     operation: npt.NDArray[np.bool_]
     due: Integers
     wrote_at: Integers
+    lane: Integers  # of a warp that wrote, and how often it had synchronised then
+    step: Integers
     read: Integers  # the clock of the reader, 0 for nobody
     read_at: Integers
     reader: Integers
@@ -60,7 +62,7 @@ class Shadow:
     def of(cls, wave: Wave) -> Shadow:
         """An empty one."""
         count, readers = wave.shared.size // WORD, 1 + -(-wave.warps // _GROUP)
-        rows = np.zeros((2, count), np.int32)
+        rows = np.zeros((4, count), np.int32)
         by_warp = np.zeros((2, wave.warps, count), np.int32)
         by_reader = np.zeros((2, readers, count), np.int32)
         return cls(
@@ -68,6 +70,8 @@ class Shadow:
             operation=np.zeros(count, np.bool_),
             due=rows[0],
             wrote_at=rows[1],
+            lane=rows[2],
+            step=rows[3],
             read=by_warp[0],
             read_at=by_warp[1],
             reader=np.full((readers, count), NOBODY, np.int32),

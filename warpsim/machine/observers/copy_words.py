@@ -104,6 +104,17 @@ class Words:
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
         self._say(wave, "not visible", pending.lane, what, fix, front.pc, self._writer(cell))
 
+    def lanes_apart(self, wave: Wave, front: Front, pending: Pending, cells: Cells, apart: Mask) -> None:
+        """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
+        cell = int(cells[apart.argmax()])
+        pc, lane = self._writer(cell), int(self._shadow.lane[cell]) % WARP
+        what = (
+            f"{_name(wave, front.pc)} reads {_byte(wave, cell)}, which lane {lane} of the same warp stores "
+            f"at line {_line(wave, pc)}, without bar.warp.sync in between"
+        )
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}, where all lanes come by"
+        self._say(wave, "not visible", pending.lane, what, fix, front.pc, pc, severity="warning")
+
     def still_read(
         self, wave: Wave, front: Front, pending: Pending, cells: Cells, reading: Mask, first: int
     ) -> None:
@@ -215,11 +226,21 @@ class Words:
             return what, f"wait there for phase {due}, parity {(due - 1) & 1}, before line {here}"
         return what, f"put {_TRY} {self._phase(wave, component, due)} before line {here}"
 
-    def _say(self, wave: Wave, kind: str, lane: int, what: str, fix: str, pc: int, other: int) -> None:
+    def _say(
+        self,
+        wave: Wave,
+        kind: str,
+        lane: int,
+        what: str,
+        fix: str,
+        pc: int,
+        other: int,
+        severity: Severity = "error",
+    ) -> None:
         record = wave.code[pc]
         finding = LaunchFinding(
             kind=kind,
-            severity="error",
+            severity=severity,
             message=f"{what}; {fix} [{wave.place(lane)}]",
             location=record.statement.location(),
             other=wave.code[other].statement.location(),

@@ -2,7 +2,8 @@
 
 The shadows are those of memory_checks.py, looked at by chunks of 16 bytes. A wgmma that reads what a warp of
 another warpgroup has written with no barrier in between is in a race; where the warp is one of its own it is
-a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no barrier. Knows shadows;
+a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no barrier. A tile counts as
+read when its warpgroup has waited for it, and for other warps after the next barrier. Knows shadows;
 does not know proxies or wgmma in flight (see warpgroup_order.py).
 """
 
@@ -20,9 +21,11 @@ from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import WARPGROUPS, CopiesInFlight, Races, UninitialisedReads
 
 if TYPE_CHECKING:
-    from ..opcodes.multiplication import Multiplication, Share
+    from ..opcodes.multiplication import Groups, Multiplication, Share
+    from ..synchronization import Verb
     from ..wave import Wave
 
+_Read = tuple["Share", int]  # what some warpgroups read at once, and the statement
 Cells = npt.NDArray[np.int64]  # (warpgroups, chunks): chunks of the wave
 
 _CHUNK = 16
@@ -38,6 +41,8 @@ class TileReads:
     ) -> None:
         self.findings = findings
         self.reads, self.copies, self.races = reads, copies, races
+        self.loose: dict[int, list[_Read]] = {}  # by warpgroup: what is in no group yet
+        self.groups: dict[int, list[list[_Read]]] = {}  # by warpgroup: those that are pending, oldest first
 
     def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
         """Some warpgroups are about to read tiles."""
@@ -45,8 +50,23 @@ class TileReads:
         cells = base[:, None] + share.chunks
         self._unwritten(wave, front, share, cells)
         self._in_flight(wave, front, share, cells)
-        if wave.warps > 1:
-            self._race(wave, front, share, cells)
+        self._race(wave, front, share, cells)
+        for group in share.groups.tolist():
+            self.loose.setdefault(group, []).append((share, front.pc))
+
+    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+        """A group is closed, or tiles have been read: for all others that is so after the next barrier."""
+        done: dict[_Read, list[int]] = {}
+        for group in groups.tolist() if verb != "fence" else ():
+            pending = self.groups.setdefault(group, [])
+            if verb == "commit":
+                pending.append(self.loose.pop(group, []))
+                continue
+            for one in (read for part in pending[: max(len(pending) - most, 0)] for read in part):
+                done.setdefault(one, []).append(group)
+            del pending[: max(len(pending) - most, 0)]
+        for (share, pc), those in done.items():
+            self._read(wave, np.array(those), share, pc)
 
     def _unwritten(self, wave: Wave, front: Front, share: Share, cells: Cells) -> None:
         """Bytes that nobody has written."""
@@ -77,7 +97,7 @@ class TileReads:
         if wrote.any():
             own = (wrote >= first) & (wrote < first + _WARPS)
             message = (
-                "race: wgmma reads {byte} of shared memory, which another warp has written at line {line} "
+                "race: wgmma reads {byte} of shared memory, which another warp has written at line {line}"
             )
             for clash, severity in (((wrote != 0) & ~own, "error"), (own, "warning")):
                 if clash.any():
@@ -85,10 +105,13 @@ class TileReads:
                     late = f"{message} without a barrier in between"
                     self._found(wave, front, share, cells, clash, "race", severity, late, place)
                     break
-        self._reading(front, cells, number)
 
-    def _reading(self, front: Front, cells: Cells, number: npt.NDArray[np.intp]) -> None:
-        """The bytes are read by the so many-th warpgroup of the CTA from now on."""
+    def _read(self, wave: Wave, groups: Groups, share: Share, pc: int) -> None:
+        """Some warpgroups have read the tiles of a wgmma."""
+        self.races.prepare(wave)
+        places = Warpgroups.of(wave)
+        number = groups % (len(places.first) // len(wave.ctas))
+        cells = (places.cta[groups] * (wave.shared_stride // _CHUNK))[:, None] + share.chunks
         reader = self.races.reader.reshape(-1, _CHUNK)
         code = (WARPGROUPS + number[:, None, None]).astype(np.uint8)
         read, first = reader[cells], (_WARPS * number[:, None, None] + 1).astype(np.uint8)
@@ -96,7 +119,7 @@ class TileReads:
         reader[cells] = np.where(alone, code, np.uint8(_SEVERAL))
         others = (reader[cells] != code).any(axis=2)  # read by another warpgroup of the CTA, perhaps just now
         reader[cells[others]] = _SEVERAL
-        self.races.read_at.reshape(-1, _CHUNK)[cells] = front.pc
+        self.races.read_at.reshape(-1, _CHUNK)[cells] = pc
 
     def _found(
         self,

@@ -48,6 +48,7 @@ class WarpgroupOrder:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.uses: RegisterUses | None = None  # None where there is no wgmma
+        self.active = True
         self.cohorts: list[_Cohort] = []
         self.marks: TileMarks | None = None
         self._where = ""  # the warpgroup that is looked at
@@ -59,6 +60,7 @@ class WarpgroupOrder:
         if kept is None or kept.original is not code:
             kept = self.findings.kept[_KEPT] = RegisterUses(code)
         self.uses = kept if kept.names else None
+        self.active = self.uses is not None
         return kept.code
 
     # --- events ---

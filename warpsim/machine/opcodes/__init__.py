@@ -171,6 +171,13 @@ def check_available(site: Site, row: Row) -> None:
         raise site.illegal(f"{site.statement.mnemonic} needs PTX {needed}, but the version is {given}")
 
 
+def check_clusters(site: Site, name: str) -> None:
+    """The module's target and version have the special registers of clusters; raises IllegalInstruction."""
+    target, version = site.module.target, site.module.version
+    if version < (7, 8) or int("".join(filter(str.isdecimal, target))) < 90:
+        raise site.illegal(f"{name} needs PTX 7.8 and sm_90 or higher")
+
+
 def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
     statement = site.statement
     if (refused := _refused(statement)) is not None:

@@ -123,7 +123,7 @@ def _short(wave: Wave, front: Front) -> str:
     pool = Pool.of(wave)
     assert pool is not None
     warp = int(front.lanes.index[0]) // WARP
-    (wanted, *_) = wave.code[front.pc].statement.operands or ()
+    wanted = wave.code[front.pc].statement.operand_text
     free = int(pool.free[warp // wave.warps])
     return (
         f"{wanted} registers a lane: the warp has {pool.held[warp]}, and the CTA's warps have given back "
