@@ -146,6 +146,7 @@ def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
 def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import OperandError
+    from ..files.inputs import note_input
     from ..machine.loading import load
 
     module = load(file, asked.target, asked.nvcc)
@@ -178,6 +179,8 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         if error.location is not None:  # of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
+    for _, path in expects:
+        note_input(path)  # read below: what is saved over it would always equal it
     _write(saves, values)
     checks = [compared(index, path, values[index]) for index, path in expects]
     return _Done(
@@ -220,9 +223,11 @@ def _listing(module: LoadedModule) -> str:
 
 def _write(saves: list[tuple[int, Path]], values: list[Any]) -> None:
     from ..files.archives import write_array
+    from ..files.replacing import together
 
-    for index, path in saves:
-        write_array(path, values[index])
+    with together():
+        for index, path in saves:
+            write_array(path, values[index])
 
 
 def _report(file: Path, done: _Done, as_json: bool) -> None:

@@ -114,7 +114,9 @@ def _bits(text: str, rest: str) -> Any:
 
 
 def _content(text: str, rest: str) -> bytes:
-    return Path(rest).read_bytes()
+    from ..files.archives import read_content
+
+    return read_content(Path(rest))
 
 
 def _number(text: str, name: str, number: str) -> Any:

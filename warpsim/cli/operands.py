@@ -6,7 +6,6 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -168,10 +167,10 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
 
 def _text(source: str) -> str | None:
     """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
-    from ..files.archives import read_text
+    from ..files.archives import read_stdin, read_text
 
     if source == "-":
-        return sys.stdin.read()
+        return read_stdin()
     if source.endswith(".npy") or ".npz" in source:
         return None
     return read_text(Path(source))
