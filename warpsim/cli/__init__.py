@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -81,6 +82,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
+    warnings.showwarning = _show
     try:
         with _terminable(), inputs_kept(), default_environment():
             raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
@@ -102,6 +104,11 @@ def main(arguments: list[str] | None = None) -> None:
             f"{format_exc()}warpsim {__version__}: error: this is a mistake of warpsim: please report it"
         )
         raise SystemExit(BROKEN) from None
+
+
+def _show(message: Warning | str, *_: object) -> None:
+    """A warning as a diagnostic: a user has no use for the line of a library that raised it."""
+    complain(f"warpsim: warning: {message}")
 
 
 def _unwritten(error: OSError) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..isa.numerals import whole_number
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .looking import Looking, looking_options
 from .options import engine_option, json_option, undefined_option
@@ -17,6 +18,9 @@ from .progress import watching
 
 if TYPE_CHECKING:
     from ..machine.launching import LaunchableKernel, LaunchReport, LoadedModule
+
+
+_LARGEST_SIZE = (1 << 31) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,10 +128,11 @@ def _size(name: str, text: str | None) -> list[int] | None:
     """Up to three numbers; raises UsageError."""
     if text is None:
         return None
-    parts = text.split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
+    sizes = [whole_number(part.strip(), _LARGEST_SIZE) for part in text.split(",")]
+    known = [size for size in sizes if size is not None]
+    if not 1 <= len(sizes) <= 3 or len(known) < len(sizes):
         raise click.UsageError(f"--{name} {text}: expected one to three numbers, as in 4,4")
-    return [int(part) for part in parts]
+    return known
 
 
 def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +140,10 @@ class Machine:
             "bar": self._warp_barrier,
             **dict.fromkeys(_SHARED, self._transfer),
         }
+
+    def __copy__(self) -> Self:
+        """A machine of its own: what runs on the copy changes nothing here."""
+        return deepcopy(self)
 
     # --- registers ---
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import IllegalInstruction, Location, NotModelled, PtxError, WarpsimError, located
+from ..isa.numerals import whole_number
 from ..ptx.decode import parse_version
 from ..ptx.operands import Register
 from ..ptx.parser import parse
@@ -44,6 +45,7 @@ from .site import NOTHING, Flow, Site
 from .wave import Step
 from .wide import needed, word_type
 
+_LARGEST_SIZE = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
 _CODE_ALIGNMENT = 16  # bytes
 
 
@@ -465,11 +467,11 @@ def _broken(wave: object, front: object, lanes: object) -> None:
     raise AssertionError("a statement with a problem is executed")
 
 
-_TUNING = re.compile(r"\.(\w+)\s*(\d+(?:\s*,\s*\d+)*)?")
+_TUNING = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
 
 
 def _entry(module: Module, function: Function) -> Entry:
-    tuning = {name: _three(numbers) for name, numbers in _TUNING.findall(function.kernel.tuning)}
+    tuning = {name: _three(function, numbers) for name, numbers in _TUNING.findall(function.kernel.tuning)}
     parameters = tuple(_described(function))
     last = parameters[-1] if parameters else None
     most = tuning.get("maxntid")
@@ -490,9 +492,13 @@ def _entry(module: Module, function: Function) -> Entry:
     )
 
 
-def _three(numbers: str) -> tuple[int, int, int]:
-    given = [int(one) for one in numbers.replace(" ", "").split(",") if one]
-    x, y, z = (*given, 1, 1, 1)[:3]
+def _three(function: Function, numbers: str) -> tuple[int, int, int]:
+    given = [whole_number(one.strip(), _LARGEST_SIZE) for one in numbers.split(",") if one.strip()]
+    known = [one for one in given if one is not None]
+    if len(known) < len(given) or len(known) > 3:
+        message = f"{function.name}: {numbers[:40]!r}: expected one to three numbers of 31 bits"
+        raise IllegalInstruction(message, function.kernel.location())
+    x, y, z = (*known, 1, 1, 1)[:3]
     return x, y, z
 
 

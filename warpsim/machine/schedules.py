@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 
 from ..errors import OperandError
+from ..isa.numerals import whole_number
 from .lanes import Front, Lanes
 
 WARP = 32
@@ -57,7 +58,8 @@ def _seed(given: str | int) -> int | None:
         return int(given)
     if given == "program":
         return None
-    word, colon, number = str(given).partition(":")
-    if word != "random" or not colon or not number.isdecimal():
+    word, _, number = str(given).partition(":")
+    seed = whole_number(number) if word == "random" else None
+    if seed is None:
         raise OperandError(f"schedule={given!r}: it is 'program', an integer or 'random:SEED'")
-    return int(number)
+    return seed
