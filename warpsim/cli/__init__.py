@@ -82,7 +82,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
-    warnings.showwarning = _show
+    warnings.showwarning = _show  # type: ignore[assignment]
     try:
         with _terminable(), inputs_kept(), default_environment():
             raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(BROKEN) from None
 
 
-def _show(message: Warning | str, *_: object) -> None:
+def _show(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as a diagnostic: a user has no use for the line of a library that raised it."""
     complain(f"warpsim: warning: {message}")
 
