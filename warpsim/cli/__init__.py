@@ -82,7 +82,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
-    warnings.showwarning = _show  # type: ignore[assignment]
+    warnings.showwarning = _show
     try:
         with _terminable(), inputs_kept(), default_environment():
             raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))

@@ -235,7 +235,7 @@ class _Job:
             options = {"hash": False, "broadcast": argument.everywhere, "timeout": _WATCH}
             try:
                 (future,) = self.client.scatter([argument.value], **options)
-            except OSError as error:
+            except (OSError, KeyError) as error:  # the latter is of a worker that was there when it began
                 failure = error
                 self._check_connection()
                 sleep(_PAUSE)

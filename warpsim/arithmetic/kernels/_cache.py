@@ -28,11 +28,11 @@ def forgiving(dispatcher: Any) -> Any:
     return dispatcher
 
 
-class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
+class _CheckedFiles(IndexDataCacheFile):
     """Files of the cache that end in the digest of what is before it."""
 
     def _dump(self, obj: Any) -> bytes:
-        data: bytes = super()._dump(obj)
+        data: bytes = super()._dump(obj)  # type: ignore[no-untyped-call]
         return data + sha256(data).digest()
 
     def _load_index(self) -> Any:
@@ -42,12 +42,13 @@ class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]
                     _check(file.read())
         except FileNotFoundError:
             return {}
-        return super()._load_index()
+        return super()._load_index()  # type: ignore[no-untyped-call]
 
     def _load_data(self, name: str) -> Any:
-        with open(self._data_path(name), "rb") as file:
+        path = self._data_path(name)  # type: ignore[no-untyped-call]
+        with open(path, "rb") as file:
             _check(file.read())
-        return super()._load_data(name)
+        return super()._load_data(name)  # type: ignore[no-untyped-call]
 
 
 def _check(content: bytes) -> None:
