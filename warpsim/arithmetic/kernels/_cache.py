@@ -24,6 +24,9 @@ def forgiving(dispatcher: Any) -> Any:
     files = getattr(cache, "_cache_file", None)
     if type(files) is IndexDataCacheFile:
         files.__class__ = _CheckedFiles
+        # Names of their own: what an older version has left without a digest is not broken.
+        files._index_path = files._index_path.removesuffix(".nbi") + ".checked.nbi"
+        files._data_name_pattern = files._data_name_pattern.replace(".{number", ".checked.{number")
         dispatcher._cache = _Forgiving(cache)
     return dispatcher
 
