@@ -236,3 +236,26 @@ def test_names_of_files_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "mma_m16n8k16_f16.npz").write_bytes((folder / "mma_m16n8k16_f16.npz").read_bytes())
     assert told(capsys, "view", trace, "--out", tmp_path / "\udcff.html")[0] == 0
     assert "\\udcff" in (tmp_path / "\udcff.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("outside", "inside", "message"),
+    [
+        (".global .b8 g[99999999999999];\n", "", ".global has at most 68719476736"),
+        (".const .b8 g[65537];\n", "", ".const has at most 65536"),
+        ("", ".local .b8 g[524289];\n", ".local has at most 524288"),
+        (".global .align 9223372036854775808 .b8 g[4];\n", "", "it is a power of two, 65536 at most"),
+        (".global .align 3 .b8 g[4];\n", "", "g has alignment 3"),
+    ],
+)
+def test_variables_that_no_memory_holds(
+    outside: str, inside: str, message: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The memory was asked for: a MemoryError without a place."""
+    body = inside + ".reg .b64 %d<2>;\nmov.u64 %d0, g;\n"
+    text = KERNEL.format(tuning="", body=body).replace(".visible", outside + ".visible")
+    file.write_text(text)
+    code, error = told(capsys, "launch", file, "--entry", "k")
+    assert code == 3
+    assert message in error
+    assert f"{file}:" in error

@@ -1,4 +1,4 @@
-"""The fuzzer finds what is wrong, nothing is wrong with what it found before, and a little of it every time."""
+"""The fuzzer finds what is wrong, what it found before stays mended, and it tries a little every time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_some_changes_of_some_inputs() -> None:
         ("open('.warpsim-1.partial', 'w')", "leaves .warpsim-1.partial"),
         ("open('a', 'w')", "changes its input a"),
         ("import time; time.sleep(9)", "takes more than 1 s"),
-        ("x = b'x' * (1 << 24)", "takes "),
+        ("x = b'x' * (1 << 28)", "takes "),
         ("print('fine')", ""),
     ],
 )
