@@ -53,13 +53,15 @@ def test_some_changes_of_some_inputs() -> None:
         ("raise SystemExit(3)", "exit code 3, and not a word"),
         ("open('.warpsim-1.partial', 'w')", "leaves .warpsim-1.partial"),
         ("open('a', 'w')", "changes its input a"),
+        ("while True: pass", "takes more than 1 s"),
         ("import time; time.sleep(9)", "takes more than 1 s"),
         ("x = b'x' * (1 << 28)", "takes "),
         ("print('fine')", ""),
     ],
 )
 def test_the_judge_sees(harm: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.fuzz.trial.SECONDS", 1.0)
+    monkeypatch.setattr("tools.fuzz.trial.SECONDS", 1)
+    monkeypatch.setattr("tools.fuzz.trial.WAITING", 2.0)
     monkeypatch.setattr("tools.fuzz.trial.BYTES", 1 << 23)
     monkeypatch.setattr(warpsim.cli.cli, "main", lambda *_, **__: exec(harm))
     verdict = try_case(Case(command=("info",), files={"a": b"content"}))

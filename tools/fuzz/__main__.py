@@ -23,7 +23,7 @@ from .paths import compare_paths
 from .seeds import seeds
 from .trial import Verdict, try_case
 
-_PATIENCE = 300.0  # seconds for a valid input, whose kernels may have to be compiled
+_PATIENCE = 300  # seconds for a valid input, whose kernels may have to be compiled
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """A case in a process of its own: whether what came of it is a result or an error as users are promised.
 
-The process is a fork of one that has imported everything, and is killed after 20 seconds. Its peak memory
-counts from what the fork began with.
+The process is a fork of one that has imported everything, and is killed after 20 seconds of computing. Its
+peak memory counts from what the fork began with.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 
 from .case import Case
 
-SECONDS = 20.0
+SECONDS = 20  # of computing, so that a busy machine finds no more than an idle one
+WAITING = 120.0  # seconds on the clock, for what waits and does not compute
 BYTES = 1 << 30
 PROMISED = range(5)  # exit codes; 5 and more are no answers
 _SHOWN = 1500  # characters of what was said that a verdict keeps
@@ -33,7 +34,7 @@ class Verdict:
     said: str
 
 
-def try_case(case: Case, seconds: float | None = None) -> Verdict:
+def try_case(case: Case, seconds: int | None = None) -> Verdict:
     """Run a case in a folder of its own; ``seconds`` is another limit, for what has to be compiled first."""
     limit = SECONDS if seconds is None else seconds
     with TemporaryDirectory() as name:
@@ -43,14 +44,14 @@ def try_case(case: Case, seconds: float | None = None) -> Verdict:
         (Path(name) / "stdin").write_bytes(case.stdin)
         start = time.monotonic()
         before = _resident()
-        code, peak = _waited(_forked(case, folder, said), start + limit)
+        code, peak = _waited(_forked(case, folder, said, limit), start + max(WAITING, limit))
         took = time.monotonic() - start
         text = said.read_bytes().decode("utf-8", "replace") if said.exists() else ""
         problem = _problem(case, folder, code, peak - before, text)
     return Verdict(problem=problem, code=code, seconds=took, said=text[-_SHOWN:])
 
 
-def _forked(case: Case, folder: Path, said: Path) -> int:
+def _forked(case: Case, folder: Path, said: Path, limit: int) -> int:
     """The number of the process that runs a case."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -59,6 +60,7 @@ def _forked(case: Case, folder: Path, said: Path) -> int:
         return child
     code = 99
     try:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         output = os.open(said, os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -114,7 +116,7 @@ def _problem(case: Case, folder: Path, code: int, grown: int, said: str) -> str:
     if code == -signal.SIGKILL:
         if case.command[:1] == ("launch",):
             return ""  # a kernel may well loop, or be given two thousand million CTAs
-        return f"takes more than {SECONDS:g} s"
+        return f"takes more than {SECONDS} s of computing, or {WAITING:g} s"
     if code not in PROMISED:
         return f"exit code {code}"
     if "Traceback (most recent call last)" in said:
