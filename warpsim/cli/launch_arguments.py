@@ -98,7 +98,7 @@ def _random(text: str, rest: str) -> npt.NDArray[Any]:
     shape = _shape(text, shape_text, dtype.itemsize)
     number = whole_number(seed or "0")
     if number is None:
-        raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number of 64 bits")
+        raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
     generator = np.random.default_rng(number)
     if dtype.kind in "ui":
         low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -144,7 +144,7 @@ def _number(text: str, name: str, number: str) -> Any:
 def _integer(text: str, number: str) -> int:
     value = integer_in(number)
     if value is None:
-        raise click.UsageError(f"--arg {text}: {number!r} is no integer of 64 bits")
+        raise click.UsageError(f"--arg {text}: {number!r} is no integer")
     return value
 
 
