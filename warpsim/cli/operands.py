@@ -70,7 +70,7 @@ def _value(form: Instruction, name: str, value: str) -> Any:
     if name in IMMEDIATES or name in DESCRIPTORS:
         number = integer_in(value)
         if number is None:
-            raise click.UsageError(f"{name}={value}: expected an integer of 64 bits, decimal or with 0x")
+            raise click.UsageError(f"{name}={value}: expected an integer, decimal or with 0x")
         return number
     if name == "shared":
         return read_array_file(value, name)
