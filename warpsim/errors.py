@@ -45,23 +45,33 @@ _PRINTABLE = dict.fromkeys((*range(32), *range(127, 160), *range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A stretch of one line of a file; ``line`` and ``column`` count from 1, ``text`` is the whole line."""
+    """A stretch of one line of a file; ``line`` and ``column`` count from 1.
+
+    ``text`` is the whole line, or of a very long one the part around the stretch, without the first ``cut``
+    characters.
+    """
 
     file: str
     line: int
     column: int = 1
     length: int = 1
     text: str = ""
+    cut: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    def quoted(self) -> str:
+        """The stretch itself."""
+        start = self.column - 1 - self.cut
+        return self.text[start : start + self.length]
 
     def excerpt(self) -> str:
         """Two lines: the source line, and a caret with tildes under the stretch; empty for a blank line."""
         if not self.text.strip():
             return ""
-        start, cut = self.column - 1, self._window()
-        lead = "..." if cut.start else ""
+        start, cut = self.column - 1 - self.cut, self._window()
+        lead = "..." if self.cut or cut.start else ""
         shown = lead + self.text[cut].translate(_PRINTABLE) + ("..." if cut.stop < len(self.text) else "")
         # Tabs are repeated in front of the caret, so that it lines up whatever their width.
         before = "".join("\t" if char == "\t" else " " for char in self.text[cut.start : start])
@@ -71,7 +81,8 @@ class Location:
     def _window(self) -> slice:
         if len(self.text) <= _LONGEST_LINE:
             return slice(0, len(self.text))
-        first = max(0, min(self.column - 1 - _LONGEST_LINE // 4, len(self.text) - _LONGEST_LINE))
+        start = self.column - 1 - self.cut
+        first = max(0, min(start - _LONGEST_LINE // 4, len(self.text) - _LONGEST_LINE))
         return slice(first, first + _LONGEST_LINE)
 
 

@@ -1,84 +1,83 @@
-"""Compiled kernels on disk: found again by the next process, and never mistaken for one another.
-
-Numba names a compiled function by its place in the process that compiled it, so that variants of one kernel
-that were compiled in different processes have the same name. Each must still be the one that runs.
-"""
+"""Numba's cache: broken files and full disks cost time, and nothing else."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from warpsim.arithmetic import panels
-from warpsim.arithmetic.kernels import batches
-from warpsim.arithmetic.kernels.panels import panel_kernel
-from warpsim.arithmetic.kernels.variants import Variant
+ROOT = Path(__file__).parents[2]
+EXAMPLE = """
+from warpsim.arithmetic.kernels._jit import kernel
 
-VARIANT = Variant(width=8, stride=8, length=8, steps=1)
-
-SCRIPT = """
-import sys
-import numpy as np
-import warpsim
-
-random = np.random.default_rng(0)
-A = random.standard_normal((64, 16, 16)).astype(np.float16)
-B = random.standard_normal((64, 16, 8)).astype(np.float16)
-for target in sys.argv[1:]:
-    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target=target)
-    operands = {"a": warpsim.pack(form, "a", A), "b": warpsim.pack(form, "b", B)}
-    operands["c"] = warpsim.pack(form, "c", np.zeros((64, 16, 8), np.float32))
-    expected = warpsim.execute(form, engine="reference", **operands)
-    assert np.array_equal(warpsim.execute(form, **operands), expected), f"registers on {target}"
-    expected = warpsim.unpack(form, "d", expected)
-    many = np.tile(A, (64, 1, 1)), np.tile(B, (64, 1, 1))
-    assert np.array_equal(warpsim.matmul(form, *many)[:64], expected), f"matrices on {target}"
-    whole = warpsim.gemm(form, A[0], B[0])
-    assert np.array_equal(whole, expected[0]), f"panels on {target}"
+@kernel
+def twice(x):
+    return 2 * x
 """
 
 
-def run(folder: Path, *targets: str) -> set[str]:
-    """Execute on each target, one after the other in one new process; the files that the cache holds then."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
-    command = [sys.executable, "-c", SCRIPT, *targets]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return {path.name for path in folder.rglob("*.nbc")}
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., tuple[str, str]]:
+    """Runs a kernel of a module of its own in a process of its own: what it prints, and its warnings."""
+    (tmp_path / "example.py").write_text(EXAMPLE)
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+    }
+
+    def call(before: str = "") -> tuple[str, str]:
+        show = "print(example.twice(21), sum(example.twice.stats.cache_hits.values()))"
+        script = f"{before}\nimport example\n{show}"
+        words = [sys.executable, "-c", script]
+        done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=100, check=True)
+        return done.stdout.strip(), done.stderr
+
+    return call
 
 
-@pytest.mark.skipif(panels.interpreted(), reason="nothing is compiled")
-def test_variants_compiled_apart_are_found_again_and_told_apart(tmp_path: Path) -> None:
-    first = run(tmp_path, "sm_80")
-    both = run(tmp_path, "sm_90a")
-    assert first < both
-    assert run(tmp_path, "sm_80", "sm_90a") == both  # nothing was compiled again
-    assert run(tmp_path, "sm_90a", "sm_80") == both
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / "cache").rglob("example.twice*") if path.is_file())
 
 
-def test_variants_have_names_of_their_own() -> None:
-    kernels = [batches.register_kernel(VARIANT, bits, 0) for bits in (16, 32)]
-    kernels += [panel_kernel(VARIANT), panel_kernel(replace(VARIANT, half=True))]
-    assert len({kernel.__qualname__ for kernel in kernels}) == len(kernels)
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-UNWRITABLE = """
-from numba.core.caching import CacheImpl
-CacheImpl._locator_classes = []  # no place where a cache can be written
-import numpy as np
-import warpsim
-form = warpsim.decode("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", target="sm_80")
-D = warpsim.matmul(form, np.full((8, 4), 2.0), np.full((4, 8), 3.0))
-assert (D == 24).all()
-"""
+def test_broken_files_are_compiled_again_with_one_warning(
+    run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    """An empty file ended every run with exit code 130, for an EOFError was taken as Ctrl-D."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("no JIT, no cache")
+    assert run() == ("42 0", "")
+    data, index = files(tmp_path)
+    assert (data.suffix, index.suffix) == (".nbc", ".nbi")
+    index.write_bytes(b"")
+    data.write_bytes(flipped(data.read_bytes()))
+    for _ in range(2):
+        printed, warned = run()
+        assert (printed, warned.count("so kernels are compiled again")) == ("42 0", 1)
+        data.write_bytes(flipped(data.read_bytes()))
+    data.write_bytes(flipped(data.read_bytes()))
+    assert run() == ("42 1", "")
 
 
-def test_kernels_work_where_no_cache_can_be_written() -> None:
-    command = [sys.executable, "-W", "error", "-c", UNWRITABLE]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_a_full_disk_is_no_error_of_a_computation(
+    run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("no JIT, no cache")
+    full = (
+        "import errno, numba.core.caching as c\n"
+        "def full(*_): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "c.IndexDataCacheFile._open_for_write = full\n"
+    )
+    printed, warned = run(full)
+    assert printed == "42 0"
+    assert warned.count("cannot be written: kernels will be compiled again (No space left on device)") == 1
+    assert files(tmp_path) == []

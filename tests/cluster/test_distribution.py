@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -11,8 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -544,3 +547,65 @@ def test_gemm_on_the_command_line(cluster: Any, client: Any, tmp_path: Path) -> 
     there = started("gemm", *given, "-o", paths["d"], "--scheduler", cluster.scheduler_address)
     assert (there[0], there[2]) == (0, "")
     assert np.load(paths["d"]).tobytes() == warpsim.gemm(F16, a, b, c).tobytes()
+
+
+# --- peers that are no schedulers --------------------------------------------------------------------
+
+
+@contextmanager
+def peer(greeting: bytes | None) -> Iterator[int]:
+    """The port of something that accepts connections, and says that or, for ever, nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept = []
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    kept.append(connection)
+                    if greeting is not None:
+                        connection.sendall(greeting)
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield server.getsockname()[1]
+        for connection in kept:
+            connection.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Dask leaves sockets open
+@pytest.mark.parametrize("protocol", ["tcp", "tls"])
+@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.6\r\n", b""])
+def test_who_answers_is_no_scheduler(
+    greeting: bytes | None, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who said nothing held a job for more than a hundred seconds, others ended it with a traceback."""
+    monkeypatch.setattr(connection, "PATIENCE", 0.5)
+    start = time.monotonic()
+    with peer(greeting) as port:
+        message = refusal(f"{protocol}://127.0.0.1:{port}")
+    gc.collect()
+    assert message.startswith("no Dask scheduler answers: ")
+    assert "\n" not in message
+    assert time.monotonic() - start < 10
+
+
+def test_a_worker_is_no_scheduler(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 5.0)
+    address = min(client.scheduler_info()["workers"])
+    assert refusal(address) == f"no Dask scheduler answers: {address} is no scheduler, but Worker"
+
+
+def test_workers_that_are_all_gone_are_missed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sending data waited for new ones eight times, for half a minute each."""
+    monkeypatch.setattr(distribution, "ABSENCE", 2.0)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, **QUIET) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        results = run_tasks(squared, ((Sent(number),) for number in count()), client)
+        next(results)
+        cluster.scale(0)
+        start = time.monotonic()
+        with pytest.raises(warpsim.ClusterError, match="has had no workers for 2 s"):
+            list(results)
+        assert time.monotonic() - start < 30

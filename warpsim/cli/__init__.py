@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from traceback import format_exc
+from typing import NoReturn
 
 import click
 
 from ..environment import default_environment
+from ..errors import WarpsimError
+from ..files.inputs import inputs_kept
 from ..files.version import __version__
-from .output import CONTEXT, INTERRUPTED, UNREADABLE, complain, prepare_streams
+from .output import (
+    BROKEN,
+    CONTEXT,
+    INTERRUPTED,
+    TERMINATED,
+    UNCHECKED,
+    UNREADABLE,
+    complain,
+    complain_of_usage,
+    give_up,
+    prepare_streams,
+)
 
 _MODULES = {  # of each verb, in the order of --help; imported when the verb is used
     "run": "run",
@@ -53,21 +75,65 @@ def cli() -> None:
     """Run PTX tensor-core instructions bit for bit, without a GPU.
 
     Exit codes: 0 as expected, 1 a bit differs or lint found an error, 2 usage, 3 input not readable or not
-    legal PTX, 4 could not check.
+    legal PTX, 4 could not check, 70 a mistake of warpsim itself.
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
+    warnings.showwarning = _show
     try:
-        with default_environment():
+        with _terminable(), inputs_kept(), default_environment():
             raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
     except click.ClickException as error:
-        error.show()
+        complain_of_usage(error)
         raise SystemExit(error.exit_code) from None
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         raise SystemExit(INTERRUPTED) from None
-    except OSError as error:  # files have been dealt with: this is stdout, on a full disk
-        complain(f"warpsim: error: cannot write the output: {error.strerror or error}")
+    except OSError as error:
+        raise SystemExit(_unwritten(error)) from None
+    except MemoryError as error:
+        complain(f"warpsim: error: not enough memory: {error or 'no more could be had'}")
+        raise SystemExit(UNCHECKED) from None
+    except WarpsimError as error:  # of no file: verbs report those
+        complain(f"warpsim: error: {error}")
         raise SystemExit(UNREADABLE) from None
+    except Exception:
+        complain(
+            f"{format_exc()}warpsim {__version__}: error: this is a mistake of warpsim: please report it"
+        )
+        raise SystemExit(BROKEN) from None
+
+
+def _show(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as a diagnostic: a user has no use for the line of a library that raised it."""
+    complain(f"warpsim: warning: {message}")
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit code where a file is the matter, or a stream: stdout on a full disk."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        complain(f"warpsim: error: cannot write the output: {reason}")
+        give_up(sys.stdout)  # what is left in it would fail again at exit
+    else:
+        complain(f"{os.fsdecode(error.filename)}: error: {reason}")
+    return UNREADABLE
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """A block that SIGTERM leaves as an exception does, so that no half-written file stays behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: object) -> NoReturn:
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

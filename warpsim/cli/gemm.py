@@ -181,9 +181,11 @@ def _read(path: Path, element: Format | None) -> Any:
     import numpy as np
 
     from ..errors import TraceError
+    from ..files.inputs import note_input
 
     try:  # copy on write: kernels are compiled for arrays that can be written
         array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)
+        note_input(path)
     except OSError:
         raise
     except Exception as error:

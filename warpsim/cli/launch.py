@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..isa.numerals import whole_number
 from .cluster import cluster, scheduler_option
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
@@ -19,6 +20,9 @@ from .progress import watching
 
 if TYPE_CHECKING:
     from ..machine.launching import LaunchableKernel, LaunchReport, LoadedModule
+
+
+_LARGEST_SIZE = (1 << 31) - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +140,11 @@ def _size(name: str, text: str | None) -> list[int] | None:
     """Up to three numbers; raises UsageError."""
     if text is None:
         return None
-    parts = text.split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
+    sizes = [whole_number(part.strip(), _LARGEST_SIZE) for part in text.split(",")]
+    known = [size for size in sizes if size is not None]
+    if not 1 <= len(sizes) <= 3 or len(known) < len(sizes):
         raise click.UsageError(f"--{name} {text}: expected one to three numbers, as in 4,4")
-    return [int(part) for part in parts]
+    return known
 
 
 def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
@@ -158,6 +163,7 @@ def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
 def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import OperandError, present
+    from ..files.inputs import note_input
     from ..machine.loading import load
 
     module = load(file, asked.target, asked.nvcc)
@@ -192,6 +198,8 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         if error.location is not None:  # of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
+    for _, path in expects:
+        note_input(path)  # read below: what is saved over it would always equal it
     arrays = [array_of(value) for value in values]
     _write(saves, arrays)
     checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
@@ -236,9 +244,11 @@ def _listing(module: LoadedModule) -> str:
 
 def _write(saves: list[tuple[int, Path]], values: list[Any]) -> None:
     from ..files.archives import write_array
+    from ..files.replacing import together
 
-    for index, path in saves:
-        write_array(path, values[index])
+    with together():
+        for index, path in saves:
+            write_array(path, values[index])
 
 
 def _report(file: Path, done: _Done, as_json: bool) -> None:

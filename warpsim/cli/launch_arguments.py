@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..isa.numerals import integer_in, whole_number
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 _LARGEST = 1 << 34  # bytes of an array that is made here
+_MOST_AXES = 32
 _INTEGERS = {f"{kind}{bits}": f"{kind}{bits}" for kind in "ui" for bits in (8, 16, 32, 64)}
 _NUMPY = {
     **_INTEGERS,
@@ -67,10 +70,11 @@ def typed(text: str, name: str, option: str = "--arg") -> np.dtype[Any]:
 
 def shape_of(text: str, shape: str, option: str = "--arg") -> tuple[int, ...]:
     """Sizes that are spelled as 512x512. Raises UsageError."""
-    parts = shape.split("x")
-    if not all(part.isdecimal() for part in parts):
+    parts = [whole_number(part, _LARGEST) for part in shape.split("x")]
+    found = tuple(part for part in parts if part is not None)
+    if len(found) < len(parts) or len(parts) > _MOST_AXES:
         raise click.UsageError(f"{option} {text}: the shape {shape!r} is not like 512x512")
-    return tuple(map(int, parts))
+    return found
 
 
 def _shape(text: str, shape: str, size: int) -> tuple[int, ...]:
@@ -99,9 +103,10 @@ def _random(text: str, rest: str) -> npt.NDArray[Any]:
     shape_text, _, seed = more.partition(":")
     dtype = typed(text, name)
     shape = _shape(text, shape_text, dtype.itemsize)
-    if not (seed or "0").isdecimal():
+    number = whole_number(seed or "0")
+    if number is None:
         raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
-    generator = np.random.default_rng(int(seed or "0"))
+    generator = np.random.default_rng(number)
     if dtype.kind in "ui":
         low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return generator.integers(low, high, shape, dtype, endpoint=True)
@@ -120,7 +125,9 @@ def _bits(text: str, rest: str) -> Any:
 
 
 def _content(text: str, rest: str) -> bytes:
-    return Path(rest).read_bytes()
+    from ..files.archives import read_content
+
+    return read_content(Path(rest))
 
 
 def _number(text: str, name: str, number: str) -> Any:
@@ -142,10 +149,10 @@ def _number(text: str, name: str, number: str) -> Any:
 
 
 def _integer(text: str, number: str) -> int:
-    try:
-        return int(number, 0)
-    except ValueError:
-        raise click.UsageError(f"--arg {text}: {number!r} is no integer") from None
+    value = integer_in(number)
+    if value is None:
+        raise click.UsageError(f"--arg {text}: {number!r} is no integer")
+    return value
 
 
 _MAKERS: dict[str, Callable[[str, str], Any]] = {
@@ -160,12 +167,13 @@ _MAKERS: dict[str, Callable[[str, str], Any]] = {
 
 def placed(option: str, text: str, count: int) -> tuple[int, Path]:
     """``INDEX=FILE.npy`` of --save and --expect: the parameter, and the file. Raises UsageError."""
-    index, equals, path = text.partition("=")
-    if not equals or not index.isdecimal() or not path.endswith(".npy"):
+    word, equals, path = text.partition("=")
+    index = whole_number(word)
+    if not equals or index is None or not path.endswith(".npy"):
         raise click.UsageError(f"{option} {text}: expected INDEX=FILE.npy, with the number of a parameter")
-    if int(index) >= count:
+    if index >= count:
         raise click.UsageError(f"{option} {text}: there are {count} arguments, 0 to {count - 1}")
-    return int(index), Path(path)
+    return index, Path(path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..isa.numerals import whole_number
 from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_json, say
 
@@ -194,6 +195,7 @@ def _lane(
 def place_of(text: str) -> tuple[int, int]:
     """``3,17`` as row and column; raises UsageError."""
     row, comma, column = text.partition(",")
-    if not (comma and row.strip().isdecimal() and column.strip().isdecimal()):
+    place = whole_number(row.strip()), whole_number(column.strip())
+    if not comma or place[0] is None or place[1] is None:
         raise click.UsageError(f"--element {text!r}: expected ROW,COLUMN such as 3,17")
-    return int(row), int(column)
+    return place[0], place[1]

@@ -6,13 +6,14 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ..isa.numerals import integer_in
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
@@ -67,7 +68,7 @@ def _named(text: str, source: str) -> Iterator[None]:
 
 def _value(form: Instruction, name: str, value: str) -> Any:
     if name in IMMEDIATES or name in DESCRIPTORS:
-        number = _integer(value)
+        number = integer_in(value)
         if number is None:
             raise click.UsageError(f"{name}={value}: expected an integer, decimal or with 0x")
         return number
@@ -105,14 +106,18 @@ def _archive(path: str) -> dict[str, Any]:
             raise TraceError(
                 f"{path}: array {name!r}: no operand is called that; there are {', '.join(NAMES)}"
             )
-    return {name: int(array) if name in IMMEDIATES else array for name, array in arrays.items()}
+    return {
+        name: _immediate(path, name, array) if name in IMMEDIATES else array for name, array in arrays.items()
+    }
 
 
-def _integer(text: str) -> int | None:
-    try:
-        return int(text, 0)
-    except ValueError:
-        return None
+def _immediate(path: str, name: str, array: Any) -> int:
+    """The one integer in an array. Raises TraceError."""
+    from ..errors import TraceError
+
+    if array.shape != () or array.dtype.kind not in "iub":
+        raise TraceError(f"{path}: {name} is {array.dtype} {array.shape}, not one integer")
+    return int(array)
 
 
 # --- arrays ----------------------------------------------------------------------------------------
@@ -123,7 +128,7 @@ def read_words(source: str, form: Instruction, operand: str) -> Any:
 
     Raises TraceError, OSError.
     """
-    word = _integer(source)
+    word = integer_in(source)
     text = _text(source) if word is None else hex(word)
     return read_array_file(source, operand) if text is None else _words(text, form, operand)
 
@@ -168,10 +173,10 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
 
 def _text(source: str) -> str | None:
     """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
-    from ..files.archives import read_text
+    from ..files.archives import read_stdin, read_text
 
     if source == "-":
-        return sys.stdin.read()
+        return read_stdin()
     if source.endswith(".npy") or ".npz" in source:
         return None
     return read_text(Path(source))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..isa.numerals import whole_number
 from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
 
 def _display(kernel: LaunchableKernel, name: str, key: str) -> str:
     """A bare index goes by the name of its parameter."""
-    bare = name == key and key.isdecimal() and int(key) < len(kernel.parameters)
-    return kernel.parameters[int(key)].name if bare else name
+    index = whole_number(key, len(kernel.parameters) - 1) if name == key else None
+    return name if index is None else kernel.parameters[index].name
 
 
 def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int] | None:
@@ -112,15 +113,16 @@ def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int]
 
 
 def _asked(origins: Origins, fragment: str) -> tuple[OperandOrigins, int]:
-    line, _, rest = fragment.partition(":")
+    place, _, rest = fragment.partition(":")
     role, _, number = rest.partition(":")
-    if not line.isdecimal() or not role or not (number or "0").isdecimal():
+    line, execution = whole_number(place), whole_number(number or "0")
+    if line is None or not role or execution is None:
         raise click.UsageError(
             f"--fragment {fragment}: expected LINE:OPERAND or LINE:OPERAND:N, as in 62:a:0"
         )
     for one in origins.operands:
-        if one.operand.given.location.line == int(line) and one.role == role:
-            execution, count = int(number or 0), len(one.operand.places)
+        if one.operand.given.location.line == line and one.role == role:
+            count = len(one.operand.places)
             if execution >= count:
                 raise click.UsageError(f"--fragment {fragment}: there are {count} executions, from 0 on")
             return one, execution

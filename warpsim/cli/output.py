@@ -1,7 +1,8 @@
 """What every verb shares: streams, exit codes, and failures that are reported and not raised.
 
 Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not
-check (legal PTX that is not modelled, no cluster). Results go to stdout, progress and diagnostics to stderr.
+check (legal PTX that is not modelled, no cluster, not enough memory), 70 a mistake of warpsim itself, 130 and
+143 interrupted and terminated. Results go to stdout, progress and diagnostics to stderr.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from ..errors import WarpsimError
 
 EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
+BROKEN = 70  # a mistake of warpsim's own: EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+TERMINATED = 143
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 Result = TypeVar("Result")
@@ -42,8 +45,19 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """A diagnostic, on stderr."""
-    echo(text, sys.stderr)
+    """A diagnostic, on stderr; where that takes no more, as on a full disk, the exit code has to do."""
+    try:
+        echo(text, sys.stderr)
+    except OSError:
+        give_up(sys.stderr)
+
+
+def complain_of_usage(error: click.ClickException) -> None:
+    """What click says of a command line that is wrong, on stderr."""
+    try:
+        error.show()
+    except OSError:
+        give_up(sys.stderr)
 
 
 def echo(text: str, stream: Any) -> None:
@@ -51,7 +65,12 @@ def echo(text: str, stream: Any) -> None:
     try:
         click.echo(text, file=stream, color=None if colourful() else False)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        give_up(stream)
+
+
+def give_up(stream: Any) -> None:
+    """From now on, what a stream is given goes nowhere: not even at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def colourful() -> bool:

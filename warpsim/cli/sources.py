@@ -6,6 +6,7 @@ its name ends in ``.ptx`` and a vector set otherwise.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +76,7 @@ class Subject:
 
 def is_file(source: str) -> bool:
     """Whether a source is a file, and not a mnemonic: it exists, or does not look like an instruction."""
-    return Path(source).exists() or not _MNEMONIC.match(source)
+    return os.path.exists(source) or not _MNEMONIC.match(source)
 
 
 def is_vectors(source: str) -> bool:
@@ -85,7 +86,7 @@ def is_vectors(source: str) -> bool:
 
 def is_recording(source: str) -> bool:
     """Whether a source is the file of a launch's recording."""
-    if Path(source).suffix.lower() != ".npz" or not Path(source).is_file():
+    if Path(source).suffix.lower() != ".npz" or not os.path.isfile(source):
         return False
     from ..vectors.formats.recording import is_recording as says_so  # late: traces do without
 

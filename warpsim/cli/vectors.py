@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,7 +55,7 @@ class Request:
     @property
     def is_file(self) -> bool:
         """Whether the cases are there already."""
-        return Path(self.source).is_file()
+        return os.path.isfile(self.source)
 
 
 @click.command(context_settings=CONTEXT)
@@ -236,14 +237,16 @@ def _separated(request: Request) -> int:
 def _write_probe(out: Path, found: Any, name: str | None) -> list[str]:
     """The set, and beside it a trace with its data; the files' names."""
     from ..files.archives import write_arrays, write_lines
+    from ..files.replacing import together
     from ..generation.probes import probe
     from ..views.coverage import separation_comments
 
     trace, data = out.with_suffix(".ptx"), out.with_suffix(".ptx.npz")
     text, arrays = probe(found.vectors, data.name, separation_comments(found))
-    _write(out, found.vectors, name)
-    write_arrays(data, arrays)
-    write_lines(trace, text.splitlines())
+    with together():
+        _write(out, found.vectors, name)
+        write_arrays(data, arrays)
+        write_lines(trace, text.splitlines())
     return [str(out), str(trace), str(data)]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ClusterError
@@ -48,10 +50,61 @@ def _opened(address: str) -> Client:
         raise ClusterError(
             f"{address!r} is no address of a Dask scheduler, such as tcp://host:8786: {error}"
         ) from None
+    _check_scheduler(address)
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    except OSError as error:
-        raise ClusterError(f"no Dask scheduler answers: {error}") from None
+    except Exception as error:  # of any library that speaks a protocol
+        raise ClusterError(f"no Dask scheduler answers: {_reason(error)}") from None
+
+
+def _check_scheduler(address: str) -> None:
+    """Raise ClusterError where no scheduler answers, after PATIENCE at most.
+
+    A Client waits longer for who accepts a connection and says nothing, and half made it would stay: whoever
+    is interrupted would wait for it again. So the first question is asked without one, in a thread that
+    nobody waits for.
+    """
+    answer: SimpleQueue[Exception | None] = SimpleQueue()
+    Thread(target=lambda: answer.put(_asked(address)), daemon=True).start()
+    try:
+        error = answer.get(timeout=PATIENCE + 1.0)
+    except Empty:
+        error = TimeoutError()
+    if isinstance(error, TimeoutError) and not str(error):
+        raise ClusterError(f"no Dask scheduler answers: {address} says nothing in {PATIENCE:g} s")
+    if error is not None:
+        raise ClusterError(f"no Dask scheduler answers: {_reason(error)}")
+
+
+def _asked(address: str) -> Exception | None:
+    """What goes wrong when whoever is at an address is asked who it is; None if it is a scheduler."""
+    import asyncio
+
+    try:
+        return asyncio.run(asyncio.wait_for(_identity(address), PATIENCE))
+    except Exception as error:
+        return error
+
+
+async def _identity(address: str) -> Exception | None:
+    from distributed.core import connect
+
+    comm = await connect(address, timeout=PATIENCE)
+    try:
+        await comm.write({"op": "identity", "reply": True})
+        found = await comm.read()
+    finally:
+        comm.abort()
+    kind = found.get("type") if isinstance(found, dict) else None
+    return (
+        None if kind == "Scheduler" else OSError(f"{address} is no scheduler, but {kind or 'something else'}")
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, or its kind where it says nothing."""
+    text = str(error).partition("\n")[0]
+    return text if isinstance(error, OSError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def _check_client(client: Any) -> None:
@@ -75,5 +128,6 @@ def _await_worker(client: Client) -> None:
 
 
 def thread_total(client: Client) -> int:
-    """Threads of all workers."""
-    return sum(client.nthreads().values())
+    """Threads of all workers; raises TimeoutError where the scheduler does not answer."""
+    workers: dict[str, int] = client.sync(client.scheduler.ncores, callback_timeout=PATIENCE)
+    return sum(workers.values())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
-ABSENCE = 30.0  # seconds without any worker after which a job is given up
+ABSENCE = 15.0  # seconds without any worker after which a job is given up
 ATTEMPTS = 8  # times that a task is sent whose data goes away with a worker
 _IN_FLIGHT = 2  # tasks for each thread of the cluster: one computes, the next one's data are under way
 _LEAD = 16  # tasks for each thread by which the newest may be ahead of the oldest in flight
@@ -230,13 +230,18 @@ class _Job:
 
     def _scattered(self, argument: Sent) -> Future:
         """Send data to a worker, or to all; to others if one has just died."""
-        for _ in range(ATTEMPTS):
+        attempts = 0
+        while attempts < ATTEMPTS:
+            options = {"hash": False, "broadcast": argument.everywhere, "timeout": _WATCH}
             try:
-                (future,) = self.client.scatter([argument.value], hash=False, broadcast=argument.everywhere)
-            except OSError as error:
+                (future,) = self.client.scatter([argument.value], **options)
+            except (OSError, KeyError) as error:  # the latter is of a worker that was there when it began
                 failure = error
                 self._check_connection()
                 sleep(_PAUSE)
+                self.counted = float("-inf")
+                self._count()  # raises where there are no workers for long
+                attempts += bool(self.threads)
             except Exception as error:  # of a worker that cannot unpack it; Dask has no class for that
                 raise ClusterError(f"a worker cannot load what the tasks need: {error}; {_SAME}") from error
             else:

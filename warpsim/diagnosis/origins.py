@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import OperandError
+from ..isa.numerals import whole_number
 from ..machine.program import Parameter
 from .anchors import Anchored, anchored
 from .arranged_checks import arranged_findings
@@ -183,13 +184,10 @@ def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[st
 
 
 def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
-    if isinstance(key, int) or key.isdecimal():
-        if int(key) < len(parameters):
-            return parameters[int(key)]
-    else:
-        for one in parameters:
-            if one.name == key:
-                return one
+    index = key if isinstance(key, int) else whole_number(key)
+    for one in parameters:
+        if index == one.index or one.name == key:
+            return one
     known = ", ".join(f"{one.index} {one.name}" for one in parameters)
     raise OperandError(f"origins: no parameter {key!r}; they are {known}")
 

@@ -8,16 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.arrays import as_array, as_integer
+from ..isa.arrays import as_array, as_integer, as_words
 from ..isa.instruction import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
 from .pipeline import Undefined, is_literal
 
 Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where nobody gave it
 OPERANDS = ("a", "b", "c", "e", "scale_a", "scale_b")  # that are registers
+
+
+def _are_equal(given: tuple[Any, ...], usual: tuple[Any, ...]) -> bool:
+    """Whether given settings are the usual ones; arrays, which are no settings, are not."""
+    try:
+        return given == usual
+    except ValueError:
+        return False
 
 
 class WgmmaSettings(NamedTuple):
@@ -35,7 +42,7 @@ class WgmmaSettings(NamedTuple):
     @property
     def absent(self) -> bool:
         """Whether all is as it is when nobody gives anything."""
-        return self.a_desc is self.b_desc is self.shared is None and self[3:] == _NO_IMMEDIATES
+        return self.a_desc is self.b_desc is self.shared is None and _are_equal(self[3:], _NO_IMMEDIATES)
 
 
 _NO_IMMEDIATES = WgmmaSettings()[3:]
@@ -51,10 +58,10 @@ def inputs_from(
 ) -> Inputs:
     """What an instruction reads, its integers as Python's; raises OperandError for values that none has."""
     registers = {name: as_array(value) for name, value in given.items() if value is not None}
-    if type(selector) is not int:  # each of these calls takes a tenth of a microsecond
+    if type(selector) is not int or selector >> 8:  # each of these calls takes a tenth of a microsecond
         selector = as_integer(selector, "selector")
     literal = is_literal(undefined)
-    if scale_selectors == NO_SCALE_SELECTORS and settings.absent:
+    if _are_equal(scale_selectors, NO_SCALE_SELECTORS) and settings.absent:
         return Inputs.plain(registers, selector, literal)
     a_desc, b_desc, shared, scale_d, *immediates = settings
     imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b = immediates
@@ -64,9 +71,9 @@ def inputs_from(
         scale_selectors=_integers(scale_selectors),
         literal=literal,
         shared=None if shared is None else as_array(shared),
-        a_descriptor=None if a_desc is None else as_array(a_desc, np.uint64),
-        b_descriptor=None if b_desc is None else as_array(b_desc, np.uint64),
-        scale_d=bool(scale_d),
+        a_descriptor=None if a_desc is None else as_words(a_desc, "a_desc"),
+        b_descriptor=None if b_desc is None else as_words(b_desc, "b_desc"),
+        scale_d=_flag(scale_d, "scale_d"),
         negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
         transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
     )
@@ -97,12 +104,14 @@ def _integers(ids: ScaleSelectors) -> ScaleSelectors:
 
 
 def _negated(value: int, name: str) -> bool:
+    value = as_integer(value, name)
     if value not in (1, -1):
         raise OperandError(f"{name} is 1 or -1, not {value}")
-    return bool(value == -1)
+    return value == -1
 
 
 def _flag(value: int, name: str) -> bool:
+    value = as_integer(value, name)
     if value not in (0, 1):
         raise OperandError(f"{name} is 0 or 1, not {value}")
     return bool(value)

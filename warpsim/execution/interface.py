@@ -19,7 +19,7 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
 from ..isa.architectures import Evidence
-from ..isa.arrays import as_array, as_integer
+from ..isa.arrays import as_array, as_integer, is_numeric
 from ..isa.codes import magnitudes
 from ..isa.families import forms
 from ..isa.instruction import Instruction, ScaleSelectors
@@ -194,6 +194,8 @@ def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
 
 
 def _logical(matrix: npt.NDArray[Any], form: Instruction) -> npt.NDArray[Any]:
+    if not is_numeric(matrix.dtype):
+        raise OperandError(f"A has dtype {matrix.dtype}, but its elements are numbers")
     if matrix.shape[-1:] == () or matrix.shape[-1] % form.shape.k:
         raise OperandError(
             f"A has shape {matrix.shape}, but its last axis is a multiple of k = {form.shape.k}"

@@ -214,6 +214,13 @@ def matrix_operands(
     )
 
 
+def stored_pair(a: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The values and indices of a sparse A that is given as it is stored. Raises OperandError."""
+    if len(a) != 2:
+        raise OperandError(f"a sparse A is one matrix, or (values, indices), not a tuple of {len(a)}")
+    return a[0], a[1]
+
+
 def _multiplicand(
     instruction: Instruction, a: Any, literal: bool
 ) -> tuple[Codes, npt.NDArray[np.intp] | None]:
@@ -222,7 +229,7 @@ def _multiplicand(
     if instruction.pattern is None:
         return shaped(codes_of(a, instruction.a, "A"), (rows, stored), "A"), None
     if isinstance(a, tuple):
-        values, indices = a
+        values, indices = stored_pair(a)
         codes = shaped(codes_of(values, instruction.a, "A"), (rows, stored), "A's stored values")
         return codes, columns_of(instruction, fields_of(instruction, indices), None, literal=literal)
     codes = shaped(codes_of(a, instruction.a, "A"), (rows, instruction.shape.k), "A")

@@ -5,12 +5,12 @@ Knows sizes, headers and dtypes; does not know what the arrays mean.
 
 from __future__ import annotations
 
-import errno
 import os
+import stat
+import sys
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -19,11 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, TraceError
+from .inputs import note_input
+from .replacing import replacing
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 LARGEST_TEXT = 1 << 26  # bytes
 LARGEST_ARCHIVE = 1 << 28  # bytes of all arrays together, unpacked
+LARGEST_ARRAY = 1 << 32  # bytes of an .npy file
 
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -37,11 +40,31 @@ def read_text(path: Path) -> str:
 
     Raises TraceError for more than 64 MiB, OSError.
     """
+    return read_content(path).decode("utf-8", errors="surrogateescape")
+
+
+def read_stdin() -> str:
+    """The text on stdin, as read_text has that of a file."""
+    note_input(sys.stdin)
+    stream = getattr(sys.stdin, "buffer", None)
+    content = b"" if stream is None else stream.read(LARGEST_TEXT + 1)  # no stdin at all: it was closed
+    return _limited(content, "<stdin>").decode("utf-8", errors="surrogateescape")
+
+
+def read_content(path: Path) -> bytes:
+    """The bytes of a file, which may be a device that never ends.
+
+    Raises TraceError for more than 64 MiB, OSError.
+    """
     with path.open("rb") as file:
-        content = file.read(LARGEST_TEXT + 1)
+        note_input(file)
+        return _limited(file.read(LARGEST_TEXT + 1), str(path))
+
+
+def _limited(content: bytes, name: str) -> bytes:
     if len(content) > LARGEST_TEXT:
-        raise TraceError(f"more than {LARGEST_TEXT:,} bytes of text", Location(str(path), 1))
-    return content.decode("utf-8", errors="surrogateescape")
+        raise TraceError(f"more than {LARGEST_TEXT:,} bytes of text", Location(name, 1))
+    return content
 
 
 def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
@@ -50,12 +73,13 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
     ``kinds`` may admit other dtypes. What the headers claim is checked before anything is unpacked. Raises
     TraceError.
     """
-    if not path.is_file():
+    if not os.path.isfile(path):  # no error either where the name is too long for one
         raise TraceError(f"{path}: no such file")
     try:
         with warnings.catch_warnings():  # NumPy warns of headers written by Python 2
             warnings.simplefilter("error")
-            with zipfile.ZipFile(path) as archive:
+            with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+                note_input(file)
                 return _read_members(archive, path, kinds)
     except TraceError:
         raise
@@ -65,14 +89,34 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
 
 
 def read_array(path: Path) -> npt.NDArray[Any]:
-    """The array of an ``.npy`` file, of any dtype without pickles. Raises TraceError, OSError."""
+    """The array of an ``.npy`` file, of any dtype without pickles, at most 4 GiB.
+
+    Raises TraceError, OSError.
+    """
     with path.open("rb") as file:
+        note_input(file)
         try:
+            _check_array_file(file, f"{path}: the array")
             array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False, max_header_size=4096)
+        except TraceError:
+            raise
         except Exception as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
             raise TraceError(f"{path}: cannot be read as an .npy file: {reason}") from None
     return array
+
+
+def _check_array_file(file: IO[bytes], what: str) -> None:
+    """Raise TraceError unless a header promises what the file holds, so that no promise fills the memory."""
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise TraceError(f"{what} is in no regular file")
+    if status.st_size > LARGEST_ARRAY:
+        raise TraceError(f"{what} has {status.st_size:,} bytes, more than {LARGEST_ARRAY:,}")
+    _, _, dtype = array_header(file, status.st_size, what, "")
+    if dtype.hasobject:
+        raise TraceError(f"{what} has dtype {dtype}: pickled objects are not read")
+    file.seek(0)
 
 
 def _read_members(archive: zipfile.ZipFile, path: Path, kinds: str) -> Arrays:
@@ -99,13 +143,14 @@ def array_header(
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns come first, and dtype of the array in a file of ``size`` bytes, now at its data.
 
-    The dtype can be trusted, and the shape is that of the bytes that follow. Raises TraceError.
+    The dtype can be trusted, and the shape is that of the bytes that follow; no ``kinds`` means any. Raises
+    TraceError.
     """
     version = np.lib.format.read_magic(file)
     if version not in _HEADER_READERS:
         raise TraceError(f"{what} has .npy version {version[0]}.{version[1]}, not 1.0 or 2.0")
     shape, by_column, dtype = _HEADER_READERS[version](file)
-    if dtype.kind not in kinds:
+    if kinds and dtype.kind not in kinds:
         names = " or ".join(_KINDS[kind] for kind in kinds)
         raise TraceError(f"{what} has dtype {dtype}, not {names}")
     claimed = prod(shape) * dtype.itemsize
@@ -113,22 +158,6 @@ def array_header(
     if claimed != held:
         raise TraceError(f"{what} claims {claimed:,} bytes, but has {held:,}")
     return shape, by_column, dtype
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside a file, which takes its place if the block does not raise.
-
-    So files are written whole or not at all. Raises OSError.
-    """
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None:
@@ -149,9 +178,13 @@ def write_array(path: Path, array: npt.NDArray[Any]) -> None:
         np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
+# Names of files may be any bytes, and come here as lone surrogates.
+_TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a text file whole or not at all, a line feed after every line. Raises OSError."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as temporary, temporary.open("w", **_TEXT) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
@@ -161,6 +194,7 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises TraceError for a line of more than 64 MiB, OSError.
     """
     with path.open(encoding="utf-8", errors="surrogateescape") as file:
+        note_input(file)
         number = 0
         while line := file.readline(LARGEST_TEXT + 1):
             number += 1

@@ -16,14 +16,17 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 from ..errors import TraceError
 from ..isa.formats import Format
+from ..isa.numerals import whole_number
 from ..isa.registers import Words
 
 _COMMENT = re.compile(r"(#|//).*")
-_LABEL = re.compile(r"\W*\b(?:lane|thread|tid|t)[\s=:#\[(]*(\d+)[\])]?\s*[:,=]?", re.IGNORECASE)
-_NAME = re.compile(r"%?\b([a-z_]\w*?)\d*(?:\[\d+\])?\s*[=:]", re.IGNORECASE)
+_LABEL = re.compile(r"\W*\b(?:lane|thread|tid|t)[\s=:#\[(]*+(\d++)[\])]?\s*+[:,=]?", re.IGNORECASE)
+_NAME = re.compile(r"%?\b([a-z_]\w*+)(?:\[\d++\])?\s*+[=:]", re.IGNORECASE)
+_LINE = re.compile(r"\S[^\r\n]*")
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 _WORD = re.compile(r"0x([0-9a-f]{1,16})|([0-9a-f]{8}|[0-9a-f]{16})", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
+_MOST_WORDS = 1 << 18  # of text, which takes a hundred times the memory of the array it becomes
 _SHORT = 24  # characters of a word that an error message quotes
 
 # --- registers -------------------------------------------------------------------------------------
@@ -80,19 +83,46 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """The words of every line, apart where a name stands between them."""
-    for number, line in enumerate(text.splitlines(), 1):
+    """The words of every line, apart where a name stands between them. Raises TraceError."""
+    count = 0
+    for number, line in _lines(text):
         content = _COMMENT.sub("", line)
         label = _LABEL.match(content)
         content = content[label.end() :] if label else content
-        lane = int(label[1]) if label else None
+        lane = _lane(label[1], number) if label else None
         start, name = 0, ""
         for match in (*_NAME.finditer(content), None):
             part = content[start : match.start() if match else None]
             if words := [word for word in _SEPARATORS.split(part) if word]:
+                count = _counted(count + len(words), number)
                 yield _Piece(number, lane, name, words)
             if match:
-                start, name = match.end(), match[1].lower()
+                start, name = match.end(), match[1].lower().rstrip("0123456789")
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, and their numbers."""
+    number, counted = 1, 0
+    for match in _LINE.finditer(text):
+        number += text.count("\n", counted, match.start())
+        counted = match.start()
+        yield number, match[0]
+
+
+def _counted(words: int, line: int) -> int:
+    """The number of words so far, if it is not too large."""
+    if words > _MOST_WORDS:
+        raise TraceError(f"line {line}: more than {_MOST_WORDS:,} words of text: give an .npy file")
+    return words
+
+
+def _lane(text: str, line: int) -> int:
+    lane = whole_number(text, _MOST_WORDS)
+    if lane is None:
+        raise TraceError(
+            f"line {line}: lane {text[:_SHORT]} is none: lanes are 0 to 31, of a warpgroup to 127"
+        )
+    return lane
 
 
 def _word(text: str, line: int, bits: int) -> int:
@@ -162,11 +192,12 @@ def matrix_from(text: str, columns: int) -> npt.NDArray[Any]:
     Raises TraceError, naming the line.
     """
     cells: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _lines(text):
         row = list(filter(None, _SEPARATORS.split(_COMMENT.sub("", line))))
         if len(row) % columns:
             raise TraceError(f"line {number}: {len(row)} elements, but a row has {columns}")
         cells += row
+        _counted(len(cells), number)
     if not cells:
         raise TraceError("there are no elements")
     if all(_CODE.fullmatch(cell) for cell in cells):

@@ -23,11 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from .arrays import as_array
+from .arrays import as_array, as_integer, is_numeric
 from .families import forms
 from .fragments import check_selector, metadata_map, require_sparse
 from .instruction import Instruction
 from .sparsity import FIELD_BITS, Pattern, stored_columns
+
+_LARGEST = 1 << 28  # elements of a matrix whose metadata is looked at
 
 Fields = npt.NDArray[np.uint8]  # (rows, chunks): one 4-bit metadata field each
 Index = npt.NDArray[np.intp]
@@ -79,8 +81,8 @@ class Arrangement:
 
     def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
         """The fields ``(rows, chunks)`` of a blob; the inverse of encode. Raises OperandError."""
+        words = self.words(as_array(blob), rows, k).reshape(-1, 1)  # first: a blob has the size that it needs
         slots = self.places(rows, k)
-        words = self.words(as_array(blob), rows, k).reshape(-1, 1)
         flat = words >> self._shifts & self._unsigned.type(15)
         fields: Fields = flat.reshape(-1)[slots].astype(np.uint8)
         return fields
@@ -110,8 +112,9 @@ class Arrangement:
 
     def _chunks(self, rows: int, k: int) -> int:
         chunks, left = divmod(k, self.pattern.chunk)
+        check_size(rows, k)
         wrong_k = left or chunks % self.chunk_multiple or not chunks
-        if wrong_k or rows % self.row_multiple or not rows:
+        if wrong_k or rows % self.row_multiple:
             raise OperandError(
                 f"{self.name}: {rows} x {k} does not fit: rows must be a multiple of {self.row_multiple} "
                 f"and k of {self.chunk_multiple * self.pattern.chunk}, or fields would share a place"
@@ -319,7 +322,7 @@ def convert(
     ``rows`` and ``k`` are those of logical A. Raises OperandError where either arrangement does not
     allow them, or the blob has the wrong size.
     """
-    fields = named(source, element).decode(blob, rows, k)
+    fields = named(source, element).decode(blob, as_integer(rows, "rows"), as_integer(k, "k"))
     return named(target, element).encode(fields)
 
 
@@ -364,7 +367,9 @@ def detect(
     Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
     non-zeros must all lie in columns that the metadata names.
     """
-    array, nonzero = as_array(blob), None if matrix is None else as_array(matrix) != 0
+    rows, k = as_integer(rows, "rows"), as_integer(k, "k")
+    check_size(rows, k)
+    array, nonzero = as_array(blob), None if matrix is None else _nonzero(matrix, (rows, k))
     legal, ascending, consistent = [], [], []
     for arrangement, fields in _decoded(array, rows, k, element):
         if not arrangement.pattern.distinct[fields].all():
@@ -379,6 +384,25 @@ def detect(
         ascending=tuple(ascending),
         consistent=None if nonzero is None else tuple(consistent),
     )
+
+
+def check_size(rows: int, k: int) -> None:
+    """Raise OperandError for a matrix without elements, or of more than can be looked at."""
+    if rows < 1 or k < 1:
+        raise OperandError(f"{rows} x {k} does not fit: rows and k are at least 1")
+    if rows * k > _LARGEST:
+        raise OperandError(f"rows {rows}, k {k}: {rows * k:,} elements, more than the {_LARGEST:,} supported")
+
+
+def _nonzero(matrix: npt.ArrayLike, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Where A has something other than zero; raises OperandError for what is no such matrix of numbers."""
+    array = as_array(matrix)
+    if array.shape != shape:
+        raise OperandError(f"A has shape {array.shape}, but rows and k are {shape}")
+    if not is_numeric(array.dtype):
+        raise OperandError(f"A has dtype {array.dtype}, but its elements are numbers")
+    nonzero: npt.NDArray[np.bool_] = array != 0
+    return nonzero
 
 
 def _decoded(

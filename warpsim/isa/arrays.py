@@ -16,17 +16,24 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 
+_SHORT = 60  # characters of a value that an error message quotes
+
 
 def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     """The elements of anything like an array, in their dtype or another; without a copy where possible.
 
-    Tensors of PyTorch may be bfloat16 or fp8. Raises OperandError for those that are not in main memory.
+    Tensors of PyTorch may be bfloat16 or fp8. Raises OperandError for those that are not in main memory, and
+    for what is no array: lists of unequal lengths, numbers that the dtype does not have.
     """
     if type(value) is np.ndarray and dtype is None:
         return value
     if type(value).__module__.partition(".")[0] == "torch":
         value = _of_tensor(value)
-    return np.asarray(value, dtype)
+    try:
+        return np.asarray(value, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        what = "array" if dtype is None else f"array of {np.dtype(dtype)}"
+        raise OperandError(f"{type(value).__name__} is no {what}: {error}") from None
 
 
 def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
@@ -44,9 +51,37 @@ def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
         raise OperandError(f"elements of {tensor.dtype} have no NumPy dtype: give codes") from None
 
 
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of real numbers: of NumPy, or of ml_dtypes (kind "V", which is void's, too)."""
+    return dtype.kind in "biuf" or (dtype.kind == "V" and dtype.type is not np.void)
+
+
+def as_words(value: Any, what: str) -> npt.NDArray[np.uint64]:
+    """Integers of 64 bits, such as descriptors; raises OperandError, naming ``what``, for any others."""
+    array = as_array(value)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and (array < 0).any()):
+        raise OperandError(
+            f"{what} is an integer of 64 bits from 0 on, or an array of them, not {_shown(value)}"
+        )
+    return array.astype(np.uint64)
+
+
 def as_integer(value: Any, what: str) -> int:
-    """An integer of Python, NumPy or PyTorch as Python's; raises OperandError, naming ``what``."""
+    """An integer of Python, NumPy or PyTorch as Python's; raises OperandError, naming ``what``.
+
+    One that no 64 bits hold is none either: it would fill messages, and Python does not print long ones.
+    """
     try:
-        return index(value)
+        number = index(value)
     except TypeError:
-        raise OperandError(f"{what} is an integer, not {value!r}") from None
+        raise OperandError(f"{what} is an integer, not {_shown(value)}") from None
+    if not -(1 << 63) <= number < 1 << 64:
+        raise OperandError(f"{what} is an integer of {number.bit_length()} bits: at most 64 are legal")
+    return number
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int):
+        return f"an integer of {value.bit_length()} bits" if value >> 63 > 0 else str(value)
+    text = repr(value)
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."

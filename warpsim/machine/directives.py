@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import IllegalInstruction, Location
+from ..isa.numerals import whole_number
 from ..ptx.statements import Kernel
 
 Three = tuple[int, int, int]
-_DIRECTIVE = re.compile(r"\.(\w+)\s*(\d+(?:\s*,\s*\d+)*)?")
+_LARGEST = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
+_DIRECTIVE = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
 # The first PTX version and target of those that are newer than kernels.
 _SINCE = {
     "reqnctapercluster": ((7, 8), 90),
@@ -46,7 +48,7 @@ class Tuning:
 
 def tuning_of(kernel: Kernel) -> Tuning:
     """What the directives of a kernel say."""
-    given = {name: _three(numbers) for name, numbers in _DIRECTIVE.findall(kernel.tuning)}
+    given = {name: _three(kernel, numbers) for name, numbers in _DIRECTIVE.findall(kernel.tuning)}
     most = given.get("maxntid")
     first = {name: numbers[0] for name, numbers in given.items()}
     return Tuning(
@@ -61,9 +63,13 @@ def tuning_of(kernel: Kernel) -> Tuning:
     )
 
 
-def _three(numbers: str) -> Three:
-    given = [int(one) for one in numbers.replace(" ", "").split(",") if one]
-    x, y, z = (*given, 1, 1, 1)[:3]
+def _three(kernel: Kernel, numbers: str) -> Three:
+    given = [whole_number(one.strip(), _LARGEST) for one in numbers.split(",") if one.strip()]
+    known = [one for one in given if one is not None]
+    if len(known) < len(given) or len(known) > 3:
+        message = f"{kernel.name}: {numbers[:40]!r}: expected one to three numbers of 31 bits"
+        raise IllegalInstruction(message, kernel.location())
+    x, y, z = (*known, 1, 1, 1)[:3]
     return x, y, z
 
 

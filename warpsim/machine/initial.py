@@ -19,9 +19,9 @@ from ..ptx.statements import VariableDeclaration
 _TOKEN = re.compile(r"[{}]|[^{},]+")
 _NAME = r"[A-Za-z_$%][\w$]*"
 _ADDRESS = re.compile(
-    rf"(?:(?P<mask>0[xX][0-9a-fA-F]+)\()?"
+    rf"(?:(?P<mask>0[xX][0-9a-fA-F]{{1,16}})\()?"
     rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
-    r"\s*(?P<addend>[+-]\s*\d+)?\s*(?(mask)\))"
+    r"\s*(?P<addend>[+-]\s*\d{1,19})?\s*(?(mask)\))"
 )
 
 
@@ -57,7 +57,7 @@ def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
         place=place,
         size=size,
         name=match["generic"] or match["name"],
-        addend=int((match["addend"] or "0").replace(" ", "")),
+        addend=int("".join((match["addend"] or "0").split())),
         mask=int(match["mask"] or hex((1 << 64) - 1), 16),
     )
 

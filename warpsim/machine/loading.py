@@ -5,6 +5,7 @@ Knows names of files and nvcc; does not know what a module means.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 from ..environment import in_default_environment
 from ..errors import OperandError, PtxError
 from ..files.archives import read_text
+from ..files.inputs import note_input
 from ..ptx.qualifiers import check_target
 from .launching import LoadedModule, load_text
 
@@ -47,13 +49,14 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
     """The PTX text that nvcc makes of a CUDA source file. Raises OperandError, PtxError."""
     if target is not None:
         check_target(target)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise OperandError(f"{path}: no such file")
     program = shutil.which("nvcc")
     if program is None:
         raise OperandError(f"{path}: a CUDA source needs nvcc, which is not on the path; compile it to .ptx")
     with TemporaryDirectory() as folder:
         result = Path(folder) / "module.ptx"
+        note_input(path)
         command = [program, "-ptx", f"-arch={target or _DEFAULT_TARGET}", *nvcc, "-o", str(result), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
         if done.returncode or not result.is_file():

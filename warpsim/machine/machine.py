@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -143,6 +144,10 @@ class Machine:
     def engine_name(self) -> str:
         """What computes, in a word: "function" for one that was given."""
         return self.engine if isinstance(self.engine, str) else "function"
+
+    def __copy__(self) -> Self:
+        """A machine of its own: what runs on the copy changes nothing here."""
+        return deepcopy(self)
 
     # --- registers ---
 

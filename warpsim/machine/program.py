@@ -286,6 +286,7 @@ class Module:
             dynamic=dynamic,
         )
         scope.declare(statement.name, variable, statement)
+        _check_extent(statement)
         content, addresses = initial.initial_bytes(statement), initial.initial_addresses(statement)
         variable = replace(variable, initial=content, addresses=addresses)
         scope.names[statement.name] = variable
@@ -482,6 +483,27 @@ class _Body:
             scope=scope,
         )
         self.module.code.append(record)
+
+
+_MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory
+    "global": 1 << 36,  # no chip has more memory
+    "const": 1 << 16,   # ptxas: "uses too much global constant data", 0x10000 bytes at most
+    "local": 1 << 19,   # of a thread: CUDA C++ Programming Guide, technical specifications
+    "param": 1 << 15,
+}  # fmt: skip
+
+
+def _check_extent(statement: VariableDeclaration) -> None:
+    """Raise IllegalInstruction for a variable that is larger than its space, or at no power of two."""
+    most, align = _MOST_BYTES.get(statement.space), statement.align
+    if most is not None and statement.size > most:
+        message = f"{statement.name} has {statement.size} bytes, but .{statement.space} has at most {most}"
+        raise IllegalInstruction(message, statement.location())
+    if align is not None and (align < 1 or align & (align - 1) or align > _MOST_BYTES["const"]):
+        message = (
+            f"{statement.name} has alignment {align}: it is a power of two, {_MOST_BYTES['const']} at most"
+        )
+        raise IllegalInstruction(message, statement.location())
 
 
 def _broken(wave: object, front: object, lanes: object) -> None:

@@ -19,6 +19,7 @@ from random import Random
 import numpy as np
 
 from ..errors import OperandError
+from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
 from .lanes import Front, Lanes
 
@@ -80,9 +81,10 @@ def _seed(given: str | int) -> int:
     """The seed of a random schedule; raises OperandError for what is no schedule."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return int(given)
-    word, colon, number = str(given).partition(":")
-    if word != "random" or not colon or not number.isdecimal():
+    word, _, number = str(given).partition(":")
+    seed = whole_number(number) if word == "random" else None
+    if seed is None:
         raise OperandError(
             f"schedule={given!r}: it is 'program', 'earliest', 'latest', an integer or 'random:SEED'"
         )
-    return int(number)
+    return seed

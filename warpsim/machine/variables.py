@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ..errors import IllegalInstruction, NotModelled, OperandError
+from ..isa.numerals import integer_in
 from ..ptx.source import NAME
 from ..ptx.statements import VariableDeclaration
 from .register_arrays import type_bits
@@ -75,13 +76,16 @@ class SharedVariables:
     def place(self, text: str) -> int:
         """The address that ``tile``, ``tile+16``, ``1024`` or ``0x400`` means here. Raises OperandError."""
         match = _PLACE.fullmatch(text)
-        if not match or not text or (match[1] and match[2] and "+" not in text):
+        offset = (
+            integer_in(match[2] or "0") if match else None
+        )  # none where PTX and Python read 010 differently
+        if not match or offset is None or not text or (match[1] and match[2] and "+" not in text):
             raise OperandError(f"{text!r}: expected an address, or a variable as in 'tile' or 'tile+16'")
         known = self.addresses()
         if match[1] and match[1] not in known:
             names = ", ".join(sorted(known)) or "none"
             raise OperandError(f"no variable {match[1]} in shared memory; there are: {names}")
-        return (known[match[1]] if match[1] else 0) + int(match[2] or "0", 0)
+        return (known[match[1]] if match[1] else 0) + offset
 
 
 def _alignment(variable: VariableDeclaration) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.pipeline import Undefined, rule_for
+from ..execution.pipeline import Undefined, rule_for, stored_pair
 from ..isa.architectures import Rule
 from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of
@@ -140,7 +140,7 @@ def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes
         codes = padded(codes, 1, pattern.chunk)
         weight = magnitudes(matrix_of(codes, form.a), form.a)
         return compress(codes, weight, pattern)
-    values, indices = A
+    values, indices = stored_pair(A)
     codes = _matrix(_codes(values, form.a, "A's stored values"), "A's stored values")
     if codes.shape[1] % pattern.stored:
         columns = codes.shape[1]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.cores import thread_count
+from ..arithmetic.cores import memory_bytes, thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined
@@ -85,6 +85,7 @@ def gemm(
     if form.c != form.d:
         raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next one's C")
     request = checked(form, A, B, C, scale_a, scale_b, undefined)
+    _check_memory(request)
     if promote_every and not form.d.is_float:
         raise OperandError(f"promote_every adds in f32, but D of {form} is {form.d}")
     if scheduler is None:
@@ -122,6 +123,15 @@ def gemm_sparse(
 
 
 # --- here --------------------------------------------------------------------------------------------
+
+
+def _check_memory(request: Request) -> None:
+    """Raise OperandError where D alone is larger than all memory of this machine, as far as that is known."""
+    rows, columns = request.shape
+    size = rows * columns * request.instruction.d.code_dtype.itemsize
+    limit = memory_bytes()
+    if limit is not None and size > limit:
+        raise OperandError(f"D ({rows}, {columns}) takes {size:,} bytes, but this machine has {limit:,}")
 
 
 def _computed_here(request: Request, chain: Chain, threads: int, progress: Watch | None) -> Codes:

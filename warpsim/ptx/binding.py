@@ -118,7 +118,7 @@ class Binder:
     def written(self, index: int, element: int | None = None) -> str:
         """An operand, or one element of it, as it stands in the text."""
         place = self.statement.operand_location(index, element)
-        return place.text[place.column - 1 :][: place.length]
+        return place.quoted()
 
     def check(self) -> None:
         """The guard is a predicate, and there are as many operands as the form has."""

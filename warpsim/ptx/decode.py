@@ -16,6 +16,7 @@ from .statements import InstructionStatement, RegisterDeclaration
 from .warpgroup import WarpgroupBound, bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
+_SHORT = 24  # characters of what was given that an error message quotes
 OPCODES = frozenset(family.opcode for family in FAMILIES)
 _NOT_MODELLED = frozenset({"tcgen05", "wmma"})
 _B = TypeVar("_B", bound=Bound | WarpgroupBound)
@@ -113,7 +114,7 @@ def parse_version(text: object) -> Version:
     """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction for anything else."""
     match = _VERSION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise IllegalInstruction(f"PTX version {text!r}: expected major.minor, such as '8.5'")
+        raise IllegalInstruction(f"PTX version {str(text)[:_SHORT]!r}: expected major.minor, such as '8.5'")
     return int(match[1]), int(match[2])
 
 

@@ -27,10 +27,12 @@ import gc
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import prod
 from typing import Literal, NamedTuple
 
+from ..errors import PtxError
 from .constants import read_integer
 from .operands import REGISTER
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
@@ -107,6 +109,8 @@ def _split(mnemonic: str) -> tuple[str, tuple[str, ...]] | None:
     return opcode, tuple(modifiers)
 
 
+_MOST_REGISTERS = 1 << 20  # in one text; a mistyped count should not fill the memory
+_MOST_STATEMENTS = 1 << 20  # in one text; each takes far more memory than the two characters of "{}"
 _DEEPEST = 100  # braces; whoever walks the statements by recursion would exhaust Python's stack
 
 
@@ -118,12 +122,36 @@ class _Scope(NamedTuple):
     statements: list[Statement]
 
 
+@dataclass(slots=True)
+class _Room:
+    """How much of what takes memory a text may still declare."""
+
+    statements: int = _MOST_STATEMENTS
+    registers: int = _MOST_REGISTERS
+
+    def take_statement(self, source: Source, position: int) -> None:
+        """One statement more; raises PtxError."""
+        self.statements -= 1
+        if self.statements < 0:
+            message = f"this statement is one more than the {_MOST_STATEMENTS} supported"
+            raise PtxError(message, source.location(position))
+
+    def take_registers(self, cursor: Cursor, start: int, count: int) -> None:
+        """So many registers more; raises PtxError."""
+        self.registers -= count
+        if self.registers < 0:
+            total = _MOST_REGISTERS - self.registers
+            message = f"{total} registers are more than the {_MOST_REGISTERS} supported"
+            raise cursor.error(message, start, cursor.end)
+
+
 def _read_program(source: Source, plain: re.Pattern[str] = _PLAIN) -> tuple[Statement, ...]:
     cursor, text, match_plain = Cursor(source), source.text, plain.match
     # The whole text is the outermost scope, which no brace closes.
-    scopes = [_Scope(0, partial(Block, source=source, start=0), [])]
+    scopes, room = [_Scope(0, partial(Block, source=source, start=0), [])], _Room()
     statements, position = scopes[-1].statements, cursor.position
     while position < len(text):
+        room.take_statement(source, position)
         match = match_plain(text, position)
         if match and (split := _split(match[3])):
             negation, predicate, _, operands = match.groups()
@@ -132,14 +160,14 @@ def _read_program(source: Source, plain: re.Pattern[str] = _PLAIN) -> tuple[Stat
             position = match.end()
         else:
             cursor.seek(position)
-            _read_statement(cursor, scopes)
+            _read_statement(cursor, scopes, room)
             statements, position = scopes[-1].statements, cursor.position
     if len(scopes) > 1:
         raise cursor.error("this '{' is never closed: no '}' follows", scopes[-1].start)
     return tuple(statements)
 
 
-def _read_statement(cursor: Cursor, scopes: list[_Scope]) -> None:
+def _read_statement(cursor: Cursor, scopes: list[_Scope], room: _Room) -> None:
     source, start, statements = cursor.source, cursor.position, scopes[-1].statements
     if line := cursor.take(_BINDING):
         statements.append(Binding(line.removeprefix(BINDING).strip(), source=source, start=start))
@@ -151,7 +179,7 @@ def _read_statement(cursor: Cursor, scopes: list[_Scope]) -> None:
     elif cursor.sees("}"):
         _close_scope(cursor, scopes)
     elif cursor.sees("."):
-        _read_directive(cursor, scopes)
+        _read_directive(cursor, scopes, room)
     else:
         instruction, _ = read_instruction(cursor)
         cursor.require(";", _after(instruction))
@@ -201,18 +229,18 @@ _ARGUMENTS = {
 }
 
 
-def _read_directive(cursor: Cursor, scopes: list[_Scope]) -> None:
+def _read_directive(cursor: Cursor, scopes: list[_Scope], room: _Room) -> None:
     source, start, statements = cursor.source, cursor.position, scopes[-1].statements
     linked = cursor.take(_LINKAGE)
     name = cursor.expect(_WORD, "a directive")[1:]
     if name in ("entry", "func"):
         _read_kernel(cursor, start, scopes, "entry" if name == "entry" else "func")
     elif name in _SPACES:
-        statements.extend(_read_variables(cursor, start, name))
+        statements.extend(_read_variables(cursor, start, name, room))
     elif linked:
         raise cursor.error(f"'{linked}' is for '.entry', '.func' and variables only", start, cursor.end)
     elif name == "reg":
-        statements.append(_read_registers(cursor, start))
+        statements.append(_read_registers(cursor, start, room))
     elif name in _ARGUMENTS:
         statements.append(Directive(name, cursor.expect(*_ARGUMENTS[name]), source=source, start=start))
     elif name in _TO_SEMICOLON:
@@ -247,7 +275,6 @@ def _read_section(cursor: Cursor) -> str:
 _BITS = {f"{letter}{bits}": bits for bits in (8, 16, 32, 64) for letter in "bus"}
 _BITS |= {"b128": 128, "f16": 16, "f16x2": 32, "f32": 32, "f64": 64}
 _VECTOR = re.compile(r"\.v[24](?!\w)")
-_MOST_REGISTERS = 1 << 20  # in one declaration; a mistyped count should not fill the memory
 
 
 def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
@@ -261,29 +288,26 @@ def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
     return int(length[2]) if length else 1, name
 
 
-def _read_registers(cursor: Cursor, start: int) -> RegisterDeclaration:
+def _read_registers(cursor: Cursor, start: int, room: _Room) -> RegisterDeclaration:
     length, kind = _read_type(cursor, "register")
     names = list[str]()
     while True:
         name = cursor.expect(_NAME, "a register name")
-        names += _read_numbered(cursor, name) if cursor.accept("<") else [name]
+        names += _read_numbered(cursor, name, room) if cursor.accept("<") else [name]
         if not cursor.accept(","):
             break
     cursor.require(";", "',' or ';'")
     return RegisterDeclaration(kind, tuple(names), length, source=cursor.source, start=start)
 
 
-def _read_numbered(cursor: Cursor, name: str) -> list[str]:
+def _read_numbered(cursor: Cursor, name: str, room: _Room) -> list[str]:
     start, count = cursor.position, read_integer(cursor)
-    if count > _MOST_REGISTERS:
-        raise cursor.error(
-            f"{count} registers are more than the {_MOST_REGISTERS} supported", start, cursor.end
-        )
+    room.take_registers(cursor, start, count)
     cursor.require(">")
     return [f"{name}{number}" for number in range(count)]
 
 
-def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDeclaration]:
+def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list[VariableDeclaration]:
     align = read_integer(cursor) if cursor.take(_ALIGN) else None
     length, kind = _read_type(cursor, "variable")
     variables = list[VariableDeclaration]()
@@ -292,9 +316,15 @@ def _read_variables(cursor: Cursor, start: int, space: str) -> list[VariableDecl
         initializer = _read_initializer(cursor) if cursor.accept("=") else None
         if extents[:1] == (0,) and initializer is not None:
             extents = (len(initial_items(initializer)), *extents[1:])
-        size = prod(extents) * length * _BITS[kind] // 8
+        size = length * _BITS[kind] // 8
+        for extent in extents:
+            size *= extent
+            if size >> 63:
+                message = f"{name} has {size} bytes, more than 64 bits can address"
+                raise cursor.error(message, start, cursor.end)
         if length > 1:
             extents = (*extents, length)
+        room.take_statement(cursor.source, start)
         variables.append(
             VariableDeclaration(
                 space, align, kind, name, size, initializer, extents, source=cursor.source, start=start

@@ -10,7 +10,6 @@ This module knows tokens. It knows no grammar: which token may follow which is i
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ BINDING = "//!"
 NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
 TRIVIA = r"(?:[ \t\r\n]++|//(?!!)[^\n]*+|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/)*+"
 
+_STRETCH = 1 << 12  # characters
+_AROUND = 1 << 10  # characters of a line that a location keeps, before and after
 _SKIP = re.compile(TRIVIA, re.ASCII)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 # What an error message quotes as "found": a whole word where there is one, or else one character.
@@ -42,16 +43,37 @@ class Source:
 
     def location(self, start: int, end: int | None = None) -> Location:
         """The place of the characters start..end (default: one), cut at the end of the first line."""
-        line = bisect_right(self._line_starts, start) - 1
-        line_start = self._line_starts[line]
-        line_end = self.text.find("\n", start)
-        text = self.text[line_start : len(self.text) if line_end < 0 else line_end].rstrip("\r")
-        length = min(start + 1 if end is None else end, line_start + len(text)) - start
-        return Location(self.file, line + 1, start - line_start + 1, max(length, 1), text)
+        line, line_start = self._line_of(start)
+        wanted = start + 1 if end is None else end
+        shown = max(start, wanted) + _AROUND
+        line_end = self.text.find("\n", start, shown)
+        first = max(line_start, start - _AROUND)
+        text = self.text[first : shown if line_end < 0 else line_end].rstrip("\r")
+        length = min(wanted, first + len(text)) - start
+        cut = first - line_start
+        return Location(self.file, line + 1, start - line_start + 1, max(length, 1), text, cut)
+
+    def _line_of(self, offset: int) -> tuple[int, int]:
+        """The number of the line that has an offset, from 0, and where it starts."""
+        number = offset // _STRETCH
+        lines, line_start = self._stretches[number]
+        begin = number * _STRETCH
+        last = self.text.rfind("\n", begin, offset)
+        return lines + self.text.count("\n", begin, offset), line_start if last < 0 else last + 1
 
     @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+    def _stretches(self) -> list[tuple[int, int]]:
+        """For every stretch of text: the lines that end before it, and where the one begins that it is in.
+
+        Not for every line, for a text may consist of nothing else; nor only for the text, which may be one
+        line.
+        """
+        found, lines, line_start = [], 0, 0
+        for begin in range(0, len(self.text) + 1, _STRETCH):
+            found.append((lines, line_start))
+            lines += self.text.count("\n", begin, begin + _STRETCH)
+            line_start = self.text.rfind("\n", begin, begin + _STRETCH) + 1 or line_start
+        return found
 
 
 class Cursor:

@@ -35,6 +35,7 @@ from ..environment import in_default_environment
 from ..errors import Location, OperandError, TraceError, located
 from ..files.archives import Arrays, read_arrays, read_text
 from ..isa.memory import SHARED_BYTES
+from ..isa.numerals import whole_number
 from ..machine.machine import WARP, WARPGROUP
 from ..machine.register_arrays import split
 from ..ptx.decode import parse_version
@@ -227,8 +228,8 @@ def _flat(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def _size(value: str) -> int:
     """Bytes of shared memory."""
-    size = int(value) if value.isdecimal() else 0
-    if value and not 1 <= size <= SHARED_BYTES:
+    size = whole_number(value, SHARED_BYTES)
+    if value and not size:
         raise TraceError(f"warpgroup {_short(value)}: expected bytes of shared memory, 1 to {SHARED_BYTES}")
     return size or SHARED_BYTES
 

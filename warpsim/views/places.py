@@ -186,7 +186,11 @@ def element_place(instruction: Instruction, operand: str, row: int, column: int,
 
 
 def check_element(instruction: Instruction, operand: str, row: int, column: int, product: int = 0) -> None:
-    """Raise OperandError for an element outside the matrix of a, b, c or d."""
+    """Raise OperandError for an element outside the matrix of a, b, c or d, and for another operand."""
+    if operand not in ("a", "b", "c", "d"):
+        raise OperandError(
+            f"{operand} has no elements by row and column: ask for a lane, or for a, b, c or d"
+        )
     rows, columns = instruction.matrix_shape(operand)
     if not (0 <= row < rows and 0 <= column < columns):
         name = operand.upper()

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy.typing as npt
 
+from ._cache import forgiving
+
 Array = npt.NDArray[Any]
 Planes = tuple[Array, Array, Array]  # significand int64, exponent int32, special int8
 Output = tuple[int, int, int, int, bool]  # the last five arguments of rounding.rounded
@@ -18,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(function: Function) -> Function:
     """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits."""
     try:
-        return cast(Function, numba.njit(cache=True, nogil=True)(function))
+        return cast(Function, forgiving(numba.njit(cache=True, nogil=True)(function)))
     except RuntimeError:  # no folder for the cache can be written: compile anew in every process
         return cast(Function, numba.njit(nogil=True)(function))
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ...errors import TraceError
 from ...files.archives import array_header, write_arrays
+from ...files.inputs import note_input
 from ..sets import PART_BYTES, VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
 
@@ -105,6 +106,7 @@ def opened(path: Path) -> Iterator[Source]:
     with ExitStack() as stack:
         with _unpacking():
             archive = stack.enter_context(zipfile.ZipFile(path))
+            note_input(path)
             members = _members(archive)
             manifest = manifest_from(_manifest_text(archive, members))
             if missing := manifest.arrays.keys() ^ (members.keys() - {MANIFEST}):
@@ -119,6 +121,7 @@ def opened(path: Path) -> Iterator[Source]:
 def read_manifest(path: Path) -> str:
     """The text of a file's manifest; raises TraceError, OSError."""
     with _unpacking(), zipfile.ZipFile(path) as archive:
+        note_input(path)
         return _manifest_text(archive, _members(archive))
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ...errors import Location, TraceError
 from ...files.archives import read_lines, write_lines
+from ...files.replacing import together
 from ..sets import VectorSet
 from .manifest import Manifest, manifest_from, manifest_lines
 
@@ -85,10 +86,11 @@ class TextFormat:
     companion: Callable[[Path, VectorSet], tuple[Path, Iterator[str]]] | None = None
 
     def write(self, path: Path, vectors: VectorSet) -> None:
-        """Write a set, whole or not at all."""
-        if self.companion:
-            write_lines(*self.companion(path, vectors))
-        write_lines(path, self._lines(vectors, path.stem))
+        """Write a set and its companion, whole or not at all."""
+        with together():
+            if self.companion:
+                write_lines(*self.companion(path, vectors))
+            write_lines(path, self._lines(vectors, path.stem))
 
     def _lines(self, vectors: VectorSet, stem: str) -> Iterator[str]:
         yield from self.opening

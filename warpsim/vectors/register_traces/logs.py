@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,16 @@ from ..formats.text import Lines
 
 LANES = 32
 
-_HEADER = re.compile(r"(.*?)CTA (-?\d+,-?\d+,-?\d+) - warp (\d+) - (.*?)\s*;?\s*:")
-_VALUE = re.compile(r"Reg(\d+)_T(\d+):\s*0x([0-9a-fA-F]{1,8})\s*")
+_NUMBER = r"\d{1,10}+"
+_WARP = re.compile(rf"CTA (-?{_NUMBER},-?{_NUMBER},-?{_NUMBER}) - warp ({_NUMBER}) - ")
+_VALUE = re.compile(r"Reg(\d{1,4})_T(\d{1,4}):\s*+0x([0-9a-fA-F]{1,8})\s*+")
+
+
+class _Header(NamedTuple):
+    """The line before the values of a record."""
+
+    warp: tuple[str, ...]
+    sass: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,24 +69,32 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def _text_records(lines: Lines, rest: Iterator[str]) -> Iterator[Record]:
-    header: re.Match[str] | None = None
+    header: _Header | None = None
     place = 0
     values: list[list[int]] = []
     for line in rest:
-        if match := _HEADER.fullmatch(line.strip()):
+        if found := _header(line.strip()):
             if header:
                 yield _text_record(header, values, place)
-            header, place, values = match, lines.number, []
+            header, place, values = found, lines.number, []
         elif header and line.lstrip().startswith("* Reg"):
             values.append(_text_values(lines, line, len(values)))
     if header:
         yield _text_record(header, values, place)
 
 
-def _text_record(header: re.Match[str], values: list[list[int]], line: int) -> Record:
+def _header(line: str) -> _Header | None:
+    """What a line like ``CTX 0x.. - CTA 0,0,0 - warp 1 - HMMA.16816.F32 R4, R8, R12, R4 ;:`` says."""
+    match = _WARP.search(line) if line.endswith(":") else None
+    if match is None:
+        return None
+    sass = line[match.end() : -1].rstrip().removesuffix(";").rstrip()
+    return _Header((line[: match.start()].strip(" -"), match[1], match[2]), sass)
+
+
+def _text_record(header: _Header, values: list[list[int]], line: int) -> Record:
     array = np.array(values, np.uint32).reshape(-1, LANES)
-    warp = (header[1].strip(" -"), header[2], header[3])
-    return Record(warp=warp, sass=header[4], values=array, numbers=None, line=line)
+    return Record(warp=header.warp, sass=header.sass, values=array, numbers=None, line=line)
 
 
 def _text_values(lines: Lines, line: str, index: int) -> list[int]:

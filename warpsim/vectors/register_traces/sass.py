@@ -18,8 +18,8 @@ from ...ptx.qualifiers import on_target
 
 ZERO = 255  # the number of RZ
 
-_SASS = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*(.*?)\s*;?\s*")
-_REGISTER = re.compile(r"[-!~|]?(?:R(\d+)|RZ)(?:\.\w+)*\|?")
+_SASS = re.compile(r"(?:@!?U?P\w++\s++)?([A-Z][\w.]*+)(.*)")
+_REGISTER = re.compile(r"[-!~|]?(?:R(\d{1,3})|RZ)(?:\.\w++)*+\|?")
 _OPCODES = {
     **dict.fromkeys(("f16", "bf16", "tf32"), "HMMA"),
     **dict.fromkeys(("s8", "u8", "s4", "u4"), "IMMA"),
@@ -39,7 +39,7 @@ class Sass:
 @cache
 def parse(text: str) -> Sass | None:
     """The instruction that a text is, or None; address operands in brackets are no register operands."""
-    match = _SASS.fullmatch(text.strip())
+    match = _SASS.fullmatch(text.strip().removesuffix(";").rstrip())
     if not match:
         return None
     operands = [operand.strip() for operand in match[2].split(",")]

@@ -1,0 +1,87 @@
+"""The fuzzer finds what is wrong, what it found before stays mended, and it tries a little every time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import warpsim.cli
+from tools.fuzz.case import Case, case_of, line_of
+from tools.fuzz.mutations import mutated
+from tools.fuzz.paths import different
+from tools.fuzz.seeds import seeds
+from tools.fuzz.trial import try_case
+
+REGRESSIONS = Path(__file__).parents[2] / "traces" / "regressions"
+KEPT = [
+    case_of(line) for file in sorted(REGRESSIONS.glob("*.jsonl")) for line in file.read_text().splitlines()
+]
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="each case is a fork of this process"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),  # of a process with threads
+]
+
+
+@pytest.mark.parametrize(("case", "story"), KEPT, ids=[story for _, story in KEPT])
+def test_what_was_found_stays_mended(case: Case, story: str) -> None:
+    verdict = try_case(case)
+    assert not verdict.problem, f"{story}: {verdict.said}"
+
+
+def test_some_changes_of_some_inputs() -> None:
+    """The whole of it: python -m tools.fuzz, for a quarter of an hour, with the day as its seed."""
+    known = list(seeds())
+    cheap = [
+        one for one in known if one.command[0] in ("check", "unpack", "pack", "info", "metadata", "replay")
+    ]
+    for number in range(12):
+        rng = Random(f"in the tests {number}")
+        verdict = try_case(mutated(rng.choice(cheap), rng.choice(known), rng))
+        assert not verdict.problem, verdict.said
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        ("raise KeyError", "exit code 70"),
+        ("import os; os.kill(os.getpid(), 11)", "exit code -11"),
+        ("print('Traceback (most recent call last)')", "traceback"),
+        ("raise SystemExit(3)", "exit code 3, and not a word"),
+        ("open('.warpsim-1.partial', 'w')", "leaves .warpsim-1.partial"),
+        ("open('a', 'w')", "changes its input a"),
+        ("while True: pass", "takes more than 1 s"),
+        ("import time; time.sleep(9)", "takes more than 1 s"),
+        ("x = b'x' * (1 << 28)", "takes "),
+        ("print('fine')", ""),
+    ],
+)
+def test_the_judge_sees(harm: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.fuzz.trial.SECONDS", 1)
+    monkeypatch.setattr("tools.fuzz.trial.WAITING", 2.0)
+    monkeypatch.setattr("tools.fuzz.trial.BYTES", 1 << 23)
+    monkeypatch.setattr(warpsim.cli.cli, "main", lambda *_, **__: exec(harm))
+    verdict = try_case(Case(command=("info",), files={"a": b"content"}))
+    assert verdict.problem.startswith(problem)
+    assert bool(verdict.problem) == bool(problem)
+
+
+def test_a_line_keeps_a_case() -> None:
+    case = Case(command=("run", "\udcff.ptx"), files={"a": b"text\n", "b": bytes(range(256))}, stdin=b"\xff")
+    assert case_of(line_of(case, "a story")) == (case, "a story")
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "target", "a_in"),
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", "registers"),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16", "sm_80", "registers"),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", "registers"),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", "shared"),
+    ],
+)
+def test_all_paths_give_the_same_bits(mnemonic: str, target: str, a_in: str) -> None:
+    assert different(warpsim.decode(mnemonic, target=target), 2, 3, a_in) == []
