@@ -81,9 +81,16 @@ def _mistake(row: Row, operand: str, parts: list[Rearrangement]) -> Mistake:
         advice=row.advice.format(operand=spelled),
         operands=_parts(operand),
         change=None if operand == "d" else _change(parts[0]),
+        mend=_mend(row, operand, parts[0]),
         read=read,
         undo=read.inverse if read else None,
     )
+
+
+def _mend(row: Row, operand: str, part: Rearrangement) -> Change | None:
+    """Another selector mends what it makes of other registers; anything else takes its inverse."""
+    back = part if row.chooses else part.inverse
+    return None if operand == "d" or back is None else _change(back)
 
 
 def _change(part: Rearrangement) -> Change:
