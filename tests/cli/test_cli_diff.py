@@ -228,6 +228,31 @@ def test_two_dumps(folder):
     assert run("good.npy", "other.txt").output == result.output
 
 
+def test_arrays_of_numbers_show_bits_values_and_ulps(folder):
+    np.save("x.npy", np.float32([[3.5, 1.0], [-0.0, 2.0]]))
+    np.save("y.npy", np.float32([[3.25, 1.0], [0.0, np.inf]]))
+    result = run("x.npy", "y.npy")
+    assert result.return_value == 1
+    assert result.output == (
+        "1 equal, 1 sign of zero, 2 more, of 4 elements\n"
+        "  [0, 0]: 0x40600000 0x40500000  3.5 against 3.25, -1,048,576 ulps  more\n"
+        "  [1, 0]: 0x80000000 0x00000000  -0.0 against 0.0, +0 ulps  sign of zero\n"
+        "  [1, 1]: 0x40000000 0x7f800000  2.0 against inf  more\n"
+    )
+    np.save("x.npy", np.float64([0.1]))
+    np.save("y.npy", np.nextafter([0.1], 1.0))
+    assert (
+        "0x3fb999999999999a 0x3fb999999999999b  0.1 against 0.10000000000000002, +1 ulps"
+        in run("x.npy", "y.npy").output
+    )
+    np.save("x.npy", np.float16([1]))
+    np.save("y.npy", np.float16([-1]))
+    assert "0x3c00 0xbc00  1.0 against -1.0, -30,720 ulps" in run("x.npy", "y.npy").output
+    np.save("x.npy", np.int32([3, 4]))
+    np.save("y.npy", np.int32([3, -4]))
+    assert "[1]: 0x00000004 0xfffffffc  4 against -4, -8  more" in run("x.npy", "y.npy").output
+
+
 def test_many_differences_are_counted(folder):
     assert run("good.npy", "bad.npy").output.splitlines()[-1] == "  and 120 more words"
 

@@ -39,7 +39,9 @@ Diagnosed = list[tuple[str, Any]]
 )
 @click.option("--singles", is_flag=True, help="Look for single mistakes only, not for two at once.")
 @click.option(
-    "--format", "element", default="f32", show_default=True, help="Of two dumps: what their elements are."
+    "--format",
+    "element",
+    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know.",
 )
 @SELECT
 @json_option
@@ -48,7 +50,7 @@ def diff(
     operands: tuple[str, ...],
     target: str | None,
     singles: bool,
-    element: str,
+    element: str | None,
     selection: Selection | None,
     as_json: bool,
 ) -> int:
@@ -226,7 +228,7 @@ def _of_set(vectors: VectorSet, source: str, most: int) -> Iterator[tuple[str, A
 # --- two dumps -------------------------------------------------------------------------------------
 
 
-def _compare(first: str, second: str, element: str, as_json: bool) -> int:
+def _compare(first: str, second: str, element: str | None, as_json: bool) -> int:
     from ..views.findings import comparison_document, comparison_lines
 
     found = attempt(_compared, Path(first), first, second, element)
@@ -240,7 +242,7 @@ def _compare(first: str, second: str, element: str, as_json: bool) -> int:
     return EXPECTED if comparison.equal else MISMATCH
 
 
-def _compared(_: Path, first: str, second: str, element: str) -> tuple[Any, Any, Any]:
+def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[Any, Any, Any]:
     from ..diagnosis import compare
 
     sides = [_dumped(source) for source in (first, second)]

@@ -3,6 +3,7 @@
 from .dumps import CLASSES as CLASSES
 from .dumps import DumpComparison as DumpComparison
 from .dumps import compare as compare
+from .dumps import ulps as ulps
 from .mistake import Mistake as Mistake
 from .report import Cause as Cause
 from .report import Diagnosis as Diagnosis

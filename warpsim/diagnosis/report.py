@@ -229,7 +229,7 @@ def _diagnosis(
     x, y = (elements_of(words, form) for words in (expected, case.actual))
     return Diagnosis(
         instruction=form,
-        classes=DumpComparison(elements=classes(x, y, form.d)),
+        classes=DumpComparison(elements=classes(x, y, form.d), format=form.d),
         wrong=wrong_elements(form, x != y),
         matches=matches,
         closest=closest,

@@ -8,8 +8,9 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..diagnosis import CLASSES, Cause, Diagnosis, DumpComparison, Match, Wrong
+from ..diagnosis import CLASSES, Cause, Diagnosis, DumpComparison, Match, Wrong, ulps
 from ..isa.arrangements import Detection
+from ..isa.formats import Format
 from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]
@@ -128,15 +129,34 @@ def _wrong_document(wrong: Wrong) -> Document:
 
 
 def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
-    """How many elements are of each class, and the first words that differ."""
+    """How many elements are of each class, and the first words or numbers that differ."""
     total = comparison.elements.size
     yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
     places = np.argwhere(comparison.words)
     for place in map(tuple, places[:_SHOWN].tolist()):
         kind = CLASSES[int(comparison.words[place])]
-        yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
+        if comparison.numbers:
+            yield f"  {list(place)}: {_numbers_text(x[place], y[place], comparison.format)}  {kind}"
+        else:
+            yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
     if len(places) > _SHOWN:
-        yield f"  and {len(places) - _SHOWN} more words"
+        yield f"  and {len(places) - _SHOWN} more {'numbers' if comparison.numbers else 'words'}"
+
+
+def _numbers_text(x: Any, y: Any, element: Format) -> str:
+    """Bits, values, and how far apart they are."""
+    codes = [int(one.view(element.code_dtype)) for one in (x, y)]
+    bits = " ".join(f"{code:#0{2 + -(-element.bits // 4)}x}" for code in codes)
+    apart = ulps(codes[0], codes[1], element)
+    far = "" if apart is None else f", {apart:+,d} {'ulps' if element.is_float else ''}".rstrip()
+    return f"{bits}  {value_text(x)} against {value_text(y)}{far}"
+
+
+def value_text(value: Any) -> str:
+    """The shortest decimal that gives the value back."""
+    if value.dtype.kind == "f":
+        return str(value)
+    return str(int(value)) if value.dtype.kind == "i" else repr(float(value))
 
 
 def _place_text(place: tuple[int, ...]) -> str:
