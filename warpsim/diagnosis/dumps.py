@@ -69,8 +69,8 @@ def compare(
     if own is not None:
         x, y = np.asarray(dump_a), np.asarray(dump_b)
         _check_alike(x, y)
-        codes = (np.ascontiguousarray(array).view(own.code_dtype)[..., None] for array in (x, y))
-        return DumpComparison(elements=classes(*codes, own), format=own, numbers=True)
+        first, second = (np.ascontiguousarray(each).view(own.code_dtype)[..., None] for each in (x, y))
+        return DumpComparison(elements=classes(first, second, own), format=own, numbers=True)
     element = _format("f32" if format is None else format)
     a, b = _words(dump_a, "the first dump"), _words(dump_b, "the second dump")
     _check_alike(a, b)
@@ -113,7 +113,7 @@ def _words(dump: npt.ArrayLike, what: str) -> Words:
 def classes(x: npt.NDArray[Any], y: npt.NDArray[Any], element: Format) -> npt.NDArray[np.uint8]:
     """The class of each pair of codes; both arrays of one shape."""
     x, y = x.astype(element.code_dtype), y.astype(element.code_dtype)
-    near = _distance_is_at_most_one(_ordered(x, element), _ordered(y, element))
+    near = _distance_is_at_most_one(places_of(x, element), places_of(y, element))
     result = np.where(near, ONE_ULP, MORE)
     if element.is_float:
         result = _float_classes(x, y, element, result)
@@ -126,11 +126,11 @@ def _float_classes(
     a, b = values_of(x, element), values_of(y, element)
     result = np.where(np.isfinite(a) & np.isfinite(b), result, MORE)
     result = np.where(np.isnan(a) & np.isnan(b), NAN_PAYLOAD, result)
-    zeros = (a == 0) & (b == 0) & (_ordered(x, element) == _ordered(y, element))
+    zeros = (a == 0) & (b == 0) & (places_of(x, element) == places_of(y, element))
     return np.where(zeros, ZERO_SIGN, result)
 
 
-def _ordered(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
+def places_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
     """Integers in the order of the values: neighbours differ by one, and both zeros are one place."""
     wide = codes.astype(np.int64)  # the bits of an f64 are kept
     if not element.signed:
@@ -152,5 +152,5 @@ def ulps(x: int, y: int, element: Format) -> int | None:
     codes = np.array([x, y], element.code_dtype)
     if element.is_float and not np.isfinite(values_of(codes, element)).all():
         return None
-    first, second = (int(place) for place in _ordered(codes, element))
+    first, second = (int(place) for place in places_of(codes, element))
     return second - first

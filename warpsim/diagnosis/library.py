@@ -20,10 +20,12 @@ from .values import value_mistakes
 @lru_cache(maxsize=16)
 def mistakes(setting: Setting) -> tuple[Mistake, ...]:
     """Every mistake that applies to a setting, in the order of reporting."""
+    values = tuple(value_mistakes(setting))
     return (
         *_descriptor_mistakes(setting),
+        *(one for one in values if one.operands == ("e",)),  # nearer to a cause than a place is
         *_rearrangements(setting),
-        *value_mistakes(setting),
+        *(one for one in values if one.operands != ("e",)),
         *_arithmetic_mistakes(setting),
     )
 

@@ -75,8 +75,8 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
         return
     yield f"  none of {diagnosis.simulated:,} explanations gives every bit"
     for each in diagnosis.closest:
-        yield f"  {each.fraction:.1%} of D: {' + '.join(each.names)}"
-        yield f"    then still: {each.wrong}"
+        yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {' + '.join(each.names)}"
+        yield f"    then still: {each.remainder}"
 
 
 def _match_lines(match: Match) -> Iterator[str]:
@@ -110,7 +110,12 @@ def _explanation_document(explanation: Cause) -> Document:
         {"name": one.name, "advice": one.advice, "also": list(one.also)} for one in explanation.mistakes
     ]
     wrong = _wrong_document(explanation.wrong) if explanation.wrong.count else None
-    return {"mistakes": mistakes, "fraction": explanation.fraction, "left": wrong}
+    return {
+        "mistakes": mistakes,
+        "fraction": explanation.fraction,
+        "closeness": explanation.closeness,
+        "left": wrong,
+    }
 
 
 def _wrong_document(wrong: Wrong) -> Document:
