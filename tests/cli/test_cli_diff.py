@@ -318,8 +318,8 @@ def test_refusals(folder, arguments, message):
             "give the D that came out: d=FILE (registers) or D=FILE (matrix)",
         ),
         (
-            [SPARSE, "regs.npz", "d=bad.npy", "B=B.npy", "--target", "sm_90a"],
-            "b is given as registers and by a matrix",
+            [SPARSE, "regs.npz", "d=bad.npy", "D=D.npy", "--target", "sm_90a"],
+            "d is given as registers and by a matrix",
         ),
         ([TRACE, "--target", "sm_90a"], "operands and --target go with a mnemonic; two dumps are two files"),
     ],

@@ -11,6 +11,7 @@ import numpy as np
 import warpsim
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"
+F16_HOPPER = F16[0], "sm_90"
 F16_K8 = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_80"
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "sm_80"
 S8 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "sm_80"

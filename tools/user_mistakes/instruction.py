@@ -9,7 +9,21 @@ import numpy as np
 
 import warpsim
 
-from .case import E4M3, F16, F16_K8, S8, SPARSE, SPARSE_S8, SPARSE_TF32, TF32, Brought, One, UserMistake, one
+from .case import (
+    E4M3,
+    F16,
+    F16_HOPPER,
+    F16_K8,
+    S8,
+    SPARSE,
+    SPARSE_S8,
+    SPARSE_TF32,
+    TF32,
+    Brought,
+    One,
+    UserMistake,
+    one,
+)
 
 LIST: list[UserMistake] = []
 LANES = np.arange(32)
@@ -275,9 +289,9 @@ def lane_times_four(C: Any) -> Any:
 # --- arithmetic --------------------------------------------------------------------------------------
 
 
-@mistake("two k8 instead of one k16", F16, r"m16n8k8", "m16n8k8|1 ulp")
+@mistake("two k8 instead of one k16", F16_HOPPER, r"m16n8k8|numerics of .*sm_80", "numerics")
 def _(x: One, rng: Any) -> Any:
-    half = warpsim.decode(F16_K8[0], target=F16_K8[1])
+    half = warpsim.decode(F16_K8[0], target=F16_HOPPER[1])
     D = warpsim.matmul(half, x.A[:, :8], x.B[:8], x.C)
     return warpsim.matmul(half, x.A[:, 8:], x.B[8:], D)
 
@@ -291,7 +305,7 @@ def _(x: One, rng: Any) -> Any:
     return Brought(form=S8, arrays=registers | {"d": d})
 
 
-@mistake("D twice as large", F16, r"D: (times|scaled).* 2\b|twice", "times|factor")
+@mistake("D twice as large", F16, r"D (is|times) 2\b|twice", "times|factor")
 def _(x: One, rng: Any) -> Any:
     return (x.result() * np.float32(2)).astype(np.float32)
 

@@ -189,7 +189,7 @@ def _(x: One, d: Any) -> Brought:
             "e": x.registers["e"] | other,
             "B": x.B,
             "C": x.C,
-            "D": warpsim.unpack(form, "d", x.run(e=np.roll(x.registers["e"], -1, axis=0))),
+            "D": warpsim.unpack(form, "d", x.run(e=np.roll(x.registers["e"] | other, -1, axis=0))),
         },
     )
 

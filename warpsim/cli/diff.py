@@ -40,8 +40,11 @@ Diagnosed = list[tuple[str, Any]]
 @click.option("--singles", is_flag=True, help="Look for single mistakes only, not for two at once.")
 @click.option(
     "--format",
+    "--type",
     "element",
-    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know.",
+    metavar="TYPE|TEXT",
+    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of texts "
+    "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}.",
 )
 @SELECT
 @json_option
@@ -58,6 +61,8 @@ def diff(
 
     \b
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
+    MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger ones are a loop along k
+    MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C
     TRACE                                      a D that it expects and does not get
     VECTORS                                    the cases whose D the model does not give
     RECORDING                                  the same, of a launch
@@ -81,25 +86,42 @@ def diff(
         target,
         1 if singles else 2,
         selection,
+        element,
     )
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
-    return EXPECTED if all(one.as_expected for _, one in found) else MISMATCH
+    return EXPECTED if all(_is_right(one) for _, one in found) else MISMATCH
+
+
+def _is_right(found: Any) -> bool:
+    from ..diagnosis import Holding
+
+    return bool(found.holds if isinstance(found, Holding) else found.as_expected)
 
 
 def _report(found: Diagnosed, as_json: bool) -> None:
-    from ..views.findings import diagnosis_document, diagnosis_lines
-
     if as_json:
-        subjects = [{"subject": title} | diagnosis_document(one) for title, one in found]
+        subjects = [{"subject": title} | _shown(one)[1]() for title, one in found]
         print_json({"subjects": subjects, "errors": []})
         return
     for title, one in found:
-        lines = [f"  {line}" if title else line for line in diagnosis_lines(one)]
+        lines = [f"  {line}" if title else line for line in _shown(one)[0]()]
         say("\n".join([*([title] if title else []), *lines]))
     if not found:
         say("every D is as expected, bit for bit")
+
+
+def _shown(found: Any) -> tuple[Any, Any]:
+    """What makes the lines and the document of a diagnosis."""
+    from ..diagnosis import Holding, LoopDiagnosis
+    from ..views import findings as views
+
+    if isinstance(found, Holding):
+        return lambda: views.holding_lines(found), lambda: views.holding_document(found)
+    if isinstance(found, LoopDiagnosis):
+        return lambda: views.product_lines(found), lambda: views.product_document(found)
+    return lambda: views.diagnosis_lines(found), lambda: views.diagnosis_document(found)
 
 
 # --- the search ------------------------------------------------------------------------------------
@@ -112,6 +134,7 @@ def _diagnosed(
     target: str | None,
     most: int,
     selection: Selection | None,
+    layout: str | None = None,
 ) -> Diagnosed:
     """What was looked at, and its diagnosis; of a trace, vector set or recording only what differs."""
     if is_recording(source):
@@ -121,13 +144,69 @@ def _diagnosed(
         return list(
             _of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most)
         )
-    from ..diagnosis import diagnose
+    return _of_operands(source, operands, target, most, layout)
 
-    form, given = decoded(source, target, operands)
+
+def _of_operands(
+    source: str, operands: tuple[str, ...], target: str | None, most: int, layout: str | None
+) -> Diagnosed:
+    """One instruction with its operands, a product of whole matrices, or operands given in two ways."""
+    from ..diagnosis import diagnose, diagnose_product
+
+    form, given = decoded(source, target, operands, layout)
+    printed = given.pop("printed", None)
+    held = _held(form, given)
     if not given.keys() & {"d", "D"}:
+        if held:
+            return held
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
+    if _is_product(form, given):
+        return [("", diagnose_product(form, **given, printed=printed))]
     given |= _packed(form, given)
-    return [("", diagnose(form, most=most, **given))]
+    return [*held, ("", diagnose(form, most=most, printed=printed, **given))]
+
+
+def _is_product(form: Any, given: dict[str, Any]) -> bool:
+    """Whether there are matrices larger than those of one instruction."""
+    if not {"A", "B", "D"} <= given.keys() <= {"A", "B", "C", "D"}:
+        return False
+    shapes = {
+        "A": (form.shape.m, form.shape.k),
+        "B": (form.shape.k, form.shape.n),
+        "D": (form.shape.m, form.shape.n),
+    }
+    return all(given[name].ndim == 2 for name in shapes) and any(
+        given[name].shape != shape for name, shape in shapes.items()
+    )
+
+
+def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
+    """Whether the dump of an operand that is given as a matrix too holds it; dumps leave ``given`` then.
+
+    Metadata keep the words that the selector does not read.
+    """
+    import numpy as np
+
+    from ..diagnosis import holding
+    from ..diagnosis.holding import words_read
+
+    matrices = {name: given[name] for name in "ABC" if name in given}
+    if not matrices or _is_product(form, given):
+        return []
+    selector, made = given.get("selector", 0), _packed(form, dict(matrices) | _selected(given))
+    found: Diagnosed = []
+    for name in sorted(made.keys() & given.keys()):
+        dump = given.pop(name)
+        if dump.shape != made[name].shape:
+            raise click.UsageError(f"{name} and its matrix are of different numbers of tiles")
+        found.append(("", holding(form, name, made[name], dump, selector=selector)))
+        if name == "e":
+            given["e_unread"] = np.where(words_read(form, "e", dump.shape, selector), 0, dump)
+    return found
+
+
+def _selected(given: dict[str, Any]) -> dict[str, Any]:
+    return {"selector": given["selector"]} if "selector" in given else {}
 
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -135,11 +214,13 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
     from ..execution.interface import compress, pack, pack_metadata
 
     made: dict[str, Any] = {}
+    unread = given.pop("e_unread", None)
     if "A" in given:
         values = given.pop("A")
         if form.sparse:
             values, indices = compress(values, form)
             made["e"] = pack_metadata(form, indices, given.get("selector", 0))
+            made["e"] = made["e"] if unread is None else made["e"] | unread
         made["a"] = pack(form, "a", values)
     for name in "BCD":
         if name in given:

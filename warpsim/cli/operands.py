@@ -30,23 +30,25 @@ OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]..."
 # --- NAME=VALUE ------------------------------------------------------------------------------------
 
 
-def operands_from(form: Instruction, given: Sequence[str]) -> dict[str, Any]:
+def operands_from(form: Instruction, given: Sequence[str], layout: str | None = None) -> dict[str, Any]:
     """Arrays and integers by name; a matrix comes as it is, everything else as warpsim.execute takes it.
 
-    Raises UsageError, TraceError.
+    ``layout`` is the form of texts of registers, where it is one of the user's own (see spelled_out). D as
+    decimals comes with how it was ``printed``. Raises UsageError, TraceError.
     """
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         with _named(text, value if equals else text):
             if not equals:
-                found |= _archive(text) if text.endswith(".npz") else _dump(form, text)
+                found |= _archive(text) if text.endswith(".npz") else _dump(form, text, layout)
             elif name not in NAMES:
                 raise click.UsageError(
                     f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}"
                 )
             else:
-                found[name] = _value(form, name, value)
+                found[name] = _value(form, name, value, layout)
+                found |= _printed(name, value, layout)
     return found
 
 
@@ -65,7 +67,7 @@ def _named(text: str, source: str) -> Iterator[None]:
         raise TraceError(f"{text}: {error.message}") from None
 
 
-def _value(form: Instruction, name: str, value: str) -> Any:
+def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
     if name in IMMEDIATES or name in DESCRIPTORS:
         number = _integer(value)
         if number is None:
@@ -75,17 +77,27 @@ def _value(form: Instruction, name: str, value: str) -> Any:
         return read_array_file(value, name)
     if name in MATRICES:
         return read_matrix(value, form, name.lower())
-    return read_words(value, form, name)
+    return read_words(value, form, name, layout)
 
 
-def _dump(form: Instruction, source: str) -> dict[str, Any]:
+def _printed(name: str, value: str, layout: str | None) -> dict[str, Any]:
+    """How D is printed in a text of decimals, which the search has to know."""
+    if name not in ("d", "D") or (text := _text(value, layout) if value != "-" else None) is None:
+        return {}
+    from ..files.register_text import printed_as
+
+    printed = printed_as(text, name if name == "d" else "")
+    return {} if printed is None else {"printed": printed}
+
+
+def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
     """The registers of text with the names of operands in it."""
     from ..errors import TraceError
     from ..files.register_text import names_in
 
     if source.endswith(".npy"):
         raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
-    text = _text(source) or ""
+    text = _text(source, layout) or ""
     names = [name for name in names_in(text) if name in REGISTERS]
     if not names:
         raise TraceError(
@@ -118,21 +130,23 @@ def _integer(text: str) -> int | None:
 # --- arrays ----------------------------------------------------------------------------------------
 
 
-def read_words(source: str, form: Instruction, operand: str) -> Any:
+def read_words(source: str, form: Instruction, operand: str, layout: str | None = None) -> Any:
     """Registers ``(..., lanes, registers)`` of an operand: a word for all of them, or a file.
 
     Raises TraceError, OSError.
     """
     word = _integer(source)
-    text = _text(source) if word is None else hex(word)
+    text = _text(source, layout) if word is None else hex(word)
     return read_array_file(source, operand) if text is None else _words(text, form, operand)
 
 
 def _words(text: str, form: Instruction, operand: str) -> Any:
-    from ..files.register_text import words_from
+    from ..files.register_text import reading_from
 
     bits = form.register_bits if operand in "abcd" else 32
-    return words_from(text, form.family.lanes, form.registers.get(operand, 1), bits, operand)
+    element = form.format(operand) if operand in "abcd" and form.storage(operand).bits >= 8 else None
+    registers = form.registers.get(operand, 1)
+    return reading_from(text, form.family.lanes, registers, bits, operand, element).words
 
 
 def read_dump(source: str) -> Any:
@@ -148,14 +162,20 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
 
     A of a sparse instruction is logical. Raises TraceError, OSError.
     """
-    from ..files.register_text import elements_from, matrix_from
+    from ..files.decimals import nearest
+    from ..files.register_text import columns_in, elements_from, numbers_from
 
     text = _text(source)
     if text is None:
         return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
     if columns is None:
         columns = form.shape.k if operand == "a" else form.matrix_shape(operand)[1]
-    return elements_from(matrix_from(text, columns), form.format(operand), operand.upper())
+        columns = columns_in(text, columns)
+    values, printed = numbers_from(text, columns)
+    element = form.format(operand)
+    if printed is not None and element.is_float:
+        return nearest(values, element).view(element.dtype)
+    return elements_from(values, element, operand.upper())
 
 
 def read_numbers(source: str, name: str, columns: int) -> Any:
@@ -166,15 +186,15 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
 
 
-def _text(source: str) -> str | None:
-    """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
+def _text(source: str, layout: str | None = None) -> str | None:
+    """The text of a file, or of stdin where it is ``-``; None for files of arrays."""
     from ..files.archives import read_text
+    from ..files.register_text import spelled_out
 
-    if source == "-":
-        return sys.stdin.read()
-    if source.endswith(".npy") or ".npz" in source:
+    if source.endswith((".npy", ".safetensors", ".pt")) or ".npz" in source:
         return None
-    return read_text(Path(source))
+    text = sys.stdin.read() if source == "-" else read_text(Path(source))
+    return text if layout is None else spelled_out(text, layout)
 
 
 def read_array_file(source: str, name: str) -> Any:

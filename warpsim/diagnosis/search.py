@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
+from ..files.decimals import Printed
 from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Instruction, Storage
 from ..isa.registers import Words, unpacked
@@ -50,6 +51,11 @@ class Case:
     registers: Registers
     actual: Words
     part: Part = WHOLE  # of D, which alone is compared while searching
+    printed: Printed | None = None  # D's numbers, where their digits do not tell all codes apart
+
+    def settled(self, d: Elements, wanted: Elements) -> Elements:
+        """Codes of D, those being the wanted ones that cannot be told from them as they are printed."""
+        return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -194,8 +200,8 @@ def _given(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Fractions and closenesses, both ``(variants of the first stack, of the second)``."""
     element = case.setting.instruction.d
-    d = arithmetic.simulate(case.setting, registers, case.part)
     wanted = case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
+    d = case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted)
     both = (d == wanted).astype(np.float64), closeness(d, wanted, element)
     fractions, near = (each.reshape(*each.shape[:2], -1).mean(axis=-1) for each in both)
     return fractions, near
