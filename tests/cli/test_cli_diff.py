@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,9 @@ from click.testing import CliRunner
 import warpsim
 from tools import example_dump
 from warpsim.cli import cli
+from warpsim.cli.sass_names import mnemonic_of
 from warpsim.files.register_text import word_lines
+from warpsim.isa.descriptor import Descriptor, store_tile
 from warpsim.vectors.formats import write_vectors
 from warpsim.vectors.sets import make_vectors
 
@@ -254,6 +257,97 @@ def test_arrays_of_numbers_show_bits_values_and_ulps(folder):
     np.save("x.npy", np.int32([3, 4]))
     np.save("y.npy", np.int32([3, -4]))
     assert "[1]: 0x00000004 0xfffffffc  4 against -4, -8  more" in run("x.npy", "y.npy").output
+
+
+WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+
+
+def test_b_of_a_wgmma_is_a_matrix(folder):
+    form = warpsim.decode(WGMMA, target="sm_90a")
+    a, b = RNG.standard_normal((64, 16)).astype(np.float16), RNG.standard_normal((16, 8)).astype(np.float16)
+    c = RNG.standard_normal((64, 8)).astype(np.float32)
+    wrong = warpsim.unpack(form, "a", warpsim.pack(form, "a", a)[:, [0, 2, 1, 3]])
+    for name, matrix in (("A", a), ("B", b), ("C", c), ("D", warpsim.matmul(form, wrong, b, c))):
+        np.save(f"{name}.npy", matrix)
+    given = [WGMMA, "A=A.npy", "B=B.npy", "C=C.npy", "D=D.npy", "--target", "sm_90a"]
+    assert FOUND in run(*given).output
+    np.save("memory.npy", np.zeros(1024, np.uint8))
+    result = run(*given, "shared=memory.npy")
+    assert "give shared= and b_desc= (0x" in result.stderr
+    word = result.stderr.split("b_desc= (")[1].split(" ")[0]
+    result = run(*given, "shared=memory.npy", f"b_desc={word}")
+    assert "shared memory holds no B by b_desc: 0 of 128 elements are B's" in result.stderr
+    memory = np.zeros(1024, np.uint8)
+    store_tile(memory, Descriptor.decode(int(word, 16)), b.T.copy(), major="K")
+    np.save("memory.npy", memory)
+    assert FOUND in run(*given, "shared=memory.npy", f"b_desc={word}").output
+
+
+def test_a_matrix_beside_a_dump(folder):
+    given = [SPARSE, "A=A.npy", "a=regs.npz", "e=regs.npz", "b=regs.npz", "B=B.npy", "--target", "sm_90a"]
+    result = run(*given)
+    assert result.return_value == 0
+    assert result.output.splitlines() == [
+        "A: the dump holds the matrix, all 128 words that are read",
+        "B: the dump holds the matrix, all 128 words that are read",
+        "metadata (e): the dump holds the matrix, all 16 words that are read",
+    ]
+    np.save("e.npy", np.roll(REGISTERS["e"] | warpsim.pack_metadata(FORM, INDICES, 1), -4, axis=0))
+    result = run(SPARSE, "A=A.npy", "e=e.npy", "--target", "sm_90a")
+    assert result.return_value == 1
+    assert "the dump does not hold the matrix: 0 of 16 words are right" in result.output
+    assert "matches bit for bit: metadata: lane group off by +1" in result.output
+    (document,) = json.loads(run(SPARSE, "A=A.npy", "e=e.npy", "--target", "sm_90a", "--json").output)[
+        "subjects"
+    ]
+    assert (document["operand"], document["holds"], document["equal"]) == ("e", False, 0)
+
+
+def test_names_of_disassemblers(folder):
+    result = run("HMMA.SP.16832.F32", "regs.npz", "d=bad.npy", "--target", "sm_90a")
+    assert result.output.startswith(f"{SPARSE} on sm_90a")
+    for name, mnemonic in (
+        ("HMMA.16816.F32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("HMMA.16816.F32.BF16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        ("IMMA.16832.S8.U8.SAT", "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32"),
+        ("DMMA.884", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"),
+        ("QGMMA.64x8x32.F32.E4M3.E4M3", "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"),
+    ):
+        assert mnemonic_of(name, "sm_90a") == mnemonic
+    result = run("HMMA.999.F32", "regs.npz", "d=bad.npy", "--target", "sm_90a")
+    assert "HMMA.999.F32: no instruction is known by this name on sm_90a" in result.stderr
+
+
+def test_arrays_of_ml_dtypes_are_typed(folder):
+    np.save("x.npy", np.array([1, 2, 3], ml_dtypes.float8_e4m3fn))
+    np.save("y.npy", np.array([1, 2, 3.25], ml_dtypes.float8_e4m3fn))
+    result = run("x.npy", "y.npy", "--type", "e4m3")
+    assert "2 equal, 1 1 ulp, of 3 elements\n  [2]: 0x44 0x45  3.0 against 3.25, +1 ulps" in result.output
+    result = run("x.npy", "y.npy")
+    assert result.return_value == 3
+    assert "an array of |V1: tell what it is by --type, one of e4m3, e5m2" in result.stderr
+
+
+def test_tensors_in_safetensors(folder):
+    D = warpsim.unpack(FORM, "d", SWAPPED)
+    arrays = {"A": A, "B": B, "C": C, "D": D}
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, array in arrays.items():
+        kind = {"float16": "F16", "float32": "F32"}[array.dtype.name]
+        offsets = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": offsets}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    (folder / "all.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    result = run(SPARSE, *(f"{name}=all.safetensors" for name in arrays), "--target", "sm_90a")
+    assert FOUND in result.output
+    assert (
+        FOUND
+        in run(SPARSE, "A=all.safetensors:A", "B=B.npy", "C=C.npy", "D=D.npy", "--target", "sm_90a").output
+    )
+    (folder / "bad.safetensors").write_bytes(b"\xff" * 40)
+    result = run(SPARSE, "A=bad.safetensors", "--target", "sm_90a")
+    assert "cannot be read as safetensors" in result.stderr
 
 
 def test_many_differences_are_counted(folder):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
 
+_WARP = 32  # lanes
 Diagnosed = list[tuple[str, Any]]
 
 
@@ -190,7 +191,8 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
     from ..diagnosis import holding
     from ..diagnosis.holding import words_read
 
-    matrices = {name: given[name] for name in "ABC" if name in given}
+    names = "AC" if form.family.lanes > _WARP else "ABC"
+    matrices = {name: given[name] for name in names if name in given}
     if not matrices or _is_product(form, given):
         return []
     selector, made = given.get("selector", 0), _packed(form, dict(matrices) | _selected(given))
@@ -215,6 +217,8 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
 
     made: dict[str, Any] = {}
     unread = given.pop("e_unread", None)
+    if form.family.lanes > _WARP and "B" in given:
+        made |= _in_shared(form, given.pop("B"), given)
     if "A" in given:
         values = given.pop("A")
         if form.sparse:
@@ -229,6 +233,43 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
     if twice:
         raise click.UsageError(f"{twice[0]} is given as registers and by a matrix")
     return made
+
+
+def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Shared memory with B as a wgmma reads it, packed without swizzle, and its descriptor.
+
+    Where both are given they stay, if they hold B; raises OperandError if not.
+    """
+    import numpy as np
+
+    from ..errors import OperandError
+    from ..isa.codes import codes_of
+    from ..isa.descriptor import Descriptor, canonical_bytes, canonical_descriptor, load_tile, store_tile
+
+    tile = np.ascontiguousarray(np.swapaxes(codes_of(B, form.b, "B"), -1, -2))
+    if tile.ndim != 2:
+        raise OperandError("B of a wgmma is one matrix: give shared= and b_desc= for several tiles")
+    where: Any = {"mn": tile.shape[0], "k": tile.shape[1], "element_bits": 8 * tile.itemsize}
+    where |= {"major": "K", "swizzle": "none"}
+    word = canonical_descriptor(0, **where).encode()
+    if "shared" not in given and "b_desc" not in given:
+        memory = np.zeros(canonical_bytes(**where), np.uint8)
+        store_tile(memory, Descriptor.decode(word), tile, major="K")
+        return {"shared": memory, "b_desc": word}
+    if not {"shared", "b_desc"} <= given.keys():
+        raise OperandError(
+            f"B lies in shared memory by its descriptor: give shared= and b_desc= (0x{word:016x} where it is "
+            f"packed from address 0 on without swizzle), or B alone"
+        )
+    major = "MN" if given.get("imm_trans_b") else "K"
+    descriptor = Descriptor.decode(int(given["b_desc"]))
+    held = load_tile(given["shared"], descriptor, mn=where["mn"], k=where["k"], dtype=tile.dtype, major=major)
+    if not np.array_equal(held, tile):
+        count = int((held == tile).sum())
+        raise OperandError(
+            f"shared memory does not hold B by b_desc: {count} of {tile.size} elements are B's"
+        )
+    return {}
 
 
 def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
@@ -328,8 +369,28 @@ def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[An
 
     sides = [_dumped(source) for source in (first, second)]
     formats = [one for _, one in sides if one]
-    (x, _), (y, _) = sides
-    return compare(x, y, formats[0] if formats else element), x, y
+    x, y = (_typed(one, element) for one, _ in sides)
+    typed = x.dtype.kind == "V" or x.dtype != sides[0][0].dtype
+    return compare(x, y, formats[0] if formats else None if typed else element), x, y
+
+
+def _typed(array: Any, element: str | None) -> Any:
+    """Arrays whose dtype NumPy has no name for, such as fp8 of ml_dtypes, in that of ``--type``."""
+    from ..errors import OperandError
+    from ..isa.formats import FORMATS
+
+    if (
+        array.dtype.kind != "V"
+        or array.dtype.fields
+        or array.dtype.name in {one.dtype.name for one in FORMATS.values()}
+    ):
+        return array
+    if element not in FORMATS or FORMATS[element].dtype.itemsize != array.dtype.itemsize:
+        fitting = [name for name, one in FORMATS.items() if one.dtype.itemsize == array.dtype.itemsize]
+        raise OperandError(
+            f"an array of {array.dtype}: tell what it is by --type, one of {', '.join(fitting)}"
+        )
+    return array.view(FORMATS[element].dtype)
 
 
 def _compare_recordings(first: str, second: str, selection: Selection | None, as_json: bool) -> int:

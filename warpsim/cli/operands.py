@@ -6,6 +6,7 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -191,7 +192,7 @@ def _text(source: str, layout: str | None = None) -> str | None:
     from ..files.archives import read_text
     from ..files.register_text import spelled_out
 
-    if source.endswith((".npy", ".safetensors", ".pt")) or ".npz" in source:
+    if source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source):
         return None
     text = sys.stdin.read() if source == "-" else read_text(Path(source))
     return text if layout is None else spelled_out(text, layout)
@@ -202,18 +203,29 @@ def read_array_file(source: str, name: str) -> Any:
     ``FILE.npz:NAME``, another."""
     from ..errors import TraceError
     from ..files.archives import read_array, read_arrays
+    from ..files.tensors import read_tensors
 
     if source.endswith(".npy"):
         return read_array(Path(source))
+    file, _, chosen = source.partition(":")
+    if Path(file).suffix in (".safetensors", ".pt"):
+        return _chosen(read_tensors(Path(file)), chosen, name, file)
     if not Path(source).suffix.startswith(".npz"):
         raise TraceError(f"{source}: expected .npy or .npz")
     file, _, member = source.partition(".npz:") if ".npz:" in source else (source[:-4], "", "")
     arrays = read_arrays(Path(f"{file}.npz"), "ubif")
+    return _chosen(arrays, member, name, f"{file}.npz")
+
+
+def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
+    """The array of that member, of that name, or the only one."""
+    from ..errors import TraceError
+
     wanted = member or (name if name in arrays else "")
     if not wanted and len(arrays) == 1:
         return next(iter(arrays.values()))
     if wanted not in arrays:
-        raise TraceError(f"{file}.npz: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
+        raise TraceError(f"{file}: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
     return arrays[wanted]
 
 

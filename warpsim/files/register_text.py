@@ -353,6 +353,8 @@ def elements_from(array: npt.NDArray[Any], element: Format, what: str) -> npt.ND
 
     Raises TraceError for a number that the format does not have: rounding is left to the caller.
     """
+    if array.dtype.kind == "V" and array.dtype.itemsize == element.dtype.itemsize:
+        return array.view(element.dtype)  # NumPy has no names for what ml_dtypes saves
     if array.dtype == element.dtype or array.dtype.kind in "ub" or not element.is_float:
         return array
     if array.dtype.kind not in "if":
