@@ -261,7 +261,7 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
             f"B lies in shared memory by its descriptor: give shared= and b_desc= (0x{word:016x} where it is "
             f"packed from address 0 on without swizzle), or B alone"
         )
-    major = "MN" if given.get("imm_trans_b") else "K"
+    major: Any = "MN" if given.get("imm_trans_b") else "K"
     descriptor = Descriptor.decode(int(given["b_desc"]))
     held = load_tile(given["shared"], descriptor, mn=where["mn"], k=where["k"], dtype=tile.dtype, major=major)
     if not np.array_equal(held, tile):
