@@ -17,8 +17,7 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 
 Matrix = npt.NDArray[np.float64]
-_NEAR = 2.0**-9  # of the size of the products: what rounding may come to
-_SMALL = 2.0**-20
+_SMALL = 2.0**-18  # of the size of the values: what roundings of some steps may come to
 
 
 @dataclass(frozen=True, kw_only=True)
