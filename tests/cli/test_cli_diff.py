@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import ml_dtypes
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,9 @@ from click.testing import CliRunner
 import warpsim
 from tools import example_dump
 from warpsim.cli import cli
+from warpsim.cli.sass_names import mnemonic_of
 from warpsim.files.register_text import word_lines
+from warpsim.isa.descriptor import Descriptor, store_tile
 from warpsim.vectors.formats import write_vectors
 from warpsim.vectors.sets import make_vectors
 
@@ -124,7 +127,10 @@ def test_the_closest_explanation(folder):
     d[9, 2] ^= np.uint32(1)
     np.save("d.npy", d)
     text = run(SPARSE, "regs.npz", "d=d.npy", "--target", "sm_90a", "--singles").output
-    assert "  99.2% of D: A: registers run along k first\n    then still: column 2 of row 10 wrong\n" in text
+    assert (
+        "  99.2% of D, 100% close: A: registers run along k first\n"
+        "    then still: column 2 of row 10 wrong; at most 1 ulps off, which is rounding\n"
+    ) in text
     document = json.loads(
         run(SPARSE, "regs.npz", "d=d.npy", "--target", "sm_90a", "--singles", "--json").output
     )
@@ -228,6 +234,122 @@ def test_two_dumps(folder):
     assert run("good.npy", "other.txt").output == result.output
 
 
+def test_arrays_of_numbers_show_bits_values_and_ulps(folder):
+    np.save("x.npy", np.float32([[3.5, 1.0], [-0.0, 2.0]]))
+    np.save("y.npy", np.float32([[3.25, 1.0], [0.0, np.inf]]))
+    result = run("x.npy", "y.npy")
+    assert result.return_value == 1
+    assert result.output == (
+        "1 equal, 1 sign of zero, 2 more, of 4 elements\n"
+        "  [0, 0]: 0x40600000 0x40500000  3.5 against 3.25, -1,048,576 ulps  more\n"
+        "  [1, 0]: 0x80000000 0x00000000  -0.0 against 0.0, +0 ulps  sign of zero\n"
+        "  [1, 1]: 0x40000000 0x7f800000  2.0 against inf  more\n"
+    )
+    np.save("x.npy", np.float64([0.1]))
+    np.save("y.npy", np.nextafter([0.1], 1.0))
+    assert (
+        "0x3fb999999999999a 0x3fb999999999999b  0.1 against 0.10000000000000002, +1 ulps"
+        in run("x.npy", "y.npy").output
+    )
+    np.save("x.npy", np.float16([1]))
+    np.save("y.npy", np.float16([-1]))
+    assert "0x3c00 0xbc00  1.0 against -1.0, -30,720 ulps" in run("x.npy", "y.npy").output
+    np.save("x.npy", np.int32([3, 4]))
+    np.save("y.npy", np.int32([3, -4]))
+    assert "[1]: 0x00000004 0xfffffffc  4 against -4, -8  more" in run("x.npy", "y.npy").output
+
+
+WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+
+
+def test_b_of_a_wgmma_is_a_matrix(folder):
+    form = warpsim.decode(WGMMA, target="sm_90a")
+    a, b = RNG.standard_normal((64, 16)).astype(np.float16), RNG.standard_normal((16, 8)).astype(np.float16)
+    c = RNG.standard_normal((64, 8)).astype(np.float32)
+    wrong = warpsim.unpack(form, "a", warpsim.pack(form, "a", a)[:, [0, 2, 1, 3]])
+    for name, matrix in (("A", a), ("B", b), ("C", c), ("D", warpsim.matmul(form, wrong, b, c))):
+        np.save(f"{name}.npy", matrix)
+    given = [WGMMA, "A=A.npy", "B=B.npy", "C=C.npy", "D=D.npy", "--target", "sm_90a"]
+    assert FOUND in run(*given).output
+    np.save("memory.npy", np.zeros(1024, np.uint8))
+    result = run(*given, "shared=memory.npy")
+    assert "give shared= and b_desc= (0x" in result.stderr
+    word = result.stderr.split("b_desc= (")[1].split(" ")[0]
+    result = run(*given, "shared=memory.npy", f"b_desc={word}")
+    assert "shared memory holds no B by b_desc: 0 of 128 elements are B's" in result.stderr
+    memory = np.zeros(1024, np.uint8)
+    store_tile(memory, Descriptor.decode(int(word, 16)), b.T.copy(), major="K")
+    np.save("memory.npy", memory)
+    assert FOUND in run(*given, "shared=memory.npy", f"b_desc={word}").output
+
+
+def test_a_matrix_beside_a_dump(folder):
+    given = [SPARSE, "A=A.npy", "a=regs.npz", "e=regs.npz", "b=regs.npz", "B=B.npy", "--target", "sm_90a"]
+    result = run(*given)
+    assert result.return_value == 0
+    assert result.output.splitlines() == [
+        "A: the dump holds the matrix, all 128 words that are read",
+        "B: the dump holds the matrix, all 128 words that are read",
+        "metadata (e): the dump holds the matrix, all 16 words that are read",
+    ]
+    np.save("e.npy", np.roll(REGISTERS["e"] | warpsim.pack_metadata(FORM, INDICES, 1), -4, axis=0))
+    result = run(SPARSE, "A=A.npy", "e=e.npy", "--target", "sm_90a")
+    assert result.return_value == 1
+    assert "the dump does not hold the matrix: 0 of 16 words are right" in result.output
+    assert "matches bit for bit: metadata: lane group off by +1" in result.output
+    (document,) = json.loads(run(SPARSE, "A=A.npy", "e=e.npy", "--target", "sm_90a", "--json").output)[
+        "subjects"
+    ]
+    assert (document["operand"], document["holds"], document["equal"]) == ("e", False, 0)
+
+
+def test_names_of_disassemblers(folder):
+    result = run("HMMA.SP.16832.F32", "regs.npz", "d=bad.npy", "--target", "sm_90a")
+    assert result.output.startswith(f"{SPARSE} on sm_90a")
+    for name, mnemonic in (
+        ("HMMA.16816.F32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        ("HMMA.16816.F32.BF16", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        ("IMMA.16832.S8.U8.SAT", "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.u8.s32"),
+        ("DMMA.884", "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"),
+        ("QGMMA.64x8x32.F32.E4M3.E4M3", "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"),
+    ):
+        assert mnemonic_of(name, "sm_90a") == mnemonic
+    result = run("HMMA.999.F32", "regs.npz", "d=bad.npy", "--target", "sm_90a")
+    assert "HMMA.999.F32: no instruction is known by this name on sm_90a" in result.stderr
+
+
+def test_arrays_of_ml_dtypes_are_typed(folder):
+    np.save("x.npy", np.array([1, 2, 3], ml_dtypes.float8_e4m3fn))
+    np.save("y.npy", np.array([1, 2, 3.25], ml_dtypes.float8_e4m3fn))
+    result = run("x.npy", "y.npy", "--type", "e4m3")
+    assert "2 equal, 1 1 ulp, of 3 elements\n  [2]: 0x44 0x45  3.0 against 3.25, +1 ulps" in result.output
+    result = run("x.npy", "y.npy")
+    assert result.return_value == 3
+    assert "an array of |V1: tell what it is by --type, one of e4m3, e5m2" in result.stderr
+
+
+def test_tensors_in_safetensors(folder):
+    D = warpsim.unpack(FORM, "d", SWAPPED)
+    arrays = {"A": A, "B": B, "C": C, "D": D}
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, array in arrays.items():
+        kind = {"float16": "F16", "float32": "F32"}[array.dtype.name]
+        offsets = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": offsets}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    (folder / "all.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+    result = run(SPARSE, *(f"{name}=all.safetensors" for name in arrays), "--target", "sm_90a")
+    assert FOUND in result.output
+    assert (
+        FOUND
+        in run(SPARSE, "A=all.safetensors:A", "B=B.npy", "C=C.npy", "D=D.npy", "--target", "sm_90a").output
+    )
+    (folder / "bad.safetensors").write_bytes(b"\xff" * 40)
+    result = run(SPARSE, "A=bad.safetensors", "--target", "sm_90a")
+    assert "cannot be read as safetensors" in result.stderr
+
+
 def test_many_differences_are_counted(folder):
     assert run("good.npy", "bad.npy").output.splitlines()[-1] == "  and 120 more words"
 
@@ -290,8 +412,8 @@ def test_refusals(folder, arguments, message):
             "give the D that came out: d=FILE (registers) or D=FILE (matrix)",
         ),
         (
-            [SPARSE, "regs.npz", "d=bad.npy", "B=B.npy", "--target", "sm_90a"],
-            "b is given as registers and by a matrix",
+            [SPARSE, "regs.npz", "d=bad.npy", "D=D.npy", "--target", "sm_90a"],
+            "d is given as registers and by a matrix",
         ),
         ([TRACE, "--target", "sm_90a"], "operands and --target go with a mnemonic; two dumps are two files"),
     ],

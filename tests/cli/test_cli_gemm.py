@@ -130,6 +130,25 @@ def test_sparse_a(run: Any) -> None:
     is_same(d[:16])
 
 
+@pytest.mark.parametrize("arrangement", ["fields", "words", "cutlass", "torch", "indices"])
+def test_metadata_in_every_order(run: Any, arrangement: str) -> None:
+    form = warpsim.decode(SPARSE, target="sm_90a")
+    rng = np.random.default_rng(1)
+    a = warpsim.prune(rng.standard_normal((64, 64)).astype(np.float16), form)
+    parts = [warpsim.compress(a[i : i + 16, j : j + 32], form) for i in range(0, 64, 16) for j in (0, 32)]
+    values, indices = (
+        np.concatenate(
+            [np.concatenate([one[at] for one in parts[i : i + 2]], axis=1) for i in range(0, 8, 2)]
+        )
+        for at in range(2)
+    )
+    e = warpsim.convert_metadata(indices, 64, 64, form, source="indices", target=arrangement)
+    saved(V=values, E=e)
+    code, _, err = run(SPARSE, "V.npy", "B.npy", "--metadata", "E.npy", "--arrangement", arrangement)
+    assert code == 0, err
+    assert np.array_equal(np.load("D.npy"), warpsim.gemm(form, a, B))
+
+
 def test_undefined_indices_are_executed_on_demand(run: Any) -> None:
     saved(V=A[:16, :16], I=np.zeros((16, 16), np.uint8), B=B[:32])
     code, _, err = run(SPARSE, "V.npy", "B.npy", "--indices", "I.npy")

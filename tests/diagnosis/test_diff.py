@@ -17,12 +17,14 @@ import pytest
 import warpsim
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.diagnosis import CLASSES, Diagnosis, Mistake, compare, diagnose
+from warpsim.diagnosis.closeness import closeness, rank_correlation
 from warpsim.diagnosis.grids import Setting
 from warpsim.diagnosis.library import mistakes
 from warpsim.diagnosis.probes import probe
 from warpsim.diagnosis.search import outcome
 from warpsim.diagnosis.tables import ROWS
 from warpsim.diagnosis.wrong import wrong_elements
+from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction, ScaleSelectors
 
 Mistakes = tuple[Mistake, ...]
@@ -404,6 +406,44 @@ def test_closest_explanation_and_what_is_left() -> None:
     )
     assert best.wrong.text == "column 2 of row 10 wrong"
     assert "99.2% of D: metadata: neighbouring lanes exchanged" in str(found)
+
+
+def test_the_right_mistake_is_first_though_every_element_is_one_bit_off() -> None:
+    case = trial(warpsim.decode(F16_DENSE, target="sm_80"))
+    d = case.d(case.mistake("A: registers 1 and 2 exchanged")) ^ np.uint32(1)
+    found = case.diagnosis(d)
+    (best,) = found.closest
+    assert best.names == ("A: registers run along k first",)
+    assert best.fraction == 0
+    assert best.closeness == pytest.approx(1 - 1 / 23)
+    assert best.remainder == "every element wrong; at most 1 ulps off, which is rounding"
+
+
+def test_explanations_that_say_the_same_are_one_and_the_cause_comes_first() -> None:
+    """tf32 metadata written as 0 and 1 reads as no metadata does, and as that of lanes that hold none."""
+    form = warpsim.decode(
+        "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32", target="sm_90a"
+    )
+    rng = np.random.default_rng(1)
+    values, indices = warpsim.compress(warpsim.prune(rng.standard_normal((16, 16)).astype("f4"), form), form)
+    b = warpsim.pack(form, "b", rng.standard_normal((16, 8)).astype("f4"))
+    given = {"a": warpsim.pack(form, "a", values), "b": b, "c": np.zeros((32, 4), np.uint32)}
+    e = warpsim.pack_metadata(form, indices)
+    d = warpsim.execute(form, **given, e=e >> np.uint32(3) & np.uint32(0x11111111), undefined="fallback")
+    (match,) = diagnose(form, **given, e=e, d=d).matches
+    assert match.simplest.names == ("metadata: indices 0 and 1 written as fields",)
+    assert len(match.equivalent) > 3
+
+
+def test_closeness_counts_bits_and_ranks() -> None:
+    f32, x = FORMATS["f32"], np.float32([1, 2, 3, -4]).view(np.uint32)
+    assert closeness(x, x, f32).tolist() == [1, 1, 1, 1]
+    assert closeness(x, x ^ np.uint32(1), f32).tolist() == [1 - 1 / 23] * 4
+    assert closeness(x, x ^ np.uint32(1 << 31), f32).tolist() == [0, 0, 0, 0]
+    y = np.float32([10, 20, 30, 0]).view(np.uint32)
+    assert rank_correlation(x, y, f32) == pytest.approx(1)
+    assert rank_correlation(x, y[::-1], f32) == pytest.approx(0.6)
+    assert rank_correlation(x, np.zeros_like(x), f32) == 0
 
 
 def test_noise_has_no_explanation() -> None:

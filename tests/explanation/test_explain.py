@@ -27,7 +27,7 @@ from warpsim.explanation.page import (
     explanation_page,
 )
 from warpsim.explanation.rules import steps_of
-from warpsim.explanation.text import comparison_lines, explanation_lines
+from warpsim.explanation.text import comparison_lines, explanation_lines, term_table
 from warpsim.explanation.yardsticks import ulp, yardsticks
 from warpsim.isa.architectures import FusedSum, ScaledGroups
 from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor, store_tile
@@ -337,6 +337,7 @@ D[3,5] = 0x40c74172 = 6.22673893 in T14 %d1[31..0]
   mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 on sm_80
   rule      {rule}
   evidence  {evidence}
+  note      exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); all terms of a step are shifted to the largest
 
      k   A                code        value           B                code    value           metadata        field  index  product         exponent  step
   0  0   T12 %a0[15..0]   0x3e00      1.5             T20 %b0[15..0]   0x3e00  1.5             T12 %e[3..0]    1100   0      2.25            0         0
@@ -419,7 +420,9 @@ def test_the_text_of_a_comparison():
     found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *quarter_matrices())
     text = "\n".join(comparison_lines(found))
     ampere, _, hopper = text.partition("sm_90:\n")
-    assert ampere == COMPARED.lstrip("\n")
+    first, _, second = ampere.partition("  step 1, ")
+    assert first == COMPARED.lstrip("\n").removesuffix("\n")
+    assert second.startswith("fused sum: largest exponent 0, unit 2**-24\n")  # sm_80's second makes its D
     assert hopper.startswith("  step 0, fused sum: largest exponent 0, unit 2**-25\n")
     assert hopper.endswith("rounded to 24 bits, toward zero, exact: 0x33000000 = 2.98023224e-08")
 
@@ -530,3 +533,49 @@ def test_every_rule_is_among_the_forms():
         "BitCount",
     }
     assert any(form.scale and isinstance(rule_for(form), FusedSum) for form in FORMS)
+
+
+# --- what the numbers do not say by themselves ---------------------------------------------------------
+
+
+def test_targets_that_part_are_shown_until_they_have_made_their_d() -> None:
+    form = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    rng = np.random.default_rng(0)
+    A, B = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 16), (16, 8)))
+    found = warpsim.compare_targets(form, 3, 5, ["sm_80", "sm_90"], A=A, B=B)
+    text = str(found)
+    for each in found.explanations:
+        assert f"0x{each.code:08x} = " in text.split(f"\n{each.instruction.target}:\n")[1]
+    assert "  step 1, " in text.split("\nsm_80:\n")[1].split("\nsm_90:\n")[0]
+
+
+def test_bits_that_tf32_drops_are_told() -> None:
+    form = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+    A, B = np.full((16, 8), 1.1, np.float32), np.ones((8, 8), np.float32)
+    text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
+    assert "the low 13 bits of A are dropped, as tf32 has none of them: 8 of 8 codes have some set" in text
+    assert "13 bits of B" not in text
+    assert "exponent: of a product that of A plus that of B" in text
+
+
+def test_sums_of_groups_are_shown() -> None:
+    form = warpsim.decode(
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+        target="sm_120a",
+    )
+    ones = np.full((16, 64), 2, np.uint8), np.full((64, 8), 2, np.uint8)  # 1.0
+    scales = {"scale_a": np.full((16, 4), 0x38, np.uint8), "scale_b": np.full((4, 8), 0x38, np.uint8)}
+    found = warpsim.explain(form, 0, 0, A=ones[0], B=ones[1], **scales)
+    table = term_table(found.steps[0])
+    assert table[0][-1] == "exact sum"
+    assert [row[-1] for row in table[1:] if row[0].startswith("group")] == ["16"] * 4
+
+
+def test_f64_values_are_whole_in_decimal_and_hexadecimal() -> None:
+    form = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
+    A, B = np.full((8, 4), 0.1), np.eye(4, 8)
+    text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
+    assert "0x3fb999999999999a = 0.1 = 0x1.999999999999ap-4 in " in text
+    A = np.full((8, 4), 1 / 3)
+    text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
+    assert "0.3333333333333333 = 0x1.5555555555555p-2" in text

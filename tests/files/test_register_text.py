@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from warpsim.errors import TraceError
+from warpsim.files.decimals import printed_of
 from warpsim.files.register_text import (
     code_lines,
     dump_from,
     elements_from,
     matrix_from,
     names_in,
+    reading_from,
+    spelled_out,
     word_lines,
     words_from,
 )
@@ -146,3 +149,77 @@ def test_values_are_converted_where_that_rounds_nothing():
         elements_from(np.array([[1.0, 0.1]]), FORMATS["bf16"], "A")
     with pytest.raises(TraceError, match="A has dtype complex128, but f16 elements come as numbers or codes"):
         elements_from(np.array([[1j]]), FORMATS["f16"], "A")
+
+
+# --- as people print -----------------------------------------------------------------------------------
+
+FLOATS = np.random.default_rng(3).standard_normal((32, 2)).astype(np.float32)
+F32 = FORMATS["f32"]
+
+
+@pytest.mark.parametrize("spelled", ["{:.9g}", "{:.17e}", "{!r}"])
+def test_decimals_of_registers_are_the_same_bits(spelled):
+    text = "\n".join(f"T{i}: " + " ".join(spelled.format(float(v)) for v in FLOATS[i]) for i in range(32))
+    assert np.array_equal(reading_from(text, 32, 2, element=F32).words, FLOATS.view(np.uint32))
+
+
+def test_fewer_digits_are_an_interval():
+    text = "\n".join(f"lane {i}: " + " ".join(f"{v:.3f}" for v in FLOATS[i]) for i in range(32))
+    words, printed = reading_from(text, 32, 2, element=F32)
+    assert (printed.decimals, str(printed)) == (3, "3 decimals")
+    exact = FLOATS.view(np.uint32)
+    assert not np.array_equal(words, exact)
+    assert np.array_equal(printed.settled(exact, words, F32), words)
+    off = (FLOATS + np.float32(0.002)).view(np.uint32)
+    assert not (printed.settled(off, words, F32) == words).any()
+
+
+def test_significant_digits():
+    values = np.float32([1234.5678, 0.00012345678, -7.5, 0, np.inf, np.nan])
+    printed = printed_of([f"{v:.4g}" for v in values])
+    wanted = np.float32([float(f"{v:.4g}") for v in values]).view(np.uint32)
+    assert np.array_equal(printed.settled(values.view(np.uint32), wanted, F32)[:5], wanted[:5])
+
+
+def test_integers_are_words_or_elements():
+    s32 = np.random.default_rng(0).integers(-(1 << 31), 1 << 31, (32, 2)).astype(np.int32)
+    text = "\n".join(f"T{i}: {x} {y}" for i, (x, y) in enumerate(s32.tolist()))
+    assert np.array_equal(reading_from(text, 32, 2, element=FORMATS["s32"]).words, s32.view(np.uint32))
+    text = "\n".join(f"T{i}: {x} {y}" for i, (x, y) in enumerate(WORDS.tolist()))
+    assert np.array_equal(reading_from(text, 32, 2, element=FORMATS["f16"]).words, WORDS)
+    values = np.arange(128, dtype=np.int8).reshape(32, 4) - np.int8(64)
+    text = "\n".join(f"T{i}: " + " ".join(map(str, row.tolist())) for i, row in enumerate(values))
+    assert np.array_equal(reading_from(text, 32, 1, element=FORMATS["s8"]).words, values.view(np.uint32))
+
+
+def test_numbers_of_registers_order_them():
+    order = [(lane, register) for register in (1, 0) for lane in range(31, -1, -1)]
+    text = "\n".join(f"lane {lane} reg {register} = 0x{WORDS[lane, register]:x}" for lane, register in order)
+    assert np.array_equal(words_from(text, 32, 2), WORDS)
+    again = f"mma 0:\n{text}\nmma 1:\n{text}"
+    assert np.array_equal(words_from(again, 32, 2), np.stack([WORDS, WORDS]))
+
+
+def test_a_format_of_ones_own():
+    text = "\n".join(f"<{i:>2}> a r{r} {WORDS[i, r]:x};" for i in range(32) for r in range(2))
+    found = spelled_out(text, "<{lane}> {name} r{reg} {hex};")
+    assert np.array_equal(words_from(found, 32, 2, operand="a"), WORDS)
+    with pytest.raises(TraceError, match="nothing in the text has the form"):
+        spelled_out(text, "lane {lane}: {hex}")
+    with pytest.raises(TraceError, match=r"it has \{hex\} or \{value\}"):
+        spelled_out(text, "lane {lane}: {word}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n0,n1\n1.5,2\n-3,0.25",
+        "row 0: 1.5 2\nrow 1: -3 0.25",
+        "[[ 1.5\n 2. ]\n [-3. 0.25]]",
+        "[[1.5, 2.0], [-3.0, 0.25]]",
+        "0x1.8p+0 0x1p1\n-0x1.8p1 0x1p-2",
+        "1.5f 2f\n-3.f 0.25f",
+    ],
+)
+def test_matrices_as_people_print_them(text):
+    assert matrix_from(text, 2).tolist() == [[1.5, 2], [-3, 0.25]]

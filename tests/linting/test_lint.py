@@ -306,6 +306,18 @@ def test_values_rearranged() -> None:
     assert finding.message == "logical A comes out if A: registers run along k first is undone"
 
 
+@pytest.mark.parametrize("step", [1, -1, 4, -4])
+def test_lint_and_diff_name_a_shift_of_lanes_alike(step: int) -> None:
+    case = good(S8, seed=3)
+    shifted = np.roll(case["e"], -step, axis=0)  # lane l has what belongs in lane l + step
+    found = [one for one in lint(S8, **case | {"e": shifted}) if one.rule == "arrangement"]
+    assert any(f"belongs in lane {'+' if step > 0 else '-'} {abs(step)}" in one.fix for one in found)
+    registers = {name: case[name] for name in "aeb"}
+    wrong = warpsim.execute(S8, **registers | {"e": shifted}, c=np.zeros((32, 4), np.uint32))
+    (match,) = warpsim.diagnose(S8, d=wrong, **registers).matches
+    assert match.simplest.advice in [one.fix for one in found]
+
+
 def test_a_value_is_lost() -> None:
     case = good(F16)
     row, column = (int(x) for x in np.argwhere(case["matrix"] == 0)[9])
@@ -347,6 +359,6 @@ def test_a_warpgroup_with_rows_of_the_wrong_half() -> None:
         one.message for one in found
     ]
     moved = np.roll(good["e"], 32, axis=0)
-    assert "logical A comes out if metadata: warp off by +1 is undone" in [
+    assert "logical A comes out if metadata: warp off by -1 is undone" in [
         one.message for one in lint(form, **good | {"e": moved}, matrix=matrix)
     ]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
 
+_WARP = 32  # lanes
 Diagnosed = list[tuple[str, Any]]
 
 
@@ -39,7 +40,12 @@ Diagnosed = list[tuple[str, Any]]
 )
 @click.option("--singles", is_flag=True, help="Look for single mistakes only, not for two at once.")
 @click.option(
-    "--format", "element", default="f32", show_default=True, help="Of two dumps: what their elements are."
+    "--format",
+    "--type",
+    "element",
+    metavar="TYPE|TEXT",
+    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of texts "
+    "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}.",
 )
 @SELECT
 @json_option
@@ -48,7 +54,7 @@ def diff(
     operands: tuple[str, ...],
     target: str | None,
     singles: bool,
-    element: str,
+    element: str | None,
     selection: Selection | None,
     as_json: bool,
 ) -> int:
@@ -56,6 +62,8 @@ def diff(
 
     \b
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
+    MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger ones are a loop along k
+    MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C
     TRACE                                      a D that it expects and does not get
     VECTORS                                    the cases whose D the model does not give
     RECORDING                                  the same, of a launch
@@ -79,25 +87,42 @@ def diff(
         target,
         1 if singles else 2,
         selection,
+        element,
     )
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
-    return EXPECTED if all(one.as_expected for _, one in found) else MISMATCH
+    return EXPECTED if all(_is_right(one) for _, one in found) else MISMATCH
+
+
+def _is_right(found: Any) -> bool:
+    from ..diagnosis import Holding
+
+    return bool(found.holds if isinstance(found, Holding) else found.as_expected)
 
 
 def _report(found: Diagnosed, as_json: bool) -> None:
-    from ..views.findings import diagnosis_document, diagnosis_lines
-
     if as_json:
-        subjects = [{"subject": title} | diagnosis_document(one) for title, one in found]
+        subjects = [{"subject": title} | _shown(one)[1]() for title, one in found]
         print_json({"subjects": subjects, "errors": []})
         return
     for title, one in found:
-        lines = [f"  {line}" if title else line for line in diagnosis_lines(one)]
+        lines = [f"  {line}" if title else line for line in _shown(one)[0]()]
         say("\n".join([*([title] if title else []), *lines]))
     if not found:
         say("every D is as expected, bit for bit")
+
+
+def _shown(found: Any) -> tuple[Any, Any]:
+    """What makes the lines and the document of a diagnosis."""
+    from ..diagnosis import Holding, LoopDiagnosis
+    from ..views import findings as views
+
+    if isinstance(found, Holding):
+        return lambda: views.holding_lines(found), lambda: views.holding_document(found)
+    if isinstance(found, LoopDiagnosis):
+        return lambda: views.product_lines(found), lambda: views.product_document(found)
+    return lambda: views.diagnosis_lines(found), lambda: views.diagnosis_document(found)
 
 
 # --- the search ------------------------------------------------------------------------------------
@@ -110,6 +135,7 @@ def _diagnosed(
     target: str | None,
     most: int,
     selection: Selection | None,
+    layout: str | None = None,
 ) -> Diagnosed:
     """What was looked at, and its diagnosis; of a trace, vector set or recording only what differs."""
     if is_recording(source):
@@ -119,13 +145,70 @@ def _diagnosed(
         return list(
             _of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most)
         )
-    from ..diagnosis import diagnose
+    return _of_operands(source, operands, target, most, layout)
 
-    form, given = decoded(source, target, operands)
+
+def _of_operands(
+    source: str, operands: tuple[str, ...], target: str | None, most: int, layout: str | None
+) -> Diagnosed:
+    """One instruction with its operands, a product of whole matrices, or operands given in two ways."""
+    from ..diagnosis import diagnose, diagnose_product
+
+    form, given = decoded(source, target, operands, layout)
+    printed = given.pop("printed", None)
+    held = _held(form, given)
     if not given.keys() & {"d", "D"}:
+        if held:
+            return held
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
+    if _is_product(form, given):
+        return [("", diagnose_product(form, **given, printed=printed))]
     given |= _packed(form, given)
-    return [("", diagnose(form, most=most, **given))]
+    return [*held, ("", diagnose(form, most=most, printed=printed, **given))]
+
+
+def _is_product(form: Any, given: dict[str, Any]) -> bool:
+    """Whether there are matrices larger than those of one instruction."""
+    if not {"A", "B", "D"} <= given.keys() <= {"A", "B", "C", "D"}:
+        return False
+    shapes = {
+        "A": (form.shape.m, form.shape.k),
+        "B": (form.shape.k, form.shape.n),
+        "D": (form.shape.m, form.shape.n),
+    }
+    return all(given[name].ndim == 2 for name in shapes) and any(
+        given[name].shape != shape for name, shape in shapes.items()
+    )
+
+
+def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
+    """Whether the dump of an operand that is given as a matrix too holds it; dumps leave ``given`` then.
+
+    Metadata keep the words that the selector does not read.
+    """
+    import numpy as np
+
+    from ..diagnosis import holding
+    from ..diagnosis.holding import words_read
+
+    names = "AC" if form.family.lanes > _WARP else "ABC"
+    matrices = {name: given[name] for name in names if name in given}
+    if not matrices or _is_product(form, given):
+        return []
+    selector, made = given.get("selector", 0), _packed(form, dict(matrices) | _selected(given))
+    found: Diagnosed = []
+    for name in sorted(made.keys() & given.keys()):
+        dump = given.pop(name)
+        if dump.shape != made[name].shape:
+            raise click.UsageError(f"{name} and its matrix are of different numbers of tiles")
+        found.append(("", holding(form, name, made[name], dump, selector=selector)))
+        if name == "e":
+            given["e_unread"] = np.where(words_read(form, "e", dump.shape, selector), 0, dump)
+    return found
+
+
+def _selected(given: dict[str, Any]) -> dict[str, Any]:
+    return {"selector": given["selector"]} if "selector" in given else {}
 
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -133,11 +216,15 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
     from ..execution.interface import compress, pack, pack_metadata
 
     made: dict[str, Any] = {}
+    unread = given.pop("e_unread", None)
+    if form.family.lanes > _WARP and "B" in given:
+        made |= _in_shared(form, given.pop("B"), given)
     if "A" in given:
         values = given.pop("A")
         if form.sparse:
             values, indices = compress(values, form)
             made["e"] = pack_metadata(form, indices, given.get("selector", 0))
+            made["e"] = made["e"] if unread is None else made["e"] | unread
         made["a"] = pack(form, "a", values)
     for name in "BCD":
         if name in given:
@@ -146,6 +233,43 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
     if twice:
         raise click.UsageError(f"{twice[0]} is given as registers and by a matrix")
     return made
+
+
+def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Shared memory with B as a wgmma reads it, packed without swizzle, and its descriptor.
+
+    Where both are given they stay, if they hold B; raises OperandError if not.
+    """
+    import numpy as np
+
+    from ..errors import OperandError
+    from ..isa.codes import codes_of
+    from ..isa.descriptor import Descriptor, canonical_bytes, canonical_descriptor, load_tile, store_tile
+
+    tile = np.ascontiguousarray(np.swapaxes(codes_of(B, form.b, "B"), -1, -2))
+    if tile.ndim != 2:
+        raise OperandError("B of a wgmma is one matrix: give shared= and b_desc= for several tiles")
+    where: Any = {"mn": tile.shape[0], "k": tile.shape[1], "element_bits": 8 * tile.itemsize}
+    where |= {"major": "K", "swizzle": "none"}
+    word = canonical_descriptor(0, **where).encode()
+    if "shared" not in given and "b_desc" not in given:
+        memory = np.zeros(canonical_bytes(**where), np.uint8)
+        store_tile(memory, Descriptor.decode(word), tile, major="K")
+        return {"shared": memory, "b_desc": word}
+    if not {"shared", "b_desc"} <= given.keys():
+        raise OperandError(
+            f"B lies in shared memory by its descriptor: give shared= and b_desc= (0x{word:016x} where it is "
+            f"packed from address 0 on without swizzle), or B alone"
+        )
+    major: Any = "MN" if given.get("imm_trans_b") else "K"
+    descriptor = Descriptor.decode(int(given["b_desc"]))
+    held = load_tile(given["shared"], descriptor, mn=where["mn"], k=where["k"], dtype=tile.dtype, major=major)
+    if not np.array_equal(held, tile):
+        count = int((held == tile).sum())
+        raise OperandError(
+            f"shared memory does not hold B by b_desc: {count} of {tile.size} elements are B's"
+        )
+    return {}
 
 
 def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
@@ -226,7 +350,7 @@ def _of_set(vectors: VectorSet, source: str, most: int) -> Iterator[tuple[str, A
 # --- two dumps -------------------------------------------------------------------------------------
 
 
-def _compare(first: str, second: str, element: str, as_json: bool) -> int:
+def _compare(first: str, second: str, element: str | None, as_json: bool) -> int:
     from ..views.findings import comparison_document, comparison_lines
 
     found = attempt(_compared, Path(first), first, second, element)
@@ -240,13 +364,33 @@ def _compare(first: str, second: str, element: str, as_json: bool) -> int:
     return EXPECTED if comparison.equal else MISMATCH
 
 
-def _compared(_: Path, first: str, second: str, element: str) -> tuple[Any, Any, Any]:
+def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[Any, Any, Any]:
     from ..diagnosis import compare
 
     sides = [_dumped(source) for source in (first, second)]
     formats = [one for _, one in sides if one]
-    (x, _), (y, _) = sides
-    return compare(x, y, formats[0] if formats else element), x, y
+    x, y = (_typed(one, element) for one, _ in sides)
+    typed = x.dtype.kind == "V" or x.dtype != sides[0][0].dtype
+    return compare(x, y, formats[0] if formats else None if typed else element), x, y
+
+
+def _typed(array: Any, element: str | None) -> Any:
+    """Arrays whose dtype NumPy has no name for, such as fp8 of ml_dtypes, in that of ``--type``."""
+    from ..errors import OperandError
+    from ..isa.formats import FORMATS
+
+    if (
+        array.dtype.kind != "V"
+        or array.dtype.fields
+        or array.dtype.name in {one.dtype.name for one in FORMATS.values()}
+    ):
+        return array
+    if element not in FORMATS or FORMATS[element].dtype.itemsize != array.dtype.itemsize:
+        fitting = [name for name, one in FORMATS.items() if one.dtype.itemsize == array.dtype.itemsize]
+        raise OperandError(
+            f"an array of {array.dtype}: tell what it is by --type, one of {', '.join(fitting)}"
+        )
+    return array.view(FORMATS[element].dtype)
 
 
 def _compare_recordings(first: str, second: str, selection: Selection | None, as_json: bool) -> int:

@@ -16,6 +16,7 @@ from .sources import SELECT, WHICH, decoded, is_file, subject_of
 if TYPE_CHECKING:
     from ..explanation.explain import TargetComparison
     from ..explanation.explanation import Explanation
+    from ..explanation.walk import Walk
 
 
 def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -50,7 +51,8 @@ def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> in
     """Show how one element of D came about: sources, products, alignment, cut bits, sums and rounding.
 
     Operands of a MNEMONIC are arguments of warpsim.execute by name, such as a=a.txt e=0x44444444 selector=1,
-    or matrices such as A=a.npy B=b.npy.
+    or matrices such as A=a.npy B=b.npy; larger ones are a product whose accumulator is followed along k, to
+    the first instruction at which targets part, or to that of --event.
     """
     if is_file(source) and choices["operands"]:
         raise click.UsageError("operands go with a mnemonic: a trace or vector set has its own")
@@ -78,8 +80,12 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     from ..explanation import page as explain_page
     from ..explanation import text as explain_text
     from ..explanation.explain import TargetComparison
+    from ..explanation.page import walk_document, walk_page
+    from ..explanation.walk import Walk, walk_lines
 
     title, found = _found(source, choices)
+    if isinstance(found, Walk):
+        return lambda: walk_document(found), lambda: walk_page(found), lambda: [*title, *walk_lines(found)]
     if isinstance(found, TargetComparison):
         return (
             lambda: explain_page.comparison_document(found),
@@ -93,7 +99,7 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     )
 
 
-def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | TargetComparison]:
+def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | TargetComparison | Walk]:
     from ..explanation.explain import compare_inputs, explain_inputs
     from ..ptx.qualifiers import on_target
 
@@ -113,7 +119,7 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
 
 def _of_operands(
     mnemonic: str, choices: dict[str, Any], row: int, column: int
-) -> Explanation | TargetComparison:
+) -> Explanation | TargetComparison | Walk:
     """From registers, or from the matrices A, B and C."""
     from ..explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 
@@ -126,6 +132,11 @@ def _of_operands(
         if len(targets) > 1:
             return compare_dot(form, row, column, targets, product=product, **given)
         return explain_dot(form, row, column, product=product, **given)
+    if {"A", "B"} <= given.keys() <= {"A", "B", "C"} and given["A"].shape[-1] > form.shape.k:
+        from ..explanation.walk import walk_product
+
+        chosen = targets or (form.target or "",)
+        return walk_product(form, row, column, **given, targets=chosen, at=choices["event"])
     if not {"A", "B"} <= given.keys() <= {"A", "B", "C", "scale_a", "scale_b"}:
         raise click.UsageError("matrices are A, B and perhaps C, and no registers beside them")
     matrices = given["A"], given["B"], given.get("C"), given.get("scale_a"), given.get("scale_b")

@@ -34,6 +34,7 @@ class Files:
     b: Path
     c: Path | None
     indices: Path | None
+    metadata: Path | None
     scale_a: Path | None
     scale_b: Path | None
     out: Path
@@ -47,6 +48,7 @@ class Options:
     promote_every: int | None
     threads: int | None
     undefined: Undefined
+    arrangement: str | None = None
 
 
 @click.command(context_settings=CONTEXT)
@@ -63,6 +65,17 @@ class Options:
     type=_FILE,
     metavar="I.npy",
     help="A is compressed, and these are the indices of its units; without, a sparse A obeys the pattern.",
+)
+@click.option(
+    "--metadata",
+    type=_FILE,
+    metavar="E.npy",
+    help="A is compressed, and this is its metadata in the order of --arrangement.",
+)
+@click.option(
+    "--arrangement",
+    metavar="NAME",
+    help="Of --metadata: fields, words, cutlass, torch or 'lanes …', as warpsim metadata names them.",
 )
 @click.option("--scale-a", type=_FILE, metavar="FILE.npy", help="Block scales of A, (m, chunks along k).")
 @click.option("--scale-b", type=_FILE, metavar="FILE.npy", help="Block scales of B, (chunks along k, n).")
@@ -96,6 +109,7 @@ def gemm(
     split_k: int,
     promote_every: int | None,
     threads: int | None,
+    arrangement: str | None,
     **paths: Any,
 ) -> int:
     """Multiply whole matrices, bit for bit as a kernel that issues MNEMONIC along k.
@@ -104,7 +118,12 @@ def gemm(
     are unsigned integers, which are taken as its raw codes: numpy.save(file, fp8.view(numpy.uint8)).
     The bits depend neither on --threads nor on the cluster of --scheduler.
     """
+    if (paths["metadata"] is None) != (arrangement is None):
+        raise click.UsageError("--metadata and --arrangement go together")
+    if paths["metadata"] is not None and paths["indices"] is not None:
+        raise click.UsageError("--indices and --metadata say the same: give one of them")
     options = Options(
+        arrangement=arrangement,
         split_k=split_k,
         promote_every=promote_every,
         threads=threads,
@@ -164,6 +183,7 @@ def _operands(form: Instruction, files: Files) -> dict[str, Any] | Failure:
         "B": (files.b, form.b),
         "C": (files.c, form.c),
         "indices": (files.indices, None),
+        "metadata": (files.metadata, None),
         "scale_a": (files.scale_a, form.scale),
         "scale_b": (files.scale_b, form.scale),
     }
@@ -210,16 +230,21 @@ def _product(
     _: Path, form: Instruction, operands: dict[str, Any], options: Options, scheduler: str | None
 ) -> Any:
     from ..errors import OperandError
-    from ..products.gemm import gemm
+    from ..products.gemm import gemm, gemm_sparse
 
-    arguments = dict(operands)
-    indices = arguments.pop("indices")
-    if indices is not None:
-        if not form.sparse:
-            raise OperandError(f"{form} is dense; it takes no indices")
-        arguments["A"] = arguments["A"], indices
+    arguments, chosen = dict(operands), asdict(options)
+    indices, metadata = arguments.pop("indices"), arguments.pop("metadata")
+    arrangement = chosen.pop("arrangement")
+    if not form.sparse and (indices is not None or metadata is not None):
+        raise OperandError(f"{form} is dense; it takes no {'indices' if metadata is None else 'metadata'}")
     with cluster(scheduler) as client, watching("multiplying") as watch:
-        return gemm(form, **arguments, **asdict(options), scheduler=client, progress=watch)
+        chosen |= {"scheduler": client, "progress": watch}
+        if metadata is not None:
+            values = arguments.pop("A")
+            return gemm_sparse(form, values, metadata, **arguments, arrangement=arrangement, **chosen)
+        if indices is not None:
+            arguments["A"] = arguments["A"], indices
+        return gemm(form, **arguments, **chosen)
 
 
 # --- output ------------------------------------------------------------------------------------------

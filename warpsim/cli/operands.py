@@ -6,6 +6,7 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,23 +32,25 @@ OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]..."
 # --- NAME=VALUE ------------------------------------------------------------------------------------
 
 
-def operands_from(form: Instruction, given: Sequence[str]) -> dict[str, Any]:
+def operands_from(form: Instruction, given: Sequence[str], layout: str | None = None) -> dict[str, Any]:
     """Arrays and integers by name; a matrix comes as it is, everything else as warpsim.execute takes it.
 
-    Raises UsageError, TraceError.
+    ``layout`` is the form of texts of registers, where it is one of the user's own (see spelled_out). D as
+    decimals comes with how it was ``printed``. Raises UsageError, TraceError.
     """
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
         with _named(text, value if equals else text):
             if not equals:
-                found |= _archive(text) if text.endswith(".npz") else _dump(form, text)
+                found |= _archive(text) if text.endswith(".npz") else _dump(form, text, layout)
             elif name not in NAMES:
                 raise click.UsageError(
                     f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}"
                 )
             else:
-                found[name] = _value(form, name, value)
+                found[name] = _value(form, name, value, layout)
+                found |= _printed(name, value, layout)
     return found
 
 
@@ -66,7 +69,7 @@ def _named(text: str, source: str) -> Iterator[None]:
         raise TraceError(f"{text}: {error.message}") from None
 
 
-def _value(form: Instruction, name: str, value: str) -> Any:
+def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
     if name in IMMEDIATES or name in DESCRIPTORS:
         number = integer_in(value)
         if number is None:
@@ -76,17 +79,27 @@ def _value(form: Instruction, name: str, value: str) -> Any:
         return read_array_file(value, name)
     if name in MATRICES:
         return read_matrix(value, form, name.lower())
-    return read_words(value, form, name)
+    return read_words(value, form, name, layout)
 
 
-def _dump(form: Instruction, source: str) -> dict[str, Any]:
+def _printed(name: str, value: str, layout: str | None) -> dict[str, Any]:
+    """How D is printed in a text of decimals, which the search has to know."""
+    if name not in ("d", "D") or (text := _text(value, layout) if value != "-" else None) is None:
+        return {}
+    from ..files.register_text import printed_as
+
+    printed = printed_as(text, name if name == "d" else "")
+    return {} if printed is None else {"printed": printed}
+
+
+def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
     """The registers of text with the names of operands in it."""
     from ..errors import TraceError
     from ..files.register_text import names_in
 
     if source.endswith(".npy"):
         raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
-    text = _text(source) or ""
+    text = _text(source, layout) or ""
     names = [name for name in names_in(text) if name in REGISTERS]
     if not names:
         raise TraceError(
@@ -123,21 +136,23 @@ def _immediate(path: str, name: str, array: Any) -> int:
 # --- arrays ----------------------------------------------------------------------------------------
 
 
-def read_words(source: str, form: Instruction, operand: str) -> Any:
+def read_words(source: str, form: Instruction, operand: str, layout: str | None = None) -> Any:
     """Registers ``(..., lanes, registers)`` of an operand: a word for all of them, or a file.
 
     Raises TraceError, OSError.
     """
     word = integer_in(source)
-    text = _text(source) if word is None else hex(word)
+    text = _text(source, layout) if word is None else hex(word)
     return read_array_file(source, operand) if text is None else _words(text, form, operand)
 
 
 def _words(text: str, form: Instruction, operand: str) -> Any:
-    from ..files.register_text import words_from
+    from ..files.register_text import reading_from
 
     bits = form.register_bits if operand in "abcd" else 32
-    return words_from(text, form.family.lanes, form.registers.get(operand, 1), bits, operand)
+    element = form.format(operand) if operand in "abcd" and form.storage(operand).bits >= 8 else None
+    registers = form.registers.get(operand, 1)
+    return reading_from(text, form.family.lanes, registers, bits, operand, element).words
 
 
 def read_dump(source: str) -> Any:
@@ -153,14 +168,20 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
 
     A of a sparse instruction is logical. Raises TraceError, OSError.
     """
-    from ..files.register_text import elements_from, matrix_from
+    from ..files.decimals import nearest
+    from ..files.register_text import columns_in, elements_from, numbers_from
 
     text = _text(source)
     if text is None:
         return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
     if columns is None:
         columns = form.shape.k if operand == "a" else form.matrix_shape(operand)[1]
-    return elements_from(matrix_from(text, columns), form.format(operand), operand.upper())
+        columns = columns_in(text, columns)
+    values, printed = numbers_from(text, columns)
+    element = form.format(operand)
+    if printed is not None and element.is_float:
+        return nearest(values, element).view(element.dtype)
+    return elements_from(values, element, operand.upper())
 
 
 def read_numbers(source: str, name: str, columns: int) -> Any:
@@ -171,15 +192,15 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
 
 
-def _text(source: str) -> str | None:
-    """The text of a file, or of stdin where it is ``-``; None for ``.npy`` and ``.npz``."""
+def _text(source: str, layout: str | None = None) -> str | None:
+    """The text of a file, or of stdin where it is ``-``; None for files of arrays."""
     from ..files.archives import read_stdin, read_text
+    from ..files.register_text import spelled_out
 
-    if source == "-":
-        return read_stdin()
-    if source.endswith(".npy") or ".npz" in source:
+    if source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source):
         return None
-    return read_text(Path(source))
+    text = read_stdin() if source == "-" else read_text(Path(source))
+    return text if layout is None else spelled_out(text, layout)
 
 
 def read_array_file(source: str, name: str) -> Any:
@@ -187,18 +208,29 @@ def read_array_file(source: str, name: str) -> Any:
     ``FILE.npz:NAME``, another."""
     from ..errors import TraceError
     from ..files.archives import read_array, read_arrays
+    from ..files.tensors import read_tensors
 
     if source.endswith(".npy"):
         return read_array(Path(source))
+    file, _, chosen = source.partition(":")
+    if Path(file).suffix in (".safetensors", ".pt"):
+        return _chosen(read_tensors(Path(file)), chosen, name, file)
     if not Path(source).suffix.startswith(".npz"):
         raise TraceError(f"{source}: expected .npy or .npz")
     file, _, member = source.partition(".npz:") if ".npz:" in source else (source[:-4], "", "")
     arrays = read_arrays(Path(f"{file}.npz"), "ubif")
+    return _chosen(arrays, member, name, f"{file}.npz")
+
+
+def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
+    """The array of that member, of that name, or the only one."""
+    from ..errors import TraceError
+
     wanted = member or (name if name in arrays else "")
     if not wanted and len(arrays) == 1:
         return next(iter(arrays.values()))
     if wanted not in arrays:
-        raise TraceError(f"{file}.npz: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
+        raise TraceError(f"{file}: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
     return arrays[wanted]
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b")
+_MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b", re.IGNORECASE)
 WHICH = (
     click.option(
         "--event", type=int, help="Of a trace or recording: which instruction, from 0; the last if left out."
@@ -208,9 +208,13 @@ def _event(run: Run, number: int | None, warp: int | None) -> Subject:
     )
 
 
-def decoded(mnemonic: str, target: str | None, operands: Sequence[str]) -> tuple[Instruction, dict[str, Any]]:
-    """A mnemonic on its target, and its operands by name."""
+def decoded(
+    mnemonic: str, target: str | None, operands: Sequence[str], layout: str | None = None
+) -> tuple[Instruction, dict[str, Any]]:
+    """A mnemonic, or a name of a disassembler, on its target, and its operands by name; ``layout`` is the
+    form of their text, where that is one of the user's own."""
     from ..execution.interface import decode
+    from .sass_names import is_sass, mnemonic_of
 
-    form = decode(mnemonic, target=target)
-    return form, operands_from(form, operands)
+    form = decode(mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic, target=target)
+    return form, operands_from(form, operands, layout)

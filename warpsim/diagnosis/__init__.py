@@ -3,6 +3,12 @@
 from .dumps import CLASSES as CLASSES
 from .dumps import DumpComparison as DumpComparison
 from .dumps import compare as compare
+from .dumps import ulps as ulps
+from .holding import Holding as Holding
+from .holding import holding as holding
+from .loops import LoopCause as LoopCause
+from .loops import LoopDiagnosis as LoopDiagnosis
+from .loops import diagnose_product as diagnose_product
 from .mistake import Mistake as Mistake
 from .report import Cause as Cause
 from .report import Diagnosis as Diagnosis

@@ -20,10 +20,12 @@ from .values import value_mistakes
 @lru_cache(maxsize=16)
 def mistakes(setting: Setting) -> tuple[Mistake, ...]:
     """Every mistake that applies to a setting, in the order of reporting."""
+    values = tuple(value_mistakes(setting))
     return (
         *_descriptor_mistakes(setting),
+        *(one for one in values if one.operands == ("e",)),  # nearer to a cause than a place is
         *_rearrangements(setting),
-        *value_mistakes(setting),
+        *(one for one in values if one.operands != ("e",)),
         *_arithmetic_mistakes(setting),
     )
 
@@ -81,9 +83,16 @@ def _mistake(row: Row, operand: str, parts: list[Rearrangement]) -> Mistake:
         advice=row.advice.format(operand=spelled),
         operands=_parts(operand),
         change=None if operand == "d" else _change(parts[0]),
+        mend=_mend(row, operand, parts[0]),
         read=read,
         undo=read.inverse if read else None,
     )
+
+
+def _mend(row: Row, operand: str, part: Rearrangement) -> Change | None:
+    """Another selector mends what it makes of other registers; anything else takes its inverse."""
+    back = part if row.chooses else part.inverse
+    return None if operand == "d" or back is None else _change(back)
 
 
 def _change(part: Rearrangement) -> Change:

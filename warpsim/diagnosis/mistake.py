@@ -18,7 +18,8 @@ class Mistake:
     """One mistake: its name, what to change, and what it does.
 
     ``change`` alters what the instruction reads; ``read`` makes of D as written what was read, and
-    ``undo`` is its inverse; ``arithmetic`` is what is computed instead. ``operands`` are those that it
+    ``undo`` is its inverse; ``mend`` makes of registers with the mistake what they should be, if nothing is
+    lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
     touches. ``also`` names other rows with the same effect on this form.
     """
 
@@ -26,6 +27,7 @@ class Mistake:
     advice: str
     operands: tuple[str, ...]
     change: Change | None = None
+    mend: Change | None = None
     read: Reading | None = None
     undo: Reading | None = None
     arithmetic: Arithmetic | None = None

@@ -7,28 +7,36 @@ read, and the D that was expected), finds the mistakes that turn one into the ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
+from ..errors import present
 from ..execution.inputs import inputs_by_name
-from ..isa.fragments import codes_from
+from ..files.decimals import Printed
+from ..isa.codes import integers, values_of
+from ..isa.fragments import codes_from, gathered_columns
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words
 from ..ptx.decode import Form, resolved
 from .cases import case_of
-from .dumps import DumpComparison, classes
+from .closeness import closeness
+from .dumps import DumpComparison, classes, places_of
 from .library import mistakes
+from .local import local_mistakes, other_tiles
 from .mistake import Mistake
 from .probes import probe
-from .search import Case, Scores, elements_of, outcome, pairs, singles
+from .remarks import Seen, remarks
+from .search import Case, Score, Scores, elements_of, outcome, pairs, singles
 from .wrong import Wrong, wrong_elements
 
 _CLOSEST = 5  # explanations shown where none is exact
-_CHANCE = 1 / 16  # of D's elements: an explanation must give so much more than none does to be shown
+_CHANCE = 1 / 16  # of D's bits: an explanation must come so much closer than none does to be shown
+_ROUNDING = 0.85  # so close a single mistake is the right one, and what is left is rounding
+_FAR = 0.3  # explanations that come so much less close than the best are not shown
 _PROBE_TILES = 4
 
 
@@ -36,17 +44,30 @@ _PROBE_TILES = 4
 class Cause:
     """One mistake, or two together, and how much of D they give.
 
-    ``fraction`` counts elements of D over all tiles; 1.0 is every bit. ``wrong`` is what is left over.
+    ``fraction`` counts elements of D over all tiles; 1.0 is every bit. ``closeness`` is less with every bit
+    that elements are off, in ulps. ``wrong`` is what is left over, and ``left`` how far that is off.
     """
 
     mistakes: tuple[Mistake, ...]
     fraction: float
+    closeness: float
     wrong: Wrong
+    left: DumpComparison
+    furthest: float = 0.0  # of D's elements, in ulps
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the mistakes."""
         return tuple(mistake.name for mistake in self.mistakes)
+
+    @property
+    def remainder(self) -> str:
+        """What is left to explain."""
+        if not self.wrong.count:
+            return "nothing"
+        rounding = self.left.format.is_float and self.closeness > _ROUNDING
+        off = f"at most {self.furthest:,.0f} ulps off" if self.left.format.is_float else f"{self.left}"
+        return f"{self.wrong}; {off}{', which is rounding' if rounding else ''}"
 
     @property
     def advice(self) -> str:
@@ -59,7 +80,11 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """Explanations that give every bit of D and that no data can tell apart (found on random data)."""
+    """Explanations that give every bit of D and say the same.
+
+    Either no data can tell them apart (found on random data), or all of them change metadata alone, and
+    to the same here.
+    """
 
     equivalent: tuple[Cause, ...]
 
@@ -80,7 +105,7 @@ class Diagnosis:
 
     ``classes`` compares D with what should have come out, ``wrong`` says where they differ. ``matches``
     are the exact explanations with the fewest mistakes; without any, ``closest`` are the best of the
-    others. ``simulated`` counts the explanations that were tried.
+    others. ``remarks`` say what D itself tells. ``simulated`` counts the explanations that were tried.
     """
 
     instruction: Instruction
@@ -89,6 +114,8 @@ class Diagnosis:
     matches: tuple[Match, ...]
     closest: tuple[Cause, ...]
     simulated: int
+    printed: Printed | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def as_expected(self) -> bool:
@@ -105,11 +132,12 @@ class Diagnosis:
         if self.as_expected:
             return "D is as expected, bit for bit"
         lines = [f"D differs: {self.classes}; {self.wrong}", *map(str, self.matches)]
+        lines += self.remarks
         if not self.found:
             lines.append(
                 f"none of {self.simulated} explanations gives every bit{'; closest:' * bool(self.closest)}"
             )
-            lines += [f"{one.fraction:.1%} of D: {one}; left: {one.wrong}" for one in self.closest]
+            lines += [f"{one.fraction:.1%} of D: {one}; left: {one.remainder}" for one in self.closest]
         return "\n".join(lines)
 
 
@@ -123,24 +151,33 @@ def diagnose(
     d: npt.ArrayLike,
     target: str | None = None,
     most: int = 2,
+    printed: Printed | None = None,
     **operands: Any,
 ) -> Diagnosis:
     """Why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
 
     ``operands`` are the keyword arguments of warpsim.execute, leading axes being tiles that suffer from the
     same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
-    ``(..., 4, m, n)``). Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
+    ``(..., 4, m, n)``); ``printed`` tells how its numbers were printed, where they are known no
+    better. Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
     raises, and OperandError for wgmma with descriptors that differ between tiles.
     """
-    return diagnose_inputs(resolved(instruction, target), inputs_by_name(operands), d, most=most)
+    return diagnose_inputs(
+        resolved(instruction, target), inputs_by_name(operands), d, most=most, printed=printed
+    )
 
 
 @in_default_environment
 def diagnose_inputs(
-    instruction: Instruction, inputs: Inputs, d: npt.ArrayLike, *, most: int = 2
+    instruction: Instruction,
+    inputs: Inputs,
+    d: npt.ArrayLike,
+    *,
+    most: int = 2,
+    printed: Printed | None = None,
 ) -> Diagnosis:
     """The same from the record of everything that the instruction reads."""
-    return _searched(case_of(instruction, inputs, d), most)
+    return _searched(replace(case_of(instruction, inputs, d), printed=printed), most)
 
 
 # --- the search ----------------------------------------------------------------------------------------
@@ -153,69 +190,118 @@ def _searched(case: Case, most: int) -> Diagnosis:
     if equal.all():
         return _diagnosis(case, expected)
     library, screened = mistakes(case.setting), case.screened(_equal_matrices(case, expected))
+    alone: Scores = []
     scores = singles(screened, library)
     simulated, matches = len(scores), _confirmed(case, library, scores)
+    if not matches:
+        more = local_mistakes(case.setting)
+        library, found = (*library, *more), singles(screened, more)
+        simulated, matches = simulated + len(found), _confirmed(case, library, found)
+        alone = found
+    if not matches and len(case.actual) > 1:
+        matches = _of_other_tiles(case)
     if not matches and most > 1:
-        best = {id(names[0]): fraction for fraction, names in scores}
-        for found in pairs(screened, library):
+        best = {id(score.names[0]): score.closeness for score in scores}
+        for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
             scores += _improved(found, best)
-        matches = _confirmed(case, library, [one for one in scores if len(one[1]) == 2])
-    closest = () if matches else _closest(case, scores, float(equal.mean()))
+        matches = _confirmed(case, library, [one for one in scores if len(one.names) == 2])
+    closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
     return _diagnosis(case, expected, matches, closest, simulated)
+
+
+def _of_other_tiles(case: Case) -> tuple[Match, ...]:
+    """An operand of every tile taken from the next or the previous one, or from the first."""
+    library = tuple(other_tiles(case.setting))
+    scores = [Score(1.0, 1.0, (one,)) for one in library if _explained(case, (one,)).all()]
+    return tuple(Match(equivalent=(_explanation(case, one.names),)) for one in scores)
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
     """``(tiles, m, n)``: which elements of D are as expected."""
     x, y = (codes_from(words, case.setting.instruction, "d") for words in (expected, case.actual))
-    equal: npt.NDArray[np.bool_] = x == y
+    equal: npt.NDArray[np.bool_] = case.settled(x, y) == y
     return equal
 
 
 def _improved(scores: Scores, best: dict[int, float]) -> Scores:
-    """Pairs that explain more than either of their mistakes alone."""
-    return [
-        (fraction, names)
-        for fraction, names in scores
-        if fraction > max(best[id(names[0])], best[id(names[1])])
-    ]
+    """Pairs that come closer than either of their mistakes alone."""
+    return [one for one in scores if one.closeness > max(best[id(name)] for name in one.names)]
 
 
 def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:
-    """Explanations exact on all tiles, those that act alike on random registers put together."""
+    """Explanations exact on all tiles; those that act alike, or read the same metadata here, are one."""
     rank = {id(mistake): index for index, mistake in enumerate(library)}
-    exact = [names for fraction, names in scores if fraction == 1.0 and _explained(case, names).all()]
+    exact = [one.names for one in scores if one.fraction == 1.0 and _explained(case, one.names).all()]
     exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
     registers = probe(case.setting, _PROBE_TILES, seed=0)
-    groups: dict[bytes, list[Cause]] = {}
+    known: dict[bytes, list[Cause]] = {}
+    groups: list[list[Cause]] = []
     for names in exact:
-        groups.setdefault(outcome(case.setting, registers, names).tobytes(), []).append(
-            _explanation(case, names)
-        )
-    return tuple(Match(equivalent=tuple(group)) for group in groups.values())
+        keys = [outcome(case.setting, registers, names).tobytes(), *_metadata_read(case, names)]
+        group = next((known[key] for key in keys if key in known), None)
+        if group is None:
+            groups.append(group := [])
+        known |= dict.fromkeys(keys, group)
+        group.append(_explanation(case, names))
+    return tuple(Match(equivalent=tuple(group)) for group in groups)
+
+
+def _metadata_read(case: Case, names: Sequence[Mistake]) -> tuple[bytes, ...]:
+    """The columns that A's elements get, where that is all that an explanation changes."""
+    if any(mistake.operands != ("e",) or mistake.change is None for mistake in names):
+        return ()
+    registers = dict(case.registers)
+    for mistake in names:
+        registers |= mistake.change(registers) if mistake.change else {}
+    setting = case.setting
+    inputs = Inputs(registers=registers, selector=setting.selector, literal=True)
+    columns = present(gathered_columns(setting.instruction, inputs), "columns")
+    return (b"columns" + columns.tobytes(),)
 
 
 def _explained(case: Case, explanation: Sequence[Mistake]) -> npt.NDArray[np.bool_]:
     """``(tiles, elements)``: what of D an explanation gives."""
     form = case.setting.instruction
     d = outcome(case.setting, case.registers, explanation)
-    equal: npt.NDArray[np.bool_] = elements_of(d, form) == elements_of(case.actual, form)
+    actual = elements_of(case.actual, form)
+    equal: npt.NDArray[np.bool_] = case.settled(elements_of(d, form), actual) == actual
     return equal
 
 
 def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
-    equal = _explained(case, names)
-    wrong = wrong_elements(case.setting.instruction, ~equal)
-    return Cause(mistakes=names, fraction=float(equal.mean()), wrong=wrong)
+    form = case.setting.instruction
+    actual = elements_of(case.actual, form)
+    d = case.settled(elements_of(outcome(case.setting, case.registers, names), form), actual)
+    return Cause(
+        mistakes=names,
+        fraction=float((d == actual).mean()),
+        closeness=float(closeness(d, actual, form.d).mean()),
+        wrong=wrong_elements(form, d != actual),
+        left=DumpComparison(elements=classes(d, actual, form.d), format=form.d),
+        furthest=float(np.abs(places_of(d, form.d).astype(np.float64) - places_of(actual, form.d)).max()),
+    )
 
 
-def _closest(case: Case, scores: Scores, fraction: float) -> tuple[Cause, ...]:
-    """The best explanations, fewest mistakes first among equals; what chance may give is left out."""
-    best = sorted(scores, key=lambda one: (-one[0], len(one[1])))[: 4 * _CLOSEST]
-    found = {frozenset(map(id, names)): _explanation(case, names) for _, names in reversed(best)}
-    better = [one for one in found.values() if one.fraction > fraction + _CHANCE]
-    better.sort(key=lambda one: (-one.fraction, len(one.mistakes)))
-    return tuple(better[:_CLOSEST])
+def _closest(case: Case, scores: Scores, base: float) -> tuple[Cause, ...]:
+    """The best explanations: those that come closest; a second mistake has to be worth its while."""
+    best = sorted(scores, key=_merit, reverse=True)[: 4 * _CLOSEST]
+    found: dict[bytes, Cause] = {}
+    for one in best:  # those that give the same D are one
+        found.setdefault(
+            outcome(case.setting, case.registers, one.names).tobytes(), _explanation(case, one.names)
+        )
+    better = [one for one in found.values() if one.closeness > base + _CHANCE]
+    better.sort(key=lambda one: _merit(Score(one.fraction, one.closeness, one.mistakes)), reverse=True)
+    if better and len(better[0].mistakes) == 1 and better[0].closeness > _ROUNDING:
+        better = [one for one in better if len(one.mistakes) == 1]
+    near = [one for one in better if one.closeness > better[0].closeness - _FAR]
+    return tuple(near[:_CLOSEST])
+
+
+def _merit(score: Score) -> tuple[float, float]:
+    """Closeness, less what a second mistake may gain by chance; then the share of equal elements."""
+    return score.closeness - _CHANCE * (len(score.names) - 1), score.fraction
 
 
 def _diagnosis(
@@ -226,12 +312,42 @@ def _diagnosis(
     simulated: int = 1,
 ) -> Diagnosis:
     form = case.setting.instruction
-    x, y = (elements_of(words, form) for words in (expected, case.actual))
+    y = elements_of(case.actual, form)
+    x = case.settled(elements_of(expected, form), y)
     return Diagnosis(
         instruction=form,
-        classes=DumpComparison(elements=classes(x, y, form.d)),
+        printed=case.printed,
+        classes=DumpComparison(elements=classes(x, y, form.d), format=form.d),
         wrong=wrong_elements(form, x != y),
         matches=matches,
         closest=closest,
         simulated=simulated,
+        remarks=() if matches else remarks_of(case, expected),
+    )
+
+
+def remarks_of(case: Case, expected: Words) -> tuple[str, ...]:
+    """What D of the first tile that differs tells by itself; nothing of forms without plain A and B."""
+    form = case.setting.instruction
+    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
+    if not len(different) or case.setting.tiles is not None or form.products > 1 or form.scale:
+        return ()
+    at = int(different[0])
+
+    def values(operand: str, words: Words) -> npt.NDArray[np.float64]:
+        codes, element = codes_from(words[at], form, operand), form.format(operand)
+        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)
+
+    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
+    same = actual == codes_from(case.actual[at], form, "d")
+    wanted, got = values("d", expected), values("d", case.actual)
+    return remarks(
+        Seen(
+            expected=np.where(same, got, wanted),
+            actual=got,
+            c=values("c", case.registers["c"]),
+            column_sums=values("b", case.registers["b"]).sum(axis=0),
+            row_sums=values("a", case.registers["a"]).sum(axis=1),
+            exact=not form.d.is_float,
+        )
     )

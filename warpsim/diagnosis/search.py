@@ -9,22 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
+from ..files.decimals import Printed
 from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Instruction, Storage
 from ..isa.registers import Words, unpacked
 from .arithmetic import WHOLE, Arithmetic, Part
+from .closeness import closeness
 from .grids import Registers, Setting
 from .library import composed
 from .mistake import Mistake
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
-Scores = list[tuple[float, tuple[Mistake, ...]]]  # fraction of D that each explanation gives
+
+
+class Score(NamedTuple):
+    """What an explanation gives: the fraction of D's elements that is equal, and how close it comes."""
+
+    fraction: float
+    closeness: float
+    names: tuple[Mistake, ...]
+
+
+Scores = list[Score]
 
 _BATCH = 1 << 21  # products of A and B elements that one call of the pipeline may sum
 _SCREENED = 256  # elements of D; of larger results only some rows and columns are compared while searching
@@ -39,6 +51,11 @@ class Case:
     registers: Registers
     actual: Words
     part: Part = WHOLE  # of D, which alone is compared while searching
+    printed: Printed | None = None  # D's numbers, where their digits do not tell all codes apart
+
+    def settled(self, d: Elements, wanted: Elements) -> Elements:
+        """Codes of D, those being the wanted ones that cannot be told from them as they are printed."""
+        return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -151,7 +168,7 @@ def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
 
 
 def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | None = None) -> Scores:
-    """Explained fraction of every explanation of a stack, or of every pair across two stacks."""
+    """What every explanation of a stack gives, or every pair across two stacks."""
     step = _step(case, 1 if other is None else len(other.names))
     scores: Scores = []
     for first in range(0, len(stack.names), step):
@@ -162,9 +179,9 @@ def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | Non
         if other is not None:
             registers |= {name: words[None] for name, words in other.registers.items()}
             actual = other.actual[None] if len(other.actual) > 1 else actual
-        fractions = _fractions(case, registers, actual, arithmetic)
+        given = _given(case, registers, actual, arithmetic)
         names = stack.names[part]
-        scores += _paired(names, other.names if other else ((),), fractions)
+        scores += _paired(names, other.names if other else ((),), *given)
     return scores
 
 
@@ -178,25 +195,30 @@ def _step(case: Case, width: int) -> int:
     return max(1, _BATCH // (products * width))
 
 
-def _fractions(
+def _given(
     case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
-) -> npt.NDArray[np.float64]:
-    d = arithmetic.simulate(case.setting, registers, case.part)
-    equal = d == case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
-    fractions: npt.NDArray[np.float64] = equal.reshape(*equal.shape[:2], -1).mean(axis=-1)
-    return fractions
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Fractions and closenesses, both ``(variants of the first stack, of the second)``."""
+    element = case.setting.instruction.d
+    wanted = case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
+    d = case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted)
+    both = (d == wanted).astype(np.float64), closeness(d, wanted, element)
+    fractions, near = (each.reshape(*each.shape[:2], -1).mean(axis=-1) for each in both)
+    return fractions, near
 
 
 def _paired(
     firsts: Sequence[tuple[Mistake, ...]],
     seconds: Sequence[tuple[Mistake, ...]],
     fractions: npt.NDArray[np.float64],
+    near: npt.NDArray[np.float64],
 ) -> Scores:
-    full = np.broadcast_to(fractions, (len(firsts), len(seconds))).tolist()
+    shape = len(firsts), len(seconds)
+    full, close = (np.broadcast_to(each, shape).tolist() for each in (fractions, near))
     return [
-        (fraction, (*first, *second))
-        for first, row in zip(firsts, full, strict=True)
-        for second, fraction in zip(seconds, row, strict=True)
+        Score(full[i][j], close[i][j], (*first, *second))
+        for i, first in enumerate(firsts)
+        for j, second in enumerate(seconds)
     ]
 
 
@@ -204,7 +226,7 @@ def _paired(
 
 
 def singles(case: Case, library: Sequence[Mistake]) -> Scores:
-    """The explained fraction of every single mistake, in the order of the library."""
+    """What every single mistake gives, in the order of the library."""
     scores: Scores = []
     for stack in _groups(case, library):
         scores += _scores(case, stack, case.arithmetic)
@@ -215,7 +237,7 @@ def singles(case: Case, library: Sequence[Mistake]) -> Scores:
 
 
 def pairs(case: Case, library: Sequence[Mistake]) -> Iterator[Scores]:
-    """The explained fraction of every pair of mistakes; both orders where they touch the same operand."""
+    """What every pair of mistakes gives; both orders where they touch the same operand."""
     groups = _groups(case, library)
     for first, second in combinations_with_replacement(groups, 2):
         if first.operands & second.operands:
@@ -231,7 +253,7 @@ def _ordered_pairs(case: Case, first: Stack, second: Stack) -> Iterator[Scores]:
     mistakes = [mistake for (mistake,) in first.names]
     for (mistake,) in second.names:
         scores = _scores(case, _followed(case, first, mistake, mistakes), case.arithmetic)
-        yield [(fraction, names) for fraction, names in scores if names[0] is not names[1]]
+        yield [score for score in scores if score.names[0] is not score.names[1]]
 
 
 def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[Stack]) -> Iterator[Scores]:
@@ -240,7 +262,7 @@ def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[S
         arithmetic = present(mistake.arithmetic, "arithmetic")
         for stack in groups:
             scores = _scores(case, stack, arithmetic)
-            yield [(fraction, (mistake, *names)) for fraction, names in scores]
+            yield [score._replace(names=(mistake, *score.names)) for score in scores]
     for first, second in combinations_with_replacement(wrong, 2):
         both = composed(first, second) if first is not second else None
         if both:

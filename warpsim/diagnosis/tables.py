@@ -52,7 +52,8 @@ class Row:
     """A mistake in the arrangement of an operand.
 
     ``operands`` are those in which it is looked for; ``cd`` stands for C and D together. ``advice``
-    tells what to change; ``{operand}`` in it and in the name stands for the operand.
+    tells what to change; ``{operand}`` in it and in the name stands for the operand. ``chooses``: the
+    instruction chooses other places, and nothing has moved.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Row:
     advice: str
     applies: Predicate
     formula: Formula
+    chooses: bool = False
 
 
 _MULTIPLICANDS = ("a", "b")
@@ -367,6 +369,7 @@ _METADATA_ROWS = (
             "reads, the result matches",
             applies=has_selector(value),
             formula=other_selector(value),
+            chooses=True,
         )
         for value in range(4)
     ),

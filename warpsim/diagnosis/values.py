@@ -115,6 +115,17 @@ def _shifted(operand: str, step: int) -> Callable[[Setting], Change]:
     return lambda _: lambda given: {operand: moved(given[operand])}
 
 
+def _as_indices(setting: Setting) -> Change:
+    """Fields of 1:2 sparsity written as the indices 0 and 1: 0b0100 as 0, 0b1110 as 1."""
+    ones = np.uint32(0x11111111)
+    return lambda given: {"e": given["e"] >> np.uint32(3) & ones}
+
+
+def _one_of_two(setting: Setting) -> bool:
+    pattern = setting.instruction.pattern
+    return pattern is not None and pattern.kept == 1
+
+
 def _doubled(setting: Setting) -> Change:
     return lambda given: {"c": value_sum(given["c"], setting.instruction.c)}
 
@@ -142,6 +153,22 @@ _TRUNCATED = (
 )
 
 _VALUE_ROWS = (
+    ValueRow(
+        name="metadata: indices 0 and 1 written as fields",
+        advice="1:2 metadata has four bits a field, 0b0100 for the first of two and 0b1110 for the second: "
+        "not 0 and 1",
+        operands=("e",),
+        applies=_one_of_two,
+        change=_as_indices,
+    ),
+    ValueRow(
+        name="metadata: every word is zero",
+        advice="no metadata arrives in the lanes that the selector reads: load e, or choose the selector of "
+        "the lanes that have it",
+        operands=("e",),
+        applies=lambda setting: setting.instruction.sparse,
+        change=lambda _: lambda given: {"e": np.zeros_like(given["e"])},
+    ),
     ValueRow(
         name="accumulator not added",
         advice="the result has no C in it: pass C as the accumulator, or do not clear it",

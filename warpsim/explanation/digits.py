@@ -7,8 +7,10 @@ from fractions import Fraction
 from ..arithmetic.reference import Kind, Number
 from ..environment import in_default_environment
 from ..errors import present
+from ..isa.formats import Format
 from .explanation import value_of
 
+_NINE_DIGITS_TELL = 32  # bits
 _LONGEST = 24  # of more dropped bits than these, leading zeros are counted and the end is left out
 
 
@@ -24,6 +26,18 @@ def value_text(number: Number) -> str:
     value = value_of(number)
     value = present(value, "value")
     return fraction_text(value)
+
+
+@in_default_environment
+def code_text(number: Number, element: Format) -> str:
+    """The value of a code: nine digits, which tell all codes of 32 bits apart, and of wider ones every digit
+    and the same in hexadecimal."""
+    if element.bits <= _NINE_DIGITS_TELL or number.kind is not Kind.FINITE or not number.significand:
+        return value_text(number)
+    value = present(value_of(number), "value")
+    if value.denominator == 1:
+        return str(value.numerator)
+    return f"{float(value)!r} = {float(value).hex()}"
 
 
 @in_default_environment

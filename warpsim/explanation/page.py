@@ -27,6 +27,7 @@ from .text import (
     term_table,
     yardstick_table,
 )
+from .walk import Walk, walk_lines
 
 Document = dict[str, Any]
 
@@ -136,6 +137,21 @@ def comparison_document(comparison: TargetComparison) -> Document:
     }
 
 
+def walk_document(walk: Walk) -> Document:
+    """The accumulators of a product's element as JSON-ready data, and the instruction that is explained."""
+    bits, several = walk.instruction.d.bits, isinstance(walk.shown, TargetComparison)
+    shown = comparison_document(walk.shown) if several else explanation_document(walk.shown)  # type: ignore[arg-type]
+    return {
+        "element": list(walk.element),
+        "accumulators": {
+            name: [hexadecimal(code, bits) for code in codes] for name, codes in walk.codes.items()
+        },
+        "parting": walk.parting,
+        "instruction": walk.at,
+        "explained": shown,
+    }
+
+
 # --- pages -----------------------------------------------------------------------------------------
 
 
@@ -178,6 +194,15 @@ def comparison_page(comparison: TargetComparison) -> str:
     first = comparison.explanations[0]
     title = f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"
     return page(title, _comparison_parts(comparison))
+
+
+def walk_page(walk: Walk) -> str:
+    """The walk as text above the page of the instruction that is explained."""
+    row, column = walk.element
+    parts = _comparison_parts if isinstance(walk.shown, TargetComparison) else explanation_parts
+    lines = walk_lines(walk)
+    above = element("pre", "\n".join(lines[: lines.index("")]))
+    return page(f"D[{row},{column}] of a product", [above, *parts(walk.shown)])  # type: ignore[arg-type]
 
 
 def _comparison_parts(comparison: TargetComparison) -> Iterator[Element]:

@@ -14,9 +14,11 @@ from ..errors import present
 from ..isa.architectures import FusedSum
 from ..views.information import rule_text
 from ..views.text import words
-from .digits import bits_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
+from .digits import bits_text, code_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
 from .explain import TargetComparison
 from .explanation import Explanation, Factor, Product, Step, Term
+
+_STEPS = 3  # of a target that are shown from where it parts, the last among them
 
 # --- one explanation -------------------------------------------------------------------------------
 
@@ -41,13 +43,34 @@ def heading_lines(explanation: Explanation) -> list[str]:
     product = f" of product {explanation.product}" if instruction.products > 1 else ""
     code = hexadecimal(explanation.code, d.bits)
     return [
-        f"D[{explanation.row},{explanation.column}]{product} = {code} = {value_text(explanation.number)}"
+        f"D[{explanation.row},{explanation.column}]{product} = {code} = {code_text(explanation.number, d)}"
         f" in {explanation.place}",
         f"  {instruction.mnemonic} on {instruction.target}",
         f"  rule      {rule_text(explanation.rule)}",
         f"  evidence  {explanation.rule.evidence}",
-        *(f"  note      {note}" for note in explanation.notes),
+        *(f"  note      {note}" for note in (*explanation.notes, *reading_notes(explanation))),
     ]
+
+
+def reading_notes(explanation: Explanation) -> list[str]:
+    """What the columns of numbers do not say by themselves."""
+    notes = []
+    for name in "ab":
+        factors = [getattr(each, name) for each in explanation.products]
+        ignored = factors[0].format.ignored_bits
+        count = sum(bool(factor.code & ((1 << ignored) - 1)) for factor in factors)
+        if count:
+            notes.append(
+                f"the low {ignored} bits of {name.upper()} are dropped, as {factors[0].format} has none of "
+                "them: "
+                f"{count} of {len(factors)} codes have some set, and values are those of what is left"
+            )
+    if any(step.exponent is not None for step in explanation.steps):
+        notes.append(
+            "exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); all "
+            "terms of a step are shifted to the largest"
+        )
+    return notes
 
 
 def place_text(factor: Factor) -> str:
@@ -76,7 +99,7 @@ def _product_row(product: Product) -> list[str]:
 
 def _factor_cells(factor: Factor) -> list[str]:
     code = hexadecimal(factor.code, factor.format.bits)
-    return [place_text(factor), code, value_text(factor.number)]
+    return [place_text(factor), code, code_text(factor.number, factor.format)]
 
 
 def _c_cells(explanation: Explanation) -> list[str]:
@@ -161,7 +184,11 @@ def term_table(step: Step) -> list[list[str]]:
         return [header, *rows]
     digits = max(abs(number).bit_length() for number in [step.total, *(term.kept for term in step.terms)])
     rows = [_term_row(term, step, digits) for term in step.terms]
-    return [header, *rows, ["sum", "", binary(step.total, step, digits), ""]]
+    table = [header, *rows, ["sum", "", binary(step.total, step, digits), ""]]
+    if not any(len(term.positions) > 1 for term in step.terms):
+        return table
+    sums = ["exact sum", *(value_text(term.number) for term in step.terms), ""]  # of groups, scales included
+    return [[*row, text] for row, text in zip(table, sums, strict=True)]
 
 
 def _term_row(term: Term, step: Step, digits: int) -> list[str]:
@@ -228,7 +255,7 @@ def _operation_row(number: int, step: Step) -> list[str]:
         step.rounding,
         "" if step.special else bits_text(step.dropped, step.dropped_width),
         hexadecimal(step.code, step.format.bits),
-        value_text(step.number),
+        code_text(step.number, step.format),
     ]
 
 
@@ -263,7 +290,7 @@ def comparison_table(comparison: TargetComparison) -> list[list[str]]:
         [
             str(each.instruction.target),
             hexadecimal(each.code, each.instruction.d.bits),
-            value_text(each.number),
+            code_text(each.number, each.instruction.d),
             str(len(each.steps)),
             *(ulps_text(yardstick.ulps) for yardstick in each.yardsticks),
         ]
@@ -283,14 +310,28 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
     lines += ["", f"  first step at which they part: {parting.step}"]
     if parting.partial is not None:
         lines.append(f"  rounded sums of the same products first differ after {parting.partial} of them")
-    for targets, step in parting.ways:
-        lines += ["", f"{', '.join(targets)}:", *_way_lines(parting.step, step)]
+    explained = {str(each.instruction.target): each for each in comparison.explanations}
+    for targets, _ in parting.ways:
+        lines += ["", f"{', '.join(targets)}:", *_way_lines(parting.step, explained[targets[0]].steps)]
     return lines
 
 
-def _way_lines(number: int, step: Step | None) -> list[str]:
-    if step is None:
-        return [f"  has no step {number}"]
-    if step.exponent is None:
-        return [f"  {line}" for line in words(operation_table([(number, step)]))]
-    return list(step_lines(number, step))
+def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:
+    """The step at which a target parts, the next, and the last, which makes its D."""
+    if first >= len(steps):
+        return [f"  has no step {first}"]
+    rest = list(enumerate(steps))[first:]
+    between = len(rest) - _STEPS
+    shown = rest if between <= 0 else [*rest[: _STEPS - 1], rest[-1]]
+    if shown[0][1].exponent is None:
+        lines = [f"  {line}" for line in words(operation_table(shown))]
+        return lines if between <= 0 else [*lines[:-1], f"  … {_steps_text(between)}", lines[-1]]
+    lines = []
+    for place, (number, step) in enumerate(shown):
+        lines += [f"  … {_steps_text(between)}"] if between > 0 and place == _STEPS - 1 else []
+        lines += step_lines(number, step)
+    return lines
+
+
+def _steps_text(count: int) -> str:
+    return f"{count} step{'s'[: count != 1]} more"

@@ -1,31 +1,48 @@
 """Registers and matrices as text: words as a printf prints them, codes and values in rows.
 
-Reads what people paste: a line for each lane, or not; labels such as ``lane 5:`` or ``T5 a0 =``; words with
-``0x``, or of full width without. Knows no instruction and no files.
+Reads what people paste: a line for each lane, or not; labels such as ``lane 5:``, ``T5 a0 =`` or ``lane 0 reg
+0 =``; words with ``0x``, or of full width without, or as integers; values of elements as decimals. What is
+printed otherwise is described by a format. Knows no instruction and no files.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
-from ..errors import TraceError
+from ..errors import TraceError, WarpsimError
 from ..isa.formats import Format
+from ..isa.instruction import Storage
 from ..isa.numerals import whole_number
-from ..isa.registers import Words
+from ..isa.registers import Words, packed
+from .decimals import Printed, is_integer, nearest, number_of, printed_of
 
 _COMMENT = re.compile(r"(#|//).*")
 _LABEL = re.compile(r"\W*\b(?:lane|thread|tid|t)[\s=:#\[(]*+(\d++)[\])]?\s*+[:,=]?", re.IGNORECASE)
-_NAME = re.compile(r"%?\b([a-z_]\w*+)(?:\[\d++\])?\s*+[=:]", re.IGNORECASE)
+_NAME = re.compile(r"%?\b([a-z_]\w*+)\s*+[\[(]?(\d++)?[\])]?\s*+[=:]", re.IGNORECASE)
 _LINE = re.compile(r"\S[^\r\n]*")
+_REGISTERS = {"reg", "register", "r"}  # names that say only that a number follows
+_NUMBER = re.compile(r"[+-]?[\d.]")
+_HEADING = re.compile(r"\s*+[a-z_ ]++\d*+\s*+:?\s*+$", re.IGNORECASE)  # "mma 0:", which begins a step
+_FIELDS = {
+    "lane": r"\s*\d+",
+    "name": r"%?[a-z_]+?",
+    "reg": r"\d+",
+    "hex": r"(?:0x)?[0-9a-f]+",
+    "value": r"[-+.\w]+",
+    "step": r"\d+",
+}
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 _WORD = re.compile(r"0x([0-9a-f]{1,16})|([0-9a-f]{8}|[0-9a-f]{16})", re.IGNORECASE)
 _CODE = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
+_ROW = re.compile(r"^\s*+row\s*+\d++\s*+[:=]", re.IGNORECASE)
+_COLUMN_NAME = re.compile(r"(?!nan$|inf$)\W*+[a-z_]\w*+\W*+", re.IGNORECASE)
 _MOST_WORDS = 1 << 18  # of text, which takes a hundred times the memory of the array it becomes
 _SHORT = 24  # characters of a word that an error message quotes
 
@@ -33,12 +50,20 @@ _SHORT = 24  # characters of a word that an error message quotes
 
 
 class _Piece(NamedTuple):
-    """Words of a line, the lane that begins it and the name before them, where there is one."""
+    """Words of a line, the lane that begins it and the name and number before them, where there are any."""
 
     line: int
     lane: int | None
     name: str
+    register: int | None
     words: list[str]
+
+
+class Reading(NamedTuple):
+    """Words ``(lanes, registers)`` or ``(tiles, lanes, registers)``, and how they were printed."""
+
+    words: Words
+    printed: Printed | None = None
 
 
 def words_from(text: str, lanes: int, registers: int, bits: int = 32, operand: str = "") -> Words:
@@ -49,18 +74,134 @@ def words_from(text: str, lanes: int, registers: int, bits: int = 32, operand: s
     them, as in ``a0 = 0x3c003c00``, only those count. ``#`` and ``//`` begin comments. Raises TraceError,
     naming the line.
     """
-    pieces = list(_pieces(text))
+    return reading_from(text, lanes, registers, bits, operand).words
+
+
+def reading_from(
+    text: str,
+    lanes: int,
+    registers: int,
+    bits: int = 32,
+    operand: str = "",
+    element: Format | None = None,
+) -> Reading:
+    """The same, and with an ``element`` also of words as integers and of elements as decimals or integers.
+
+    Integers of elements narrower than a word, or too large for a value, are words. Raises as words_from does,
+    and OperandError for integers that the element does not have.
+    """
+    pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
     pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
+    cells = [(word, piece.line) for piece in pieces for word in piece.words]
+    whole = element is None or all(_WORD.fullmatch(word) for word, _ in cells)
+    if whole or element is None or any("0x" in word.lower() and "p" not in word.lower() for word, _ in cells):
+        return Reading(_placed(pieces, lanes, registers, lambda word, line: _word(word, line, bits), bits))
+    spelled = [word for word, _ in cells]
+    if all(map(is_integer, spelled)) and _are_words(spelled, element, bits):
+        return Reading(_placed(pieces, lanes, registers, lambda word, _: int(word) % (1 << bits), bits))
+    return _of_values(pieces, lanes, registers, bits, element)
+
+
+def printed_as(text: str, operand: str = "") -> Printed | None:
+    """How the numbers of a text, or those of an operand in it, are printed; None where they are whole."""
+    pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
+    pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
+    cells = [word for piece in pieces for word in piece.words if not _WORD.fullmatch(word)]
+    return printed_of([cell for cell in cells if _NUMBER.match(cell)])
+
+
+def _is_heading(piece: _Piece) -> bool:
+    """``mma 0:``, which begins a step."""
+    text = " ".join(piece.words)
+    return not _WORD.fullmatch(text) and bool(_HEADING.fullmatch(text))
+
+
+def _are_words(cells: list[str], element: Format, bits: int) -> bool:
+    """Whether integers are registers and not elements."""
+    largest = max(abs(int(cell)) for cell in cells)
+    return (element.bits < bits and largest >> element.bits > 0) or (element.is_float and largest >> 24 > 0)
+
+
+def _of_values(pieces: list[_Piece], lanes: int, registers: int, bits: int, element: Format) -> Reading:
+    """Elements, as many to a register as fit."""
+    each = bits // element.bits
+    codes = _placed(
+        pieces, lanes, registers * each, lambda word, line: _code(word, line, element), element.bits
+    )
+    words = packed(codes.astype(element.code_dtype), Storage(bits=element.bits), bits)
+    return Reading(words, printed_of([word for piece in pieces for word in piece.words]))
+
+
+def _code(cell: str, line: int, element: Format) -> int:
+    try:
+        return int(nearest(np.array([number_of(cell)]), element)[0])
+    except WarpsimError as error:
+        raise TraceError(f"line {line}: {error.message}") from None
+
+
+def _placed(
+    pieces: list[_Piece], lanes: int, registers: int, code: Callable[[str, int], int], bits: int
+) -> Words:
+    """The words or elements of all lanes; where every one has a number, in the order of the numbers."""
+    numbered = all(piece.register is not None and len(piece.words) == 1 for piece in pieces)
+    order: Iterable[_Piece] = _by_number(pieces) if numbered else pieces
     labelled: dict[int, list[int]] = {}
     plain: list[int] = []
-    for piece in pieces:
-        words = [_word(word, piece.line, bits) for word in piece.words]
+    for piece in order:
+        words = [code(word, piece.line) for word in piece.words]
         (plain if piece.lane is None else labelled.setdefault(piece.lane, [])).extend(words)
     if labelled and plain:
         raise TraceError("some lines begin with the number of a lane and others do not")
     flat = _by_lane(labelled, lanes, registers) if labelled else _in_order(plain, lanes, registers)
-    array: Words = flat.astype(f"u{bits // 8}").reshape(-1, lanes, registers)
+    array: Words = flat.astype(f"u{max(bits, 8) // 8}").reshape(-1, lanes, registers)
     return array[0] if len(array) == 1 else array
+
+
+def _by_number(pieces: list[_Piece]) -> list[_Piece]:
+    """By lane, how many-th time it is that a register comes, and its number."""
+    times: Counter[tuple[int | None, int | None]] = Counter()
+    placed = []
+    for piece in pieces:
+        key = piece.lane, piece.register
+        placed.append((times[key], piece))
+        times[key] += 1
+    return [piece for _, piece in sorted(placed, key=lambda pair: (pair[0], pair[1].register or 0))]
+
+
+def spelled_out(text: str, format: str) -> str:
+    """Text in a format of one's own, such as ``lane {lane} {name}[{reg}] = {hex}``, as this module reads it.
+
+    The fields are lane, name, reg, step, and hex (a word, with 0x or without) or value (a number). Raises
+    TraceError for other fields, and where nothing in the text has that form.
+    """
+    pattern = _pattern(format)
+    lines = []
+    for match in pattern.finditer(text):
+        found = match.groupdict()
+        value = found.get("value") or f"0x{found['hex'].lower().removeprefix('0x')}"
+        lane = f"lane {found['lane'].strip()}: " if "lane" in found else ""
+        name = found.get("name", "" if "reg" not in found else "reg")
+        register = f"{name}[{found['reg']}] = " if "reg" in found else f"{name} = " if name else ""
+        lines.append(f"{lane}{register}{value}")
+    if not lines:
+        raise TraceError(f"nothing in the text has the form {format!r}")
+    return "\n".join(lines)
+
+
+def _pattern(format: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", format)
+    fields = parts[1::2]
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown or len(set(fields) & {"hex", "value"}) != 1 or len(set(fields)) != len(fields):
+        raise TraceError(
+            f"format {format!r}: it has {{hex}} or {{value}}, and perhaps each of "
+            f"{', '.join(f'{{{name}}}' for name in _FIELDS if name not in ('hex', 'value'))} once"
+        )
+    pieces = [
+        f"(?P<{part}>{_FIELDS[part]})" if place % 2 else r"\s+".join(map(re.escape, re.split(r"\s+", part)))
+        for place, part in enumerate(parts)
+    ]
+    return re.compile("".join(pieces), re.IGNORECASE)
 
 
 def dump_from(text: str) -> Words:
@@ -83,21 +224,30 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """The words of every line, apart where a name stands between them. Raises TraceError."""
+    """The words of every line, apart where a name stands between them."""
     count = 0
     for number, line in _lines(text):
         content = _COMMENT.sub("", line)
         label = _LABEL.match(content)
         content = content[label.end() :] if label else content
         lane = _lane(label[1], number) if label else None
-        start, name = 0, ""
+        start, name, register = 0, "", None
         for match in (*_NAME.finditer(content), None):
             part = content[start : match.start() if match else None]
             if words := [word for word in _SEPARATORS.split(part) if word]:
                 count = _counted(count + len(words), number)
-                yield _Piece(number, lane, name, words)
+                yield _Piece(number, lane, name, register, words)
             if match:
-                start, name = match.end(), match[1].lower().rstrip("0123456789")
+                start = match.end()
+                name, register = _named(match[1].lower(), match[2])
+
+
+def _named(name: str, number: str | None) -> tuple[str, int | None]:
+    """A name and the number of a register, which may be at the end of the name."""
+    if not number:
+        stem = name.rstrip("0123456789")
+        name, number = stem, name[len(stem) :]
+    return "" if name in _REGISTERS else name, whole_number(number, _MOST_WORDS)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -191,25 +341,48 @@ def matrix_from(text: str, columns: int) -> npt.NDArray[Any]:
 
     Raises TraceError, naming the line.
     """
-    cells: list[str] = []
-    for number, line in _lines(text):
-        row = list(filter(None, _SEPARATORS.split(_COMMENT.sub("", line))))
-        if len(row) % columns:
-            raise TraceError(f"line {number}: {len(row)} elements, but a row has {columns}")
-        cells += row
-        _counted(len(cells), number)
+    return numbers_from(text, columns)[0]
+
+
+@in_default_environment
+def numbers_from(text: str, columns: int) -> tuple[npt.NDArray[Any], Printed | None]:
+    """The same, and how the values were printed where they may not be whole.
+
+    Rows may begin with ``row 3:``; a first line without numbers is a heading, as CSV has; in brackets, as
+    NumPy and JSON print, rows may run over lines.
+    """
+    cells = _cells(text, columns)
     if not cells:
         raise TraceError("there are no elements")
     if all(_CODE.fullmatch(cell) for cell in cells):
-        return np.array([int(cell, 16) for cell in cells], np.uint64).reshape(-1, columns)
-    return np.array([_value(cell) for cell in cells]).reshape(-1, columns)
+        return np.array([int(cell, 16) for cell in cells], np.uint64).reshape(-1, columns), None
+    return np.array([number_of(cell) for cell in cells]).reshape(-1, columns), printed_of(cells)
 
 
-def _value(cell: str) -> int | float:
-    try:
-        return float(cell) if not re.fullmatch(r"[+-]?\d{1,18}", cell) else int(cell)
-    except ValueError:
-        raise TraceError(f"{cell[:_SHORT]!r} is neither a value nor a code with 0x") from None
+def columns_in(text: str, least: int) -> int:
+    """How many columns the rows of a text have where all have as many, at least those of one instruction."""
+    rows = text.split("]") if "[" in text else [_ROW.sub("", line) for line in text.splitlines()]
+    cells = [[cell for cell in _SEPARATORS.split(_COMMENT.sub("", row)) if cell] for row in rows]
+    counts = {len(row) for row in cells if row and not all(map(_COLUMN_NAME.fullmatch, row))}
+    (count, *others) = counts or {least}
+    return count if not others and count >= least else least
+
+
+def _cells(text: str, columns: int) -> list[str]:
+    cells: list[str] = []
+    bracketed = "[" in text
+    for number, line in _lines(text):
+        content = _ROW.sub("", _COMMENT.sub("", line))
+        row = list(filter(None, _SEPARATORS.split(content)))
+        if not cells and row and all(_COLUMN_NAME.fullmatch(cell) for cell in row):
+            continue
+        if not bracketed and len(row) % columns:
+            raise TraceError(f"line {number}: {len(row)} elements, but a row has {columns}")
+        cells += row
+        _counted(len(cells), number)
+    if len(cells) % columns:
+        raise TraceError(f"there are {len(cells)} elements, but a row has {columns}")
+    return cells
 
 
 @in_default_environment
@@ -218,6 +391,8 @@ def elements_from(array: npt.NDArray[Any], element: Format, what: str) -> npt.ND
 
     Raises TraceError for a number that the format does not have: rounding is left to the caller.
     """
+    if array.dtype.kind == "V" and array.dtype.itemsize == element.dtype.itemsize:
+        return array.view(element.dtype)  # NumPy has no names for what ml_dtypes saves
     if array.dtype == element.dtype or array.dtype.kind in "ub" or not element.is_float:
         return array
     if array.dtype.kind not in "if":

@@ -275,8 +275,8 @@ def _against_matrix(subject: Subject) -> Iterator[Finding]:
         mistake
         for mistake in _rearrangements(subject)
         if set(mistake.operands) <= set(registers)
-        and mistake.change is not None
-        and _agrees(subject, registers | mistake.change(registers))
+        and mistake.mend is not None
+        and _agrees(subject, registers | mistake.mend(registers))
     ]
     for mistake in found:
         yield Finding(

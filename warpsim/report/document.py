@@ -19,7 +19,7 @@ from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..machine.hazards import Hazard
 from ..machine.machine import WARP, Event
 from ..machine.observers.recorder import LaunchEvent
-from ..traces.checks import Check, Difference
+from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from ..vectors.recordings import Recording
 from ..views.operands import Gathered, from_registers
@@ -234,8 +234,16 @@ def _check_document(number: int, check: Check, instructions: Sequence[Document])
         "different": check.different,
         "first": None if first is None else str(first),
         "lane": first.lane if isinstance(first, Difference) else None,
+        "element": _element_key(first),
         "instruction": next(iter([*worst, *about]), None),
     }
+
+
+def _element_key(first: Difference | ByteDifference | None) -> list[int] | None:
+    """Row, column and product of the element of D behind a difference, if that is known."""
+    if not isinstance(first, Difference) or first.element is None:
+        return None
+    return [first.element.row, first.element.column, first.element.product or 0]
 
 
 def _hazard_document(hazard: Hazard) -> Document:

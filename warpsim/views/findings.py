@@ -8,8 +8,20 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..diagnosis import CLASSES, Cause, Diagnosis, DumpComparison, Match, Wrong
+from ..diagnosis import (
+    CLASSES,
+    Cause,
+    Diagnosis,
+    DumpComparison,
+    Holding,
+    LoopCause,
+    LoopDiagnosis,
+    Match,
+    Wrong,
+    ulps,
+)
 from ..isa.arrangements import Detection
+from ..isa.formats import Format
 from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]
@@ -63,24 +75,102 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     """How D differs, and every explanation that gives all of it, or the closest ones."""
     form = diagnosis.instruction
     yield f"{form.mnemonic} on {form.target}"
+    if diagnosis.printed is not None:
+        yield f"  D is known to {diagnosis.printed}: what prints the same counts as equal"
     if diagnosis.as_expected:
-        yield "  D is as expected, bit for bit"
+        yield "  D is as expected" + ("" if diagnosis.printed else ", bit for bit")
         return
     yield f"  D differs: {diagnosis.classes}"
     yield f"  where: {diagnosis.wrong}"
+    how = "matches as far as it is printed" if diagnosis.printed else "matches bit for bit"
     for match in diagnosis.matches:
-        yield from _match_lines(match)
+        yield from _match_lines(match, how)
     if diagnosis.found:
         return
+    for remark in diagnosis.remarks:
+        yield f"  seen in D: {remark}"
     yield f"  none of {diagnosis.simulated:,} explanations gives every bit"
     for each in diagnosis.closest:
-        yield f"  {each.fraction:.1%} of D: {' + '.join(each.names)}"
-        yield f"    then still: {each.wrong}"
+        yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {' + '.join(each.names)}"
+        yield f"    then still: {each.remainder}"
 
 
-def _match_lines(match: Match) -> Iterator[str]:
+def product_lines(found: LoopDiagnosis) -> Iterator[str]:
+    """How D of a whole product differs, and what explains it."""
+    form = found.instruction
+    yield f"{form.mnemonic} on {form.target}, {found.steps} step{'s'[: found.steps != 1]} along k"
+    if found.printed is not None:
+        yield f"  D is known to {found.printed}: what prints the same counts as equal"
+    if found.as_expected:
+        yield "  D is as expected" + ("" if found.printed else ", bit for bit")
+        return
+    yield f"  D differs: {found.different:,} of {found.total:,} elements" + f"; {found.where}" * bool(
+        found.where
+    )
+    for remark in found.remarks:
+        yield f"  seen in D: {remark}"
+    for each in found.matches:
+        how = "as far as it is printed" if found.printed else "bit for bit"
+        yield from (f"  matches {how}: {each.name}", f"    {each.advice}")
+    if not found.matches:
+        yield f"  none of {found.tried:,} explanations gives every bit"
+    for each in found.near:
+        yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {each.name}"
+
+
+def product_document(found: LoopDiagnosis) -> Document:
+    """The same as JSON-ready data."""
+
+    def causes(listed: Sequence[LoopCause]) -> list[Document]:
+        return [
+            {"name": one.name, "advice": one.advice, "fraction": one.fraction, "closeness": one.closeness}
+            for one in listed
+        ]
+
+    return {
+        "mnemonic": found.instruction.mnemonic,
+        "target": found.instruction.target,
+        "steps": found.steps,
+        "as_expected": found.as_expected,
+        "different": found.different,
+        "total": found.total,
+        "where": found.where,
+        "remarks": list(found.remarks),
+        "simulated": found.tried,
+        "matches": causes(found.matches),
+        "closest": causes(found.near),
+    }
+
+
+def holding_lines(found: Holding) -> Iterator[str]:
+    """Whether a dump holds a matrix, and how it was packed if not."""
+    name = "metadata (e)" if found.operand == "e" else found.operand.upper()
+    if found.holds:
+        yield f"{name}: the dump holds the matrix, all {found.total} words that are read"
+        return
+    yield f"{name}: the dump does not hold the matrix: {found.equal} of {found.total} words are right"
+    for one in found.matches[:_OTHERS]:
+        yield f"  matches bit for bit: {one.name}"
+        yield f"    {one.advice}"
+    for count, one in () if found.matches else found.closest:
+        yield f"  {count} of {found.total} words: {one.name}"
+
+
+def holding_document(found: Holding) -> Document:
+    """The same as JSON-ready data."""
+    return {
+        "operand": found.operand,
+        "equal": found.equal,
+        "total": found.total,
+        "holds": found.holds,
+        "matches": [{"name": one.name, "advice": one.advice} for one in found.matches],
+        "closest": [{"name": one.name, "words": count} for count, one in found.closest],
+    }
+
+
+def _match_lines(match: Match, how: str = "matches bit for bit") -> Iterator[str]:
     simplest = match.simplest
-    yield f"  matches bit for bit: {' + '.join(simplest.names)}"
+    yield f"  {how}: {' + '.join(simplest.names)}"
     for mistake in simplest.mistakes:
         yield f"    {mistake.advice}"
     names = [name for mistake in simplest.mistakes for name in mistake.also] * (len(simplest.mistakes) == 1)
@@ -99,6 +189,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "classes": diagnosis.classes.counts,
         "wrong": _wrong_document(diagnosis.wrong),
         "simulated": diagnosis.simulated,
+        "remarks": list(diagnosis.remarks),
         "matches": [[_explanation_document(one) for one in match.equivalent] for match in diagnosis.matches],
         "closest": [_explanation_document(one) for one in diagnosis.closest],
     }
@@ -109,7 +200,12 @@ def _explanation_document(explanation: Cause) -> Document:
         {"name": one.name, "advice": one.advice, "also": list(one.also)} for one in explanation.mistakes
     ]
     wrong = _wrong_document(explanation.wrong) if explanation.wrong.count else None
-    return {"mistakes": mistakes, "fraction": explanation.fraction, "left": wrong}
+    return {
+        "mistakes": mistakes,
+        "fraction": explanation.fraction,
+        "closeness": explanation.closeness,
+        "left": wrong,
+    }
 
 
 def _wrong_document(wrong: Wrong) -> Document:
@@ -128,15 +224,34 @@ def _wrong_document(wrong: Wrong) -> Document:
 
 
 def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
-    """How many elements are of each class, and the first words that differ."""
+    """How many elements are of each class, and the first words or numbers that differ."""
     total = comparison.elements.size
     yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
     places = np.argwhere(comparison.words)
     for place in map(tuple, places[:_SHOWN].tolist()):
         kind = CLASSES[int(comparison.words[place])]
-        yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
+        if comparison.numbers:
+            yield f"  {list(place)}: {_numbers_text(x[place], y[place], comparison.format)}  {kind}"
+        else:
+            yield f"  {_place_text(place)}: {_hex(x[place])} {_hex(y[place])}  {kind}"
     if len(places) > _SHOWN:
-        yield f"  and {len(places) - _SHOWN} more words"
+        yield f"  and {len(places) - _SHOWN} more {'numbers' if comparison.numbers else 'words'}"
+
+
+def _numbers_text(x: Any, y: Any, element: Format) -> str:
+    """Bits, values, and how far apart they are."""
+    codes = [int(one.view(element.code_dtype)) for one in (x, y)]
+    bits = " ".join(f"{code:#0{2 + -(-element.bits // 4)}x}" for code in codes)
+    apart = ulps(codes[0], codes[1], element)
+    far = "" if apart is None else f", {apart:+,d} {'ulps' if element.is_float else ''}".rstrip()
+    return f"{bits}  {value_text(x)} against {value_text(y)}{far}"
+
+
+def value_text(value: Any) -> str:
+    """The shortest decimal that gives the value back."""
+    if value.dtype.kind == "f":
+        return str(value)
+    return str(int(value)) if value.dtype.kind == "i" else repr(float(value))
 
 
 def _place_text(place: tuple[int, ...]) -> str:

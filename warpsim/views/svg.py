@@ -16,12 +16,15 @@ _CHARACTER, _LINE, _MARGIN = 7.3, 20, 8  # pixels; of the 12-pixel monospaced fo
 _SVG = "http://www.w3.org/2000/svg"
 
 _STYLE = """
-body { font-family: system-ui, sans-serif; margin: 1.5em; color: #111; background: #fff; }
+:root { color-scheme: light dark; --page: light-dark(#fff, #14171c); --ink: light-dark(#111, #e6e9ee);
+  --line: light-dark(#ccc, #363d49); --head: light-dark(#eee, #272c35); }
+body { font-family: system-ui, sans-serif; margin: 1.5em; color: var(--ink); background: var(--page); }
 h1 { font-size: 1.2em; overflow-wrap: anywhere; } h2 { font-size: 1.05em; }
 pre { font-size: 12px; overflow-x: auto; } .figure { overflow-x: auto; margin: 1em 0; }
 table { border-collapse: collapse; font: 12px ui-monospace, monospace; margin: .6em 0; }
-th, td { border: 1px solid #ccc; padding: 1px 6px; text-align: right; white-space: pre; }
-th { background: #eee; } .lit rect { stroke-width: 3; stroke: #c00; }
+th, td { border: 1px solid var(--line); padding: 1px 6px; text-align: right; white-space: pre; }
+th { background: var(--head); } .lit rect { stroke-width: 3; stroke: light-dark(#c00, #ff4040); }
+svg text { fill: var(--ink); } svg [data-lane] text { fill: #111; }
 """.strip()
 _SCRIPT = """
 for (const type of ["mouseover", "mouseout"]) document.addEventListener(type, event => {

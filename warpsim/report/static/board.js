@@ -33,7 +33,7 @@ function memoryNote(instruction, operand) {
   const memory = instruction.memory[operand];
   if (!memory) return null;
   return make(
-    "details", {}, make("summary", {}, `shared memory, descriptor ${memory.descriptor}`),
+    "details", { "data-memory": operand }, make("summary", {}, `shared memory, descriptor ${memory.descriptor}`),
     make("pre", {}, memory.explained.join("\n")),
   );
 }
@@ -61,6 +61,21 @@ function metadataText(layout) {
   return `${layout.pattern.name}, selector ${layout.selector}: bits, and the columns of A they keep${read}`;
 }
 
+// What stands around the cells: the heading of D, the names of registers, and descriptors.
+export function refreshFrame(board, instruction) {
+  const detail = board.querySelector("#panel-d h3 small");
+  if (detail) detail.textContent = differenceText(instruction, sizeText(instruction, "d"));
+  for (const heading of board.querySelectorAll('th[data-key^="register/"]')) {
+    const [, operand, register] = heading.dataset.key.split("/");
+    heading.textContent = instruction.registerName(operand, Number(register));
+  }
+  for (const note of board.querySelectorAll("details[data-memory]")) {
+    const made = memoryNote(instruction, note.dataset.memory);
+    made.open = note.open;
+    note.replaceWith(made);
+  }
+}
+
 function differenceText(instruction, size) {
   const { different } = instruction;
   return different ? `${size}, ${different} word${different === 1 ? "" : "s"} not as expected` : size;
@@ -79,6 +94,11 @@ function arrangement({ layout }) {
   const above = [["registers"], [...scaleB, "b"]];
   if (layout.pattern) return [above, [["a", "l"], ["d", "c"]], [["e"], scaleA], [["notes"], []]];
   return [above, [["a", ...scaleA, "notes"], ["d", "c"]]];
+}
+
+// What two boards must have in common for one to be made from the other by changing what cells show.
+export function formOf({ layout, memory, absent }, part) {
+  return JSON.stringify([layout.number, part, Object.keys(memory), absent]);
 }
 
 export function boardOf(instruction, part, mode) {

@@ -72,12 +72,21 @@ function elementCell(instruction, operand, row, column, product, mode) {
   };
 }
 
-// The cells of a grid again in another mode.
-export function refreshCells(root, instruction, product, mode) {
-  for (const cell of root.querySelectorAll(".matrix td[data-key]")) {
-    const [operand, row, column] = cell.dataset.key.split("/");
-    cell.textContent = cellText(instruction, operand, Number(row), Number(column), product, mode);
-  }
+// What a cell of a grid shows, by its key; null for one that is no cell of an operand.
+function contentOf(instruction, key, product, mode) {
+  const [kind, ...rest] = key.split("/");
+  if (kind === "word") return wordCell(instruction, rest[0], Number(rest[1]), Number(rest[2]));
+  if (kind === "e") return fieldCell(instruction, instruction.layout.at("e", Number(rest[0]), Number(rest[1])));
+  return elementCell(instruction, kind, Number(rest[0]), Number(rest[1]), product, mode);
+}
+
+// Make a cell show an instruction; light stays as it is.
+export function refreshCell(cell, instruction, product, mode) {
+  const { text, label, className } = contentOf(instruction, cell.dataset.key, product, mode);
+  if (Array.isArray(text)) cell.replaceChildren(...text);
+  else if (cell.textContent !== text || cell.firstElementChild) cell.textContent = text;
+  cell.setAttribute("aria-label", label);
+  cell.className = className || "";
 }
 
 // --- registers -------------------------------------------------------------------------------------

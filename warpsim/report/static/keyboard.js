@@ -53,3 +53,16 @@ export function focusCell(cell) {
 export function reveal(cell) {
   cell.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
+
+// Scroll a box alone, so far that a cell in it can be seen beside the headings.
+export function revealWithin(box, cell) {
+  const [outer, inner] = [box.getBoundingClientRect(), cell.getBoundingClientRect()];
+  const heading = cell.parentElement.firstElementChild.offsetWidth;
+  const top = cell.closest("table").tHead.offsetHeight;
+  if (inner.left < outer.left + heading || inner.right > outer.right) {
+    box.scrollLeft += inner.left - outer.left - (outer.width + heading - inner.width) / 2;
+  }
+  if (inner.top < outer.top + top || inner.bottom > outer.bottom) {
+    box.scrollTop += inner.top - outer.top - (outer.height + top - inner.height) / 2;
+  }
+}

@@ -4,7 +4,8 @@ import { make } from "./elements.js";
 
 // Elements of a board by key, and what is lit among them.
 export class Lamps {
-  constructor(root) {
+  constructor(root, refresh = () => {}) {
+    this.refresh = refresh; // makes a cell out of view show what it should before it is lit
     this.cells = new Map();
     for (const cell of root.querySelectorAll("[data-key]")) this.cells.set(cell.dataset.key, cell);
     this.lit = [];
@@ -15,6 +16,7 @@ export class Lamps {
     for (const [key, level] of lights.elements) {
       const cell = this.cells.get(key);
       if (!cell) continue; // of another warp
+      this.refresh(cell);
       cell.dataset.light = level;
       this.lit.push(cell);
       const bits = lights.words.get(key);

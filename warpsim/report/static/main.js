@@ -1,7 +1,6 @@
 // The page at work: what the mouse and keys do.
 
 import { byId } from "./elements.js";
-import { refreshCells } from "./grids.js";
 import { focusCell, moveInGrid } from "./keyboard.js";
 import { keyOf, subjectOf } from "./links.js";
 import { readReport } from "./model.js";
@@ -63,7 +62,7 @@ function listenToControls(page) {
     if (part !== undefined) page.show(page.index, Number(part));
   });
   byId("cells").addEventListener("change", () => {
-    refreshCells(byId("board"), page.instruction, page.product, page.mode);
+    page.showing.again(page.mode);
   });
   for (const list of [byId("steps"), byId("axis")]) {
     list?.addEventListener("click", (event) => {
@@ -71,10 +70,13 @@ function listenToControls(page) {
       if (step) page.show(Number(step.dataset.index));
     });
   }
-  byId("checks")?.addEventListener("click", (event) => {
-    const { instruction } = event.target.closest("[data-instruction]")?.dataset ?? {};
-    if (instruction) page.show(Number(instruction));
-  });
+  for (const place of [byId("checks"), byId("failures")]) {
+    place?.addEventListener("click", (event) => {
+      const { check } = event.target.closest("[data-check]")?.dataset ?? {};
+      if (check) page.showCheck(page.report.checks[Number(check)]);
+    });
+  }
+  byId("next").addEventListener("click", () => page.nextDifference());
   addEventListener("hashchange", () => page.recall());
 }
 

@@ -197,7 +197,7 @@ function documented(place) {
 // Every instruction of a report's data, with layouts read once.
 export function readReport(document, buffer) {
   const arrays = new Arrays(buffer);
-  const layouts = document.layouts.map((one) => new Layout(one, arrays));
+  const layouts = document.layouts.map((one, number) => new Layout({ ...one, number }, arrays));
   const instructions = [];
   document.instructions.forEach((one, index) => {
     instructions.push(new Instruction(one, index, layouts, document.formats, arrays, instructions));

@@ -1,18 +1,22 @@
 // The state of the page: which instruction is shown, what is pointed at or pinned, and what follows from it.
 
-import { boardOf, partsOf } from "./board.js";
+import { partsOf } from "./board.js";
 import { describe } from "./describe.js";
 import { byId, make } from "./elements.js";
 import { computedCode, explain } from "./explain.js";
 import { explanationElements } from "./explanation.js";
 import { productOf, rowsShown } from "./grids.js";
-import { focusCell, reveal } from "./keyboard.js";
-import { Lamps } from "./light.js";
+import { focusCell, reveal, revealWithin } from "./keyboard.js";
 import { elementKey, exists, keyOf, lightsOf, subjectOf } from "./links.js";
+import { Showing } from "./showing.js";
 
 const WARP = 32;
 const HINT = "Point at an element, a lane, a register or metadata bits; click or press Enter to pin it. "
   + "? lists the keys.";
+
+function order({ lane, register, low_bit: low }) {
+  return (lane * 1024 + register) * 64 + low;
+}
 
 export class Page {
   constructor(report, instructions) {
@@ -22,10 +26,15 @@ export class Page {
     this.pinned = null;
     this.pointed = null;
     this.explaining = false;
+    this.showing = new Showing(byId("board"));
   }
 
   get instruction() {
     return this.instructions[this.index];
+  }
+
+  get lamps() {
+    return this.showing.lamps;
   }
 
   get product() {
@@ -49,29 +58,24 @@ export class Page {
     this.markStep();
     this.markEvent();
     this.showHead(parts);
-    const board = byId("board");
-    board.replaceChildren(...boardOf(this.instruction, this.part, this.mode));
-    this.lamps = new Lamps(board);
+    this.showing.show(this.instruction, this.part, this.product, this.mode);
     this.refresh();
     if (isNew) byId("spoken").textContent = `Instruction ${this.index + 1}: ${this.instruction.layout.mnemonic}`;
   }
 
   markStep() {
-    for (const step of byId("steps").children) {
-      const isShown = Number(step.dataset.index) === this.index;
-      step.setAttribute("aria-selected", String(isShown));
-      if (isShown) {
-        byId("steps").setAttribute("aria-activedescendant", step.id);
-        step.scrollIntoView({ block: "nearest" });
-      }
-    }
+    const steps = byId("steps");
+    const step = steps.children[this.index];
+    steps.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
+    step.setAttribute("aria-selected", "true");
+    steps.setAttribute("aria-activedescendant", step.id);
+    step.scrollIntoView({ block: "nearest" });
   }
 
   // The mark of the instruction among those of its launch.
   markEvent() {
-    for (const mark of document.querySelectorAll("#axis [data-index]")) {
-      mark.classList.toggle("shown", Number(mark.dataset.index) === this.index);
-    }
+    document.querySelector("#axis .shown")?.classList.remove("shown");
+    document.querySelector(`#axis [data-index="${this.index}"]`)?.classList.add("shown");
   }
 
   showHead(parts) {
@@ -102,10 +106,25 @@ export class Page {
   showFailures() {
     const checks = this.instruction.different ? this.instruction.checks : [];
     const failed = checks.map((number) => this.report.checks[number]).filter((check) => check.different);
-    byId("failures").replaceChildren(...failed.map(({ line, registers, different, compared, first }) => {
+    byId("failures").replaceChildren(...failed.map(({ line, registers, different, compared, first, element }, at) => {
       const count = `✗ line ${line}, ${registers}: ${different} of ${compared} words differ. `;
-      return make("p", { class: "failure" }, make("b", {}, count), first ?? "");
+      const content = [make("b", {}, count), first ?? ""];
+      const number = checks.find((one) => this.report.checks[one] === failed[at]);
+      return element
+        ? make("button", { type: "button", class: "failure", "data-check": number }, ...content)
+        : make("p", { class: "failure" }, ...content);
     }));
+    byId("next").hidden = !this.instructions.some((one) => one.different);
+  }
+
+  // The instruction of a check and, where it fails, the element that it names.
+  showCheck({ instruction, different, element }) {
+    if (instruction === null) return;
+    if (!different || !element) return void this.show(instruction);
+    const [row, column, product] = element;
+    this.show(instruction, this.partOf(instruction, { row, product }));
+    this.pin({ kind: "element", operand: "d", row, column });
+    focusCell(this.lamps.cells.get(elementKey("d", row, column)));
   }
 
   // --- pointing and pinning ---
@@ -125,12 +144,19 @@ export class Page {
     this.revealPinned();
   }
 
-  // Scroll to the registers of what is pinned, and then to itself.
+  // Scroll to the registers of what is pinned, within the other panels to what meets it, and then to itself.
   revealPinned() {
     if (!this.pinned) return;
     const own = this.lamps.cells.get(keyOf(this.pinned));
     for (const cell of this.lamps.lit) if (cell !== own && cell.dataset.light === "here") reveal(cell);
+    const seen = new Set(own ? [own.closest(".scroll")] : []);
+    for (const cell of this.lamps.lit) {
+      const box = cell.closest(".scroll");
+      if (!seen.has(box) && cell.tagName === "TD") revealWithin(box, cell);
+      seen.add(box);
+    }
     if (own) reveal(own);
+    this.showing.soon();
   }
 
   // The element behind a subject is in another warp of a wgmma: show that one.
@@ -211,14 +237,19 @@ export class Page {
 
   recall() {
     const given = new URLSearchParams(location.hash.slice(1));
-    this.show(Number(given.get("instruction") ?? this.firstToShow() + 1) - 1, Number(given.get("part") ?? 0));
+    if (!given.has("instruction")) return this.open();
+    this.show(Number(given.get("instruction")) - 1, Number(given.get("part") ?? 0));
     const subject = given.has("at") ? subjectOf(given.get("at")) : null;
     if (subject && exists(this.instruction, subject)) this.pin(subject, given.has("explain"));
   }
 
-  // The first instruction with a difference, otherwise the first.
-  firstToShow() {
-    return Math.max(this.instructions.findIndex((one) => one.different), 0);
+  // The first element that is not as expected, otherwise the first instruction.
+  open() {
+    const index = Math.max(this.instructions.findIndex((one) => one.different), 0);
+    const [first] = this.differences(index, null);
+    if (!first) return this.show(index);
+    this.show(index, this.partOf(index, first));
+    this.pin({ kind: "element", operand: "d", row: first.row, column: first.column });
   }
 
   // --- differences ---
@@ -239,16 +270,15 @@ export class Page {
     return layout.lanes > WARP ? Math.floor(row / (layout.shape.m / 4)) : product;
   }
 
-  // Elements of D that differ, behind the given subject.
+  // Elements of D that differ, behind the given subject: lane by lane, as checks compare them.
   differences(index, after) {
     const instruction = this.instructions[index];
     if (!instruction.different) return [];
     const places = instruction.layout.places("d")
       .filter(({ row, column, product }) => instruction.differs(row, column, product))
-      .sort((x, y) => x.product - y.product || x.row - y.row || x.column - y.column);
+      .sort((x, y) => order(x) - order(y));
     const isD = after?.kind === "element" && after.operand === "d" && index === this.index;
-    const order = ({ product, row, column }) => (product * 1024 + row) * 1024 + column;
-    const start = isD ? order({ product: this.product, ...after }) : -1;
+    const start = isD ? order(instruction.layout.at("d", after.row, after.column, this.product)) : -1;
     return places.filter((place) => order(place) > start);
   }
 

@@ -1,0 +1,219 @@
+"""Mistakes of loops along k: a whole A, a whole B and one D of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import warpsim
+
+from .case import F16, SPARSE, Arrays, Brought, UserMistake, numbers
+
+LIST: list[UserMistake] = []
+Step = tuple[Any, Any]  # A (m, k of one instruction) and B of one step
+
+
+def loop(
+    name: str, names: str, hints: str = "", *, m: int = 16, n: int = 8, steps: int = 8, form: Any = F16
+) -> Callable[[Any], Any]:
+    """Registers a function from (form, A, B, C, rng) to D."""
+
+    def register(made: Callable[..., Any]) -> Any:
+        def make(rng: np.random.Generator) -> Brought:
+            instruction = warpsim.decode(form[0], target=form[1])
+            k = instruction.shape.k * steps
+            A, B = numbers(rng, instruction.a, (m, k)), numbers(rng, instruction.b, (k, n))
+            A = warpsim.prune(A, instruction) if instruction.sparse else A
+            C = numbers(rng, instruction.c, (m, n))
+            given: Arrays = {"A": A, "B": B, "C": C}
+            return Brought(form=form, arrays=given | {"D": made(instruction, A, B, C, rng)})
+
+        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        return made
+
+    return register
+
+
+def cut(form: Any, A: Any, B: Any) -> list[Step]:
+    """A and B of each step."""
+    k = form.shape.k
+    return [(A[:, i : i + k], B[i : i + k]) for i in range(0, A.shape[1], k)]
+
+
+def chained(form: Any, steps: list[Step], C: Any) -> Any:
+    """What a kernel computes of these steps, one instruction after the other."""
+    D = C
+    for a, b in steps:
+        D = warpsim.gemm(form, a, b, D)
+    return D
+
+
+def swapped(form: Any, a: Any) -> Any:
+    """A with registers 1 and 2 exchanged."""
+    words = warpsim.pack(form, "a", a)
+    return warpsim.unpack(form, "a", words[:, [0, 2, 1, 3]])
+
+
+@loop(
+    "a1 and a2 exchanged in every step", r"(every|all) steps?.*A: registers|A: registers.*(every|all) steps?"
+)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, [(swapped(form, a), b) for a, b in cut(form, A, B)], C)
+
+
+@loop(
+    "b0 and b1 exchanged in every step",
+    r"(every|all) steps?.*B: (registers|k halves)|B: (registers|k halves).*(every|all) steps?",
+)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, [(a, np.roll(b, 8, axis=0)) for a, b in cut(form, A, B)], C)
+
+
+@loop("a1 and a2 exchanged in step 3", r"step 3.*A: registers|A: registers.*step 3", "step 3")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    steps[3] = swapped(form, steps[3][0]), steps[3][1]
+    return chained(form, steps, C)
+
+
+@loop("step 5 left out", r"step 5.*(left out|missing)")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    del steps[5]
+    return chained(form, steps, C)
+
+
+@loop("the first step left out", r"step 0.*(left out|missing)")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B)[1:], C)
+
+
+@loop("the last two steps left out", r"steps 6.*(left out|missing)|loop.*(ends|stops)", "step")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B)[:-2], C)
+
+
+@loop("step 2 twice", r"step 2.*twice")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    return chained(form, [*steps[:3], steps[2], *steps[3:]], C)
+
+
+@loop("step 4 reads A of step 3", r"step 4.*A of step 3")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    steps[4] = steps[3][0], steps[4][1]
+    return chained(form, steps, C)
+
+
+@loop("every step reads B of the next", r"B.*(next step|step i \+ 1|a step late|a step early)")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    return chained(form, [(a, steps[(i + 1) % 8][1]) for i, (a, _) in enumerate(steps)], C)
+
+
+@loop("every step reads the first A", r"A of step 0|A.*first step")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    steps = cut(form, A, B)
+    return chained(form, [(steps[0][0], b) for _, b in steps], C)
+
+
+@loop("the tail of k left out", r"tail|k from 112|last step|step 7", "step 7|tail")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    A, B = A[:, :120], B[:120]
+    return chained(form, cut(form, A, B)[:-1], C)
+
+
+@loop("accumulators cleared at step 4", r"(cleared|reset|starts).*step 4|step 4.*(cleared|reset)", "step")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B)[4:], np.zeros_like(C))
+
+
+@loop("C forgotten", r"C.*(not added|forgotten)")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), np.zeros_like(C))
+
+
+@loop("C twice", r"C.*twice")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), C) + C
+
+
+@loop("C garbage", r"C.*(garbage|something else|not what)", "C")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), (rng.standard_normal((16, 8)) * 40).astype(np.float32))
+
+
+@loop("C added in the end, not in the beginning", r"C.*(end|last|afterwards|epilogue)", "ulp|C")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), np.zeros_like(C)) + C
+
+
+@loop("half of C (beta)", r"C.*(0\.5|1/2)|beta", "C")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), np.zeros_like(C)) + np.float32(0.5) * C
+
+
+@loop("scaled by an eighth (alpha)", r"(times|scaled|alpha).*(0\.125|1/8)", "times|alpha|factor")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), C) * np.float32(0.125)
+
+
+@loop("ReLU in the epilogue", r"ReLU|relu", "negative|zero")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return np.maximum(chained(form, cut(form, A, B), C), 0)
+
+
+@loop("a bias of each column added", r"bias|each column|per column", "column")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B), C) + rng.integers(-8, 8, 8).astype(np.float32)
+
+
+@loop("split in two along k", r"split|two (runs|halves)|2 runs", "ulp")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return warpsim.gemm(form, A, B, C, split_k=2)
+
+
+@loop("steps in descending order", r"(descending|reverse|last).*(order|step)|order", "ulp")
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A, B)[::-1], C)
+
+
+@loop(
+    "rows of A's tiles exchanged within the block", r"A.*tile|tile.*A|rows", "rows|tile", m=64, n=32, steps=4
+)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    return chained(form, cut(form, A.reshape(4, 16, -1)[[1, 0, 3, 2]].reshape(A.shape), B), C)
+
+
+@loop("one warp tile of D is its neighbour's", r"tile", "rows|columns", m=64, n=32, steps=4)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    D = chained(form, cut(form, A, B), C)
+    D[16:32, 8:16] = D[16:32, 16:24]
+    return D
+
+
+@loop(
+    "a1 and a2 exchanged, 128 x 128 x 64",
+    r"(every|all) steps?.*A: registers|A: registers.*(every|all) steps?",
+    "A",
+    m=128,
+    n=128,
+    steps=4,
+)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    tiles = [swapped(form, a) for a in A.reshape(8, 16, 4, 16).swapaxes(1, 2).reshape(32, 16, 16)]
+    wrong = np.stack(tiles).reshape(8, 4, 16, 16).swapaxes(1, 2).reshape(A.shape)
+    return chained(form, cut(form, wrong, B), C)
+
+
+@loop("metadata of the step before", r"metadata.*(step|before)", "metadata|step", form=SPARSE, steps=4)
+def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
+    D, before = C, None
+    for a, b in cut(form, A, B):
+        values, indices = warpsim.compress(a, form)
+        D = warpsim.matmul(form, (values, indices if before is None else before), b, D)
+        before = indices
+    return D

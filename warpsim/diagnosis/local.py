@@ -1,0 +1,295 @@
+"""Mistakes in one register, lane, row or half only, and shifts of metadata: many, each tried by itself.
+
+Zero, stale or repeated registers, lanes, rows and columns; rows rotated; rearrangements of the tables on some
+lanes only; metadata shifted by bits, in half-words, or in the order of memory. Does not know combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.codes import codes_of, matrix_of
+from ..isa.fragments import codes_from, metadata_map, registers_of
+from ..isa.instruction import Instruction
+from ..isa.registers import Words
+from .grids import Index, Rearrangement, Setting, grid_of
+from .library import mistakes
+from .mistake import Change, Mistake
+
+_NEAR = (1, -1, 4, -4)  # lanes from which a lane may have got what it holds
+_LANE_SETS: tuple[tuple[str, Callable[[Index], npt.NDArray[np.bool_]]], ...] = (
+    ("lanes 0-15", lambda lane: lane < 16),
+    ("lanes 16-31", lambda lane: lane >= 16),
+    ("odd lanes", lambda lane: lane % 2 == 1),
+    ("even lanes", lambda lane: lane % 2 == 0),
+)
+_FACTORS = {0.5: "1/2", 0.25: "1/4", 0.125: "1/8", 0.0625: "1/16", 2.0: "2", 4.0: "4", 8.0: "8", 16.0: "16"}
+Made = Iterator[Mistake]
+
+
+@lru_cache(maxsize=16)
+def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
+    """Every mistake of this kind that a setting can have; none for tiles in shared memory."""
+    if setting.instruction.products > 1:
+        return ()
+    held = [name for name in "abc" if not setting.in_shared(name)]
+    found = [one for name in held for part in _PARTS for one in part(setting, name)]
+    if setting.instruction.sparse:
+        found += [*_metadata(setting), *_lanes(setting, "e"), *_partly(setting, "e")]
+    return tuple(found)
+
+
+def _made(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
+    spelled = "metadata" if operand == "e" else operand.upper()
+    return Mistake(
+        name=f"{spelled}: {name}",
+        advice=advice,
+        operands=(operand,),
+        change=lambda given: {operand: change(given[operand])},
+    )
+
+
+# --- registers and lanes -------------------------------------------------------------------------------
+
+
+def _registers(setting: Setting, operand: str) -> Made:
+    """Registers that are zero, or hold what another one should."""
+    count = setting.instruction.registers[operand]
+    for one in range(count if 1 < count <= 8 else 0):
+        advice = f"load register {one} of {operand.upper()}"
+        yield _made(f"register {one} is zero", operand, advice, _with_register(one, None))
+        for other in range(count):
+            if other != one:
+                name = f"register {one} holds register {other}'s elements"
+                yield _made(name, operand, f"{advice}: it holds a copy", _with_register(one, other))
+
+
+def _with_register(one: int, other: int | None) -> Callable[[Words], Words]:
+    def change(words: Words) -> Words:
+        copy = words.copy()
+        copy[..., one] = 0 if other is None else words[..., other]
+        return copy
+
+    return change
+
+
+def _lanes(setting: Setting, operand: str) -> Made:
+    """Lanes that are zero, or hold what a neighbour should."""
+    count = grid_of(setting, operand).lanes
+    advice = "this lane's share does not arrive: check what is special about it"
+    for lane in range(count if count == 32 else 0):
+        yield _made(f"lane {lane} is zero", operand, advice, _with_lanes(np.array([lane]), None))
+        for other in (lane + step for step in _NEAR):
+            if 0 <= other < count:
+                name = f"lane {lane} holds lane {other}'s elements"
+                yield _made(name, operand, advice, _with_lanes(np.array([lane]), other))
+    for where, chosen in _LANE_SETS:
+        lanes = np.flatnonzero(chosen(np.arange(count)))
+        yield _made(f"{where} are zero", operand, "load all lanes", _with_lanes(lanes, None))
+
+
+def _with_lanes(lanes: Index, other: int | None) -> Callable[[Words], Words]:
+    def change(words: Words) -> Words:
+        copy = words.copy()
+        copy[..., lanes, :] = 0 if other is None else words[..., other, None, :]
+        return copy
+
+    return change
+
+
+def _partly(setting: Setting, operand: str) -> Made:
+    """Rearrangements of the tables on some lanes only."""
+    lane = np.arange(grid_of(setting, operand).lanes)
+    for known in mistakes(setting):
+        if known.operands != (operand,) or known.change is None:
+            continue
+        for where, chosen in _LANE_SETS:
+            yield Mistake(
+                name=f"{known.name} on {where} only",
+                advice=f"{known.advice}; the other lanes are right",
+                operands=known.operands,
+                change=_on_lanes(known.change, operand, chosen(lane)),
+            )
+
+
+def _on_lanes(change: Change, operand: str, where: npt.NDArray[np.bool_]) -> Change:
+    return lambda given: {operand: np.where(where[:, None], change(given)[operand], given[operand])}
+
+
+# --- rows and columns ----------------------------------------------------------------------------------
+
+
+def _matrix(setting: Setting, operand: str) -> Made:
+    """Rows and columns that are zero or repeat others; rotations; other addresses of C."""
+    if setting.instruction.storage(operand).bits < 8:
+        return
+    rows, columns = setting.instruction.matrix_shape(operand)
+    row, column = np.indices((rows, columns))
+    axis, size, mine = ("column", columns, column) if operand == "b" else ("row", rows, row)
+    for one in range(size if size <= 16 else 0):
+        advice = f"{axis} {one} of {operand.upper()} does not arrive"
+        yield _made(f"{axis} {one} is zero", operand, advice, _zeroed(setting, operand, mine == one))
+        for other in range(size):
+            if other != one:
+                at = np.where(mine == one, other, mine)
+                picked = (row, at) if operand == "b" else (at, column)
+                yield _taken(setting, operand, f"{axis} {one} holds {axis} {other}", *picked)
+    yield from _rotated(setting, operand, row, column)
+    if operand == "a":
+        yield from _read_otherwise(setting, operand, row, column)
+    if operand == "c":
+        yield from _linear(setting, row, column)
+
+
+def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
+    rows, columns = row.shape
+    names = ("rows", "columns") if operand == "c" else ("rows", "k") if operand == "a" else ("k", "columns")
+    for step in range(1, rows if rows <= 16 else 0):
+        name = f"{names[0]} rotated by {step}: place r holds r + {step} (mod {rows})"
+        yield _taken(setting, operand, name, (row + step) % rows, column)
+    for step in range(1, min(columns, 17)):
+        name = f"{names[1]} rotated by {step}: place j holds j + {step} (mod {columns})"
+        yield _taken(setting, operand, name, row, (column + step) % columns)
+
+
+def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -> Made:
+    """Row strides of padded tiles, swizzles of 16-byte chunks, and k as accumulators hold it."""
+    rows, columns = row.shape
+    for pad in (1, 2, 4, 8, 16):
+        for stride in (columns + pad, columns - pad):
+            flat = (row * stride + column) % (rows * columns)
+            name = f"rows read with a stride of {stride} elements, written with {columns}"
+            yield _taken(setting, operand, name, flat // columns, flat % columns)
+    chunk = max(1, 128 // max(setting.instruction.storage(operand).bits, 1))
+    chunks = columns // chunk
+    for shift in range(4):
+        if chunks > 1:
+            moved = (column // chunk ^ (row >> shift) % chunks) * chunk + column % chunk
+            name = f"swizzle: 16-byte chunk c of row r is chunk c xor (r >> {shift}) % {chunks}"
+            yield _taken(setting, operand, name, row, moved)
+    if columns % 16 == 0:
+        pairs = column % 4 // 2 * 8 + column // 4 % 4 * 2 + column % 2 + column // 16 * 16
+        name = "k in the order of accumulators (FlashAttention's P for 8-bit types)"
+        yield _taken(setting, operand, name, row, pairs)
+        yield _taken(setting, operand, f"{name}, undone", row, np.argsort(pairs[0])[column])
+
+
+def _linear(setting: Setting, row: Index, column: Index) -> Made:
+    """C loaded as if lane l had elements 4 l to 4 l + 3."""
+    grid = grid_of(setting, "c")
+    layout = setting.instruction.family.fragment(setting.instruction, "c")
+    each = layout.row_index.size // grid.lanes
+    columns = row.shape[1]
+    flat = np.arange(layout.row_index.size)
+    place = layout.inverse[flat // columns, flat % columns].reshape(-1)
+    name = f"lane l holds elements {each} * l to {each} * l + {each - 1} (addressed as lane * {each})"
+    advice = "a lane's elements are in rows g and g + 8, columns 2 t and 2 t + 1: use the layout of C"
+    yield _made(name, "c", advice, Rearrangement(grid=grid, source=place))
+
+
+def _taken(setting: Setting, operand: str, name: str, row: Index, column: Index) -> Mistake:
+    """Every element from another one of the matrix."""
+    layout = setting.instruction.family.fragment(setting.instruction, operand)
+    source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
+    advice = f"check the addresses from which {operand.upper()} is loaded"
+    return _made(name, operand, advice, Rearrangement(grid=grid_of(setting, operand), source=source))
+
+
+def _zeroed(setting: Setting, operand: str, zero: npt.NDArray[np.bool_]) -> Callable[[Words], Words]:
+    form = setting.instruction
+
+    def change(words: Words) -> Words:
+        codes = codes_from(words, form, operand)
+        return registers_of(np.where(zero, codes.dtype.type(0), codes), form, operand)
+
+    return change
+
+
+def _scaled(setting: Setting, operand: str) -> Made:
+    """Values of A or C off by a power of two."""
+    element = setting.instruction.format(operand)
+    if not element.is_float or operand == "b":
+        return
+    what = "products" if operand == "a" else "C"
+    for factor, text in _FACTORS.items():
+        yield Mistake(
+            name=f"{what} times {text}",
+            advice=f"{what} enter with a factor of {text}: check scales, "
+            + ("alpha and the ranges of A and B" if operand == "a" else "beta"),
+            operands=(operand,),
+            change=_times(setting.instruction, operand, factor),
+        )
+
+
+def _times(form: Instruction, operand: str, factor: float) -> Change:
+    element = form.format(operand)
+
+    def change(given: Any) -> Any:
+        values = matrix_of(codes_from(given[operand], form, operand), element)
+        with np.errstate(all="ignore"):
+            scaled = np.asarray(values.astype(np.float64) * factor).astype(element.dtype)
+        return {operand: registers_of(codes_of(scaled, element, operand), form, operand)}
+
+    return change
+
+
+_PARTS = (_registers, _lanes, _partly, _matrix, _scaled)
+
+
+# --- metadata ------------------------------------------------------------------------------------------
+
+
+def _metadata(setting: Setting) -> Made:
+    """Words shifted, halved, or in the order of memory."""
+    for bits in (2, 4, 8, 16):
+        advice = f"fields are four bits from bit 0 on: the words are off by {bits} bits"
+        yield _made(f"shifted left by {bits} bits", "e", advice, lambda e, n=bits: e << np.uint32(n))  # type: ignore[misc]
+        yield _made(f"shifted right by {bits} bits", "e", advice, lambda e, n=bits: e >> np.uint32(n))  # type: ignore[misc]
+    low, high, half = np.uint32(0xFFFF), np.uint32(0xFFFF0000), np.uint32(16)
+    advice = "a word has 32 bits of metadata: load both half-words"
+    yield _made("lower half-word only, the upper is zero", "e", advice, lambda e: e & low)
+    yield _made("upper half-word only, the lower is zero", "e", advice, lambda e: e & high)
+    yield _made("lower half-word in both halves", "e", advice, lambda e: e & low | e << half)
+    yield _made("upper half-word in both halves", "e", advice, lambda e: e & high | e >> half)
+    advice = "reorder E as the instruction reads it: the words come row by row, as in memory"
+    for undo in (False, True):
+        name = f"in memory order, not reordered{', undone (reordered twice)' if undo else ''}"
+        yield _made(name, "e", advice, _memory_order(setting, undo))
+
+
+def _memory_order(setting: Setting, undo: bool) -> Rearrangement:
+    """The i-th lane that is read has the i-th word of E, row after row; ``undo``: the inverse."""
+    own = metadata_map(setting.instruction, setting.selector)
+    lanes = np.unique(own[:, 0])
+    order = np.lexsort((own[:, 3] * 0 + own[:, 4], own[:, 3]))
+    grid = grid_of(setting, "e")
+    source = np.arange(grid.lanes * grid.registers * grid.slots)
+    size = int(own[0, 2])  # bits of a field
+    each = 32 * len(lanes) // len(own)
+    for place, field in enumerate(order.tolist()):
+        memory = lanes[place * each // 32] * 16 + place * each % 32 // 2
+        mine = own[field, 0] * 16 + own[field, 1] // 2
+        for slot in range(size // 2):
+            here, there = (mine, memory) if undo else (memory, mine)
+            source[here + slot] = there + slot
+    return Rearrangement(grid=grid, source=source)
+
+
+# --- tiles ---------------------------------------------------------------------------------------------
+
+
+def other_tiles(setting: Setting) -> Made:
+    """An operand of every tile from another tile of the batch."""
+    held = [*(name for name in "abc" if not setting.in_shared(name)), *("e" * setting.instruction.sparse)]
+    for operand in held:
+        for name, change in (
+            ("of the next tile", lambda words: np.roll(words, -1, axis=-3)),
+            ("of the previous tile", lambda words: np.roll(words, 1, axis=-3)),
+            ("of the first tile in every tile", lambda words: np.repeat(words[:1], len(words), axis=0)),
+        ):
+            yield _made(name, operand, "check the index of the tile in its addresses", change)

@@ -1,0 +1,111 @@
+"""Decimals as printfs print them: the codes nearest to them, and which other codes would print the same.
+
+``%.9g`` tells every f32 apart; with fewer digits a printed number stands for an interval of codes, which is
+all that can be compared then. Knows cells of text and formats; does not know what the numbers are of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..environment import in_default_environment
+from ..errors import TraceError
+from ..isa.codes import codes_of, values_of
+from ..isa.formats import Format
+
+Codes = npt.NDArray[Any]
+
+_INTEGER = re.compile(r"[+-]?\d{1,20}")
+_FIXED = re.compile(r"[+-]?\d*\.?(\d*)")
+_DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:e[+-]?\d+)?", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?<=[\d.])[fF]$")
+_SHORT = 24  # characters of a cell that an error message quotes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    """How numbers were printed: with so many ``decimals`` (None: scientific), or so many ``digits``."""
+
+    decimals: int | None
+    digits: int
+
+    def __str__(self) -> str:
+        fixed = f"{self.decimals} decimals" if self.decimals is not None else ""
+        return fixed or f"{self.digits} significant digits"
+
+    @in_default_environment
+    def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
+        """The codes, those that print as the wanted ones do being replaced by these."""
+        same = codes == wanted
+        for rounded in (self._fixed, self._significant):
+            with np.errstate(all="ignore"):
+                near = rounded(values_of(codes, element)).astype(element.dtype).view(element.code_dtype)
+            same |= near == wanted
+        settled: Codes = np.where(same, wanted, codes)
+        return settled
+
+    def _fixed(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return values if self.decimals is None else np.round(values, self.decimals) + 0.0
+
+    def _significant(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        size = np.abs(np.where(np.isfinite(values) & (values != 0), values, 1))
+        scale = 10.0 ** (self.digits - 1 - np.floor(np.log10(size)))
+        near: npt.NDArray[np.float64] = np.where(
+            np.isfinite(values), np.round(values * scale) / scale, values
+        )
+        return near
+
+
+def is_integer(cell: str) -> bool:
+    """Whether a cell is a decimal integer."""
+    return bool(_INTEGER.fullmatch(cell))
+
+
+@in_default_environment
+def number_of(cell: str) -> int | float:
+    """The value of a cell: an integer, a decimal, a hexadecimal float (``%a``), inf or nan.
+
+    Raises TraceError.
+    """
+    try:
+        if is_integer(cell):
+            return _of_64_bits(int(cell))
+        return float.fromhex(cell) if "p" in cell.lower() else float(_SUFFIX.sub("", cell))
+    except (ValueError, OverflowError):
+        raise TraceError(f"{cell[:_SHORT]!r} is neither a value nor a code with 0x") from None
+
+
+def _of_64_bits(value: int) -> int:
+    """The integer; raises OverflowError for one that no register pair holds."""
+    if not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError
+    return value
+
+
+def printed_of(cells: Sequence[str]) -> Printed | None:
+    """How cells were printed; None where they are whole: integers, and floats in hexadecimal."""
+    decimals = [cell for cell in cells if not is_integer(cell) and "p" not in cell.lower()]
+    decimals = [cell for cell in decimals if any(digit.isdigit() for digit in cell)]
+    if not decimals:
+        return None
+    fixed = [_FIXED.fullmatch(_SUFFIX.sub("", cell)) for cell in decimals]
+    places = max((len(match[1]) for match in fixed if match), default=0)
+    digits = [_DECIMAL.fullmatch(_SUFFIX.sub("", cell)) for cell in decimals]
+    significant = max((len((match[1] + match[2]).lstrip("0")) for match in digits if match), default=1)
+    return Printed(decimals=places if all(fixed) else None, digits=max(significant, 1))
+
+
+@in_default_environment
+def nearest(values: npt.NDArray[Any], element: Format) -> Codes:
+    """The codes nearest to values; of integers, those of the values themselves. Raises OperandError."""
+    if not element.is_float:
+        return codes_of(values.astype(np.int64), element, "the text")
+    with np.errstate(all="ignore"):
+        codes: Codes = values.astype(element.dtype).view(element.code_dtype)
+    return codes
