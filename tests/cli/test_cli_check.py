@@ -171,7 +171,7 @@ def test_what_ptxas_has_to_guard(name):
 def test_ptxas_says_the_same(folder, name):
     body, expected, codes = CASES[name]
     (folder / "k.ptx").write_text(HEAD + body + END)
-    command = ["ptxas", "-arch=sm_90a", "k.ptx", "-o", "k.cubin"]
+    command = [str(ptxas.program()), "-arch=sm_90a", "k.ptx", "-o", "k.cubin"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert set(re.findall(r"\((C75\d\d)\)", said)) == set(codes)
     lines = {int(line) for line in re.findall(r"injected in around line (\d+)", said)}

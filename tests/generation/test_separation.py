@@ -128,7 +128,13 @@ def test_ptxas_assembles_probes(mnemonic, first, second, tmp_path):
     text, _ = probe(found.vectors, "data.npz")
     kernel = f".version 9.0\n.target {first}\n.address_size 64\n.visible .entry probe() {{\n{text}ret;\n}}\n"
     (tmp_path / "probe.ptx").write_text(kernel)
-    command = ["ptxas", f"-arch={first}", str(tmp_path / "probe.ptx"), "-o", str(tmp_path / "probe.cubin")]
+    command = [
+        str(ptxas.program()),
+        f"-arch={first}",
+        str(tmp_path / "probe.ptx"),
+        "-o",
+        str(tmp_path / "probe.cubin"),
+    ]
     assert subprocess.run(command, capture_output=True, text=True).stderr == ""
 
 

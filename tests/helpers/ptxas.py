@@ -5,6 +5,7 @@ Knows how to run ptxas and to tell which line an error is about. Knows nothing a
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,9 +13,13 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib.metadata import PackageNotFoundError, PackagePath, files
 from pathlib import Path
 
-RELEASE = "13.0"
+from warpsim.ptx.qualifiers import default_version
+
+RELEASES = ("13.0", "13.5")  # whose verdicts the tests state
+CHOICE = "WARPSIM_PTXAS"  # environment variable with the path of another ptxas than that on the path
 BATCH = 256  # instructions a run: enough to hide the start of the process, few enough to repeat cheaply
 PROCESSES = 2
 
@@ -29,21 +34,51 @@ _ANY_ERROR = re.compile(r"^ptxas (.*?); (?:error|fatal)\s*: (.*)$", re.MULTILINE
 @cache
 def missing() -> str:
     """Why there are no verdicts on this machine; empty where there are."""
-    path = shutil.which("ptxas")
-    if path is None:
+    if program() is None:
         return "ptxas is not installed"
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
-    return "" if f"release {RELEASE}," in version else f"ptxas is not of release {RELEASE}"
+    known = any(f"release {one}," in _said("--version") for one in RELEASES)
+    return "" if known else f"ptxas is not of release {' or '.join(RELEASES)}"
+
+
+@cache
+def program() -> str | None:
+    """The path of the assembler: the one chosen, that on the path, or that of the wheel nvidia-cuda-nvcc."""
+    bundled = [str(one.locate()) for one in _wheel_files() if one.name == "ptxas"]
+    return os.environ.get(CHOICE) or shutil.which("ptxas") or next(iter(bundled), None)
+
+
+def _wheel_files() -> Sequence[PackagePath]:
+    try:
+        return files("nvidia-cuda-nvcc") or ()
+    except PackageNotFoundError:
+        return ()
+
+
+@cache
+def _said(option: str) -> str:
+    """What the assembler prints for an option."""
+    return subprocess.run([str(program()), option], capture_output=True, text=True, check=False).stdout
+
+
+def knows(target: str) -> bool:
+    """Whether the assembler judges text for a target."""
+    return re.search(rf"\b{_COMPILED_FOR.get(target, target)}\b", _said("--help")) is not None
+
+
+def newest(target: str) -> str:
+    """The PTX version that warpsim reads text for a target as, where it names none."""
+    return "{}.{}".format(*default_version(target))
 
 
 def verdicts(
-    instructions: Iterable[str], *, target: str, declarations: str, version: str = "9.0"
+    instructions: Iterable[str], *, target: str, declarations: str, version: str = ""
 ) -> list[str | None]:
     """For each instruction None where ptxas assembles it, or its errors about it, joined by "; ".
 
     Every instruction is one line, its ``;`` included, and is judged on its own. ``declarations`` are
-    those of the registers.
+    those of the registers; ``version`` is the PTX version, by default what warpsim takes for the target.
     """
+    version = version or newest(target)
     header = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {{ {declarations}\n"
     lines = list(instructions)
     assert not any("\n" in line for line in lines)
@@ -88,7 +123,13 @@ def _run(header: str, lines: Sequence[str], target: str) -> tuple[dict[int, str]
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "module.ptx").write_text(header + "".join(f"{line}\n" for line in lines) + "}\n")
-        command = ["ptxas", f"-arch={_COMPILED_FOR.get(target, target)}", "module.ptx", "-o", "module.cubin"]
+        command = [
+            str(program()),
+            f"-arch={_COMPILED_FOR.get(target, target)}",
+            "module.ptx",
+            "-o",
+            "module.cubin",
+        ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return {}, ""

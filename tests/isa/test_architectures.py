@@ -25,7 +25,8 @@ NOTES: dict[Feature, str] = {
     Feature.PROXY_FENCE: "sm_90 and later",
     Feature.F64_MMA: "sm_90 and later",
     Feature.WGMMA: "sm_90a",
-    Feature.KINDS: "sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f, sm_120a, sm_120f, sm_121a, sm_121f",
+    Feature.KINDS: "sm_100a, sm_100f, sm_103a, sm_103f, sm_107a, sm_107f, sm_110a, sm_110f, sm_120a, "
+    "sm_120f, sm_121a, sm_121f",
     Feature.NARROW_KINDS: "sm_120a, sm_120f, sm_121a, sm_121f",
     Feature.SPARSE_F4: "sm_120a, sm_121a",
 }

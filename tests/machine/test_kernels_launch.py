@@ -181,7 +181,13 @@ def test_compiling_again_changes_nothing(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_ptxas_takes_the_text(file: str, tmp_path: Path) -> None:
     """nvcc does not look into inline assembly."""
-    command = ["ptxas", f"-arch={module(file).target}", str(FOLDER / file), "-o", str(tmp_path / "cubin")]
+    command = [
+        str(ptxas.program()),
+        f"-arch={module(file).target}",
+        str(FOLDER / file),
+        "-o",
+        str(tmp_path / "cubin"),
+    ]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 

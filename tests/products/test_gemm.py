@@ -205,6 +205,22 @@ def test_promotion(form: Instruction, every: int) -> None:
     assert (_bits(d)[np.isnan(expected)] == form.d.canonical_nan).all()
 
 
+def test_promotion_of_f64_stays_in_f64() -> None:
+    a, b = np.full((1, 32), 1e300), np.linspace(0.1, 3.1, 32)[:, None]
+    parts = [gemm(FORMS[7], a[:, at], b[at]) for at in (slice(0, 16), slice(16, 32))]
+    c = np.array([[1e285]])
+    assert gemm(FORMS[7], a, b, c, promote_every=1) == (c + parts[0]) + parts[1] < np.inf
+
+
+def test_the_top_bit_of_a_ue4m3_scale_is_ignored() -> None:
+    form = _form(_BLOCK.format(64, "mxf4nvf4", "scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"), "sm_120a")
+    a, b, c = _operands(form, 16, 8, 64, seed=14)
+    scale_a, scale_b = np.arange(64, dtype=np.uint8).reshape(16, 4), np.full((4, 8), 0x38, np.uint8)
+    plain = gemm(form, a, b, c, scale_a=scale_a, scale_b=scale_b)
+    marked = gemm(form, a, b, c, scale_a=scale_a | 128, scale_b=scale_b | 128)
+    np.testing.assert_array_equal(_bits(marked), _bits(plain))
+
+
 def test_split_k_adds_the_parts_in_order_and_c_last() -> None:
     a, b, c = _operands(F16, 32, 24, 112, seed=8)
     parts = [gemm(F16, a[:, at], b[at]) for at in (slice(0, 48), slice(48, 96), slice(96, 112))]
@@ -367,7 +383,7 @@ def test_repeated_indices_read_literally(form: Instruction) -> None:
 
 
 def test_promotion_is_for_floats() -> None:
-    with pytest.raises(warpsim.OperandError, match="adds in f32"):
+    with pytest.raises(warpsim.OperandError, match="adds floats"):
         gemm(FORMS[8], np.zeros((1, 32), np.int8), np.zeros((32, 1), np.uint8), promote_every=2)
 
 

@@ -18,9 +18,7 @@ import numpy.typing as npt
 from ..arithmetic.cores import thread_count
 from ..errors import IllegalInstruction, OperandError
 from ..isa.architectures import Evidence, Rule, rule_of
-from ..isa.arrays import as_array
-from ..isa.codes import codes_of, magnitudes, matrix_of
-from ..isa.formats import Format
+from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.fragments import checked_registers, columns_of, fields_of, registers_of, shaped
 from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.registers import Words
@@ -246,11 +244,4 @@ def _scale_codes(
             needs = "needs" if instruction.scale else "does not take"
             raise OperandError(f"{instruction} {needs} {what}")
         return None
-    return shaped(_byte_codes(as_array(scale), instruction.scale, what), expected, what)
-
-
-def _byte_codes(scale: npt.NDArray[Any], element: Format, what: str) -> Codes:
-    """Scale codes; the top bit of a ue4m3 byte is not part of its code."""
-    if scale.dtype == np.uint8:
-        return scale & np.uint8(element.mask)
-    return codes_of(scale, element, what)
+    return shaped(scale_codes_of(scale, instruction.scale, what), expected, what)

@@ -53,6 +53,16 @@ def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[A
     )
 
 
+def scale_codes_of(scales: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[Any]:
+    """Codes of block scales, given as codes_of takes them; the top bit of a ue4m3 byte is not part of its
+    code. Raises OperandError, naming ``what``.
+    """
+    array = as_array(scales)
+    if array.dtype == np.uint8:
+        return array & np.uint8(element.mask)
+    return codes_of(array, element, what)
+
+
 def _reinterpreted(array: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
     codes: npt.NDArray[Any] = array.copy(order="C").view(element.code_dtype)
     codes &= element.code_dtype.type(element.mask)

@@ -34,7 +34,7 @@ from ..isa.memory import SHARED_BYTES, bytes_of
 from ..ptx.binding import Bound, bind
 from ..ptx.decode import Bind, bind_statement, parse_version
 from ..ptx.parser import parse
-from ..ptx.qualifiers import PTX_VERSION, check_target
+from ..ptx.qualifiers import check_target, default_version
 from ..ptx.statements import (
     Binding,
     Block,
@@ -130,7 +130,7 @@ class Machine:
         self.engine = engine
         self._asked: Engine | None = modes_of(engine, undefined)["engine"] if callable(engine) else None
         self.undefined: Undefined = undefined
-        self.version = PTX_VERSION
+        self.version = default_version(target)
         self._file = RegisterFile(self.lanes)
         self.shared = SharedMemory(shared_bytes)
         self._variables = SharedVariables(shared_bytes)

@@ -113,11 +113,10 @@ def _promoted(request: Request, every: int, threads: int) -> Codes:
     """promote_every for rules without a kernel of their own."""
     form = request.instruction
     main = _number(np.zeros(request.shape, form.d.code_dtype) if request.c is None else request.c, form.d)
-    main = main.astype(np.float32)
     for first in range(0, request.instructions, every):
         part = request.part(first, min(first + every, request.instructions))
         with np.errstate(all="ignore"):
-            main = main + _number(_chained(part, None, threads), form.d).astype(np.float32)
+            main = main + _number(_chained(part, None, threads), form.d)
     return _rounded(main, form.d)
 
 

@@ -16,7 +16,7 @@ from ..errors import OperandError
 from ..execution.pipeline import Undefined, rule_for, stored_pair
 from ..isa.architectures import Rule
 from ..isa.arrays import as_array
-from ..isa.codes import codes_of, magnitudes, matrix_of
+from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.formats import Format
 from ..isa.fragments import check_fields
 from ..isa.instruction import Codes, Instruction
@@ -185,7 +185,7 @@ def _scales(form: Instruction, scales: Any, what: str, shape: tuple[int, int]) -
         return None
     if scales is None:
         raise OperandError(f"{form} needs scale_a and scale_b")
-    return _matrix(_codes(scales, form.scale, what), what, shape)
+    return _matrix(scale_codes_of(scales, form.scale, what), what, shape)
 
 
 def padded(array: Codes, axis: int, multiple: int, fill: int = 0) -> Codes:

@@ -68,7 +68,8 @@ def gemm(
     instruction's chunks for every instruction along k.
 
     ``promote_every=n``: after every n instructions, and after the last, the accumulator is added to a
-    main accumulator in f32, round to nearest, and starts again from zero; the main one starts from C.
+    main accumulator in f32 (f64 for f64), round to nearest, and starts again from zero; the main one
+    starts from C.
     ``split_k=s``: the instructions along k are cut into s runs of equal length (the last may be shorter,
     or some missing), each accumulated from zero; the results are added in ascending order and C last,
     in f32 round to nearest (f64 and integers: in their own arithmetic).
@@ -87,7 +88,7 @@ def gemm(
     request = checked(form, A, B, C, scale_a, scale_b, undefined)
     _check_memory(request)
     if promote_every and not form.d.is_float:
-        raise OperandError(f"promote_every adds in f32, but D of {form} is {form.d}")
+        raise OperandError(f"promote_every adds floats, but D of {form} is {form.d}")
     if scheduler is None:
         codes = _computed_here(request, chain, thread_count(threads), progress)
     else:

@@ -11,14 +11,14 @@ from ..isa.families import FAMILIES
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
-from .qualifiers import PTX_VERSION, ModifierError, on_target, resolve
+from .qualifiers import PTX_VERSION, ModifierError, default_version, on_target, resolve
 from .statements import InstructionStatement, RegisterDeclaration
 from .warpgroup import WarpgroupBound, bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes
 OPCODES = frozenset(family.opcode for family in FAMILIES)
-_NOT_MODELLED = frozenset({"tcgen05", "wmma"})
+_NOT_MODELLED = frozenset({"spcompress", "spdecompress", "tcgen05", "wmma"})
 _B = TypeVar("_B", bound=Bound | WarpgroupBound)
 Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
 _BINDERS: dict[str, Bind[Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
@@ -50,13 +50,14 @@ def decode(
 
     ``target`` is a PTX target such as ``sm_90a``; without one the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
-    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.0).
+    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.0,
+    or the first that has the target).
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands; NotModelled for other matrix instructions.
     """
     statement = parse_instruction(text)
-    instruction = decode_statement(statement, target, version_of(version))
+    instruction = decode_statement(statement, target, version_of(version, target))
     if statement.operand_text is not None:
         types = None if declarations is None else declared_types(declarations)
         _BINDERS[instruction.family.opcode](instruction, statement, types)
@@ -101,10 +102,10 @@ def declared_types(declarations: str) -> dict[str, str]:
     return types
 
 
-def version_of(version: Version | str | None) -> Version:
+def version_of(version: Version | str | None, target: str | None = None) -> Version:
     """(major, minor) of a version as a caller gives it: "8.5", (8, 5) or None; raises IllegalInstruction."""
     if version is None:
-        return PTX_VERSION
+        return default_version(target)
     if isinstance(version, tuple) and [type(part) for part in version] == [int, int]:
         return version
     return parse_version(version)

@@ -21,7 +21,7 @@ from ..isa.families import forms
 from ..isa.formats import FORMATS
 from ..isa.instruction import Instruction
 
-PTX_VERSION = (9, 0)  # what is taken as legal unless the text or the caller names a version
+PTX_VERSION = (9, 0)  # what is taken as legal unless the text, the caller or the target needs another
 
 _SHAPE = re.compile(r"m\d+n\d+k\d+")
 _TYPES = FORMATS.keys() | {"u32", "s16", "u16", "f16x2"}  # of elements, and others that ptxas takes for types
@@ -145,6 +145,12 @@ def on_target(form: Instruction, target: str | None) -> Instruction:
     if target not in form.targets:
         raise ModifierError(f"{form.mnemonic} is not on {target}; it is on {targets_text(form.targets)}")
     return replace(form, target=target)
+
+
+def default_version(target: str | None) -> Version:
+    """The PTX version that text is read as which names none: 9.0, or the first one that has the target."""
+    known = ARCHITECTURES.get(target or "")
+    return PTX_VERSION if known is None else max(PTX_VERSION, known.since)
 
 
 def check_target(target: str, version: Version | None = None) -> None:
