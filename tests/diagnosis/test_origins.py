@@ -23,6 +23,7 @@ from warpsim.diagnosis.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.errors import Fault, OperandError
 from warpsim.machine.launching import LaunchableKernel, load_text
 from warpsim.machine.observers.recorder import LaunchEvent
+from warpsim.vectors.formats.recording import read_recording
 
 NAMES = {"A": "a", "E": "e", "B": "b"}
 SWITCHES = tuple(one.name for one in fields(Packing))
@@ -431,6 +432,41 @@ def test_command_line_text(tmp_path: Path) -> None:
     assert "  c: 2048 elements constant, 6144 elements a result" in lines
     assert "  5     e0        7..0    E[0, 0, 4]" in lines
     assert "  5     e0        15..8   E[0, 0, 4] byte 1" in lines
+
+
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("stale_warp", "a: warp 2 reads A of the stage before"),
+        ("stride", "b: "),
+        ("metadata_lane", "e: the word of metadata in lane 5 belongs to lane 4"),
+    ],
+)
+def test_a_recording_keeps_what_does_not_fit(tmp_path: Path, switch: str, said: str) -> None:
+    """lint and diff of the recording say it, for the statements that are concerned."""
+    file = str(tmp_path / "r.npz")
+    options = ("--origins", "A=a,E=e,B=b", "--trace-mma", file, "--checks", "off")
+    code, text = command(tmp_path, *options, switches=(switch,))
+    assert code == 1
+    assert "128 matrix instructions recorded in" in text
+    assert said in text
+    kept = read_recording(file).packing
+    assert kept is not None and any(str(note).startswith(said) for note in kept)
+    for verb in ("lint", "diff"):
+        result = CliRunner().invoke(cli, [verb, file], standalone_mode=False)
+        assert result.return_value == 1
+        assert f"packing.ptx:{kept[0].line}: mma.sp" in result.stdout
+        assert said in result.stdout
+    document = json.loads(CliRunner().invoke(cli, ["diff", file, "--json"], standalone_mode=False).stdout)
+    assert document["subjects"][0]["packing"][0]["message"] == kept[0].message
+
+
+def test_a_recording_of_what_fits_says_so(tmp_path: Path) -> None:
+    file = str(tmp_path / "r.npz")
+    code, text = command(tmp_path, "--origins", "a,e,b", "--trace-mma", file)
+    assert (code, read_recording(file).packing) == (0, ())
+    assert "where operands come from: no findings, kept in the recording" in text
+    assert CliRunner().invoke(cli, ["diff", file], standalone_mode=False).return_value == 0
 
 
 def test_command_line_without_findings(tmp_path: Path) -> None:

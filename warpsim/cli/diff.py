@@ -117,7 +117,10 @@ def _shown(found: Any) -> tuple[Any, Any]:
     """What makes the lines and the document of a diagnosis."""
     from ..diagnosis import Holding, LoopDiagnosis
     from ..views import findings as views
+    from ..views.recordings import Misplaced
 
+    if isinstance(found, Misplaced):
+        return found.lines, found.document
     if isinstance(found, Holding):
         return lambda: views.holding_lines(found), lambda: views.holding_document(found)
     if isinstance(found, LoopDiagnosis):
@@ -301,6 +304,15 @@ def _of_recording(recording: Recording, most: int) -> Iterator[tuple[str, Any]]:
     """The executions of each statement that differ from the model, together."""
     for one in recording.sets():
         yield from _of_set(one.vectors, one.title, most)
+        yield from _misplaced(recording, one.statement.location().line, one.title)
+
+
+def _misplaced(recording: Recording, line: int, title: str) -> Iterator[tuple[str, Any]]:
+    """What origins said of the operands of a statement, where they were looked at and do not fit."""
+    from ..views.recordings import Misplaced
+
+    if notes := recording.notes_of(line):
+        yield f"{title}: where its operands come from", Misplaced(notes)
 
 
 def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iterator[tuple[str, Any]]:
@@ -321,6 +333,8 @@ def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iter
             place = event.statement.location()
             title = f"{place.file}:{place.line}: {event.place}: the expected D against what was read"
             yield title, diagnose_inputs(form, event.inputs, d, most=most)
+    for line in dict.fromkeys(event.line for event in recording.events):
+        yield from _misplaced(recording, line, f"{recording.file}:{line}: {form.mnemonic}")
 
 
 def _one_each(d: Any, events: int) -> Any:

@@ -14,7 +14,7 @@ from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
 from .looking import Looking, looking_options
 from .options import engine_option, json_option, undefined_option
-from .origins import Launched, check_options, origins_options, trace
+from .origins import Launched, check_options, notes, origins_options, trace
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .progress import watching
 
@@ -126,14 +126,21 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     values = attempt(_arguments, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
-    check_options(asked.origins, asked.fragment, computed=[*asked.save, *asked.expect])
+    keeps = looking.trace_mma is not None
+    check_options(asked.origins, asked.fragment, keeps=keeps, computed=[*asked.save, *asked.expect])
     if asked.origins is not None:
-        return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
+        traced = _to_trace(file, asked, sizes, values)
+        if not keeps:
+            return trace(file, traced, asked.origins, asked.fragment, as_json)
+        found = notes(file, traced, asked.origins)
+        if isinstance(found, Failure):
+            return fail(found, as_json)
+        looking.packing = found
     done = attempt(_launched, file, asked, sizes, values)
     if isinstance(done, Failure):
         return fail(done, as_json)
     _report(file, done, as_json)
-    return MISMATCH if any(one.different for one in done.checks) else EXPECTED
+    return MISMATCH if looking.packing or any(one.different for one in done.checks) else EXPECTED
 
 
 def _size(name: str, text: str | None) -> list[int] | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..vectors.sets import VectorSet
 
 _TAKEN = {"a", "b", "e", "A", "selector"}
+_LOOK = "warpsim launch --origins with --fragment LINE:OPERAND shows every element"
 
 
 @click.command(context_settings=CONTEXT)
@@ -44,7 +45,7 @@ def lint(
 
     Operands of a MNEMONIC are registers e, a and b, the selector, and logical A as a matrix, any of them:
     e=e.txt selector=1 A=a.npy. Of a TRACE, VECTORS or RECORDING every sparse instruction is
-    looked at. Exit code 1: an error was found.
+    looked at; of a RECORDING with --origins also where operands come from. Exit code 1: an error was found.
     """
     if is_file(source) and (operands or target):
         raise click.UsageError("operands and --target go with a mnemonic: a trace or vector set has its own")
@@ -95,8 +96,18 @@ def _linted(
 
 def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, Any]]:
     """The executions of a statement are tiles of one subject."""
-    sets = recorded(source, selection).sets()
-    return [found for one in sets for found in _of_set(one.vectors, one.title)]
+    from ..linting.subject import Finding
+
+    recording = recorded(source, selection)
+    found = list[tuple[str, Any]]()
+    for one in recording.sets():
+        found += _of_set(one.vectors, one.title)
+        notes = [
+            Finding(severity="error", rule=f"origin-{note.kind}", message=str(note), fix=_LOOK)
+            for note in recording.notes_of(one.statement.location().line)
+        ]
+        found += [(f"{one.title}: where its operands come from", notes)] * bool(notes)
+    return found
 
 
 def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..machine.observers.debugger import Debugger, Stop
     from ..machine.observers.recorder import Recorder
     from ..machine.observers.selection import Selection
+    from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -70,6 +71,7 @@ class Looking:
     as_json: bool
     documents: list[Any] = field(default_factory=list)
     recorded: int = 0
+    packing: tuple[PackingNote, ...] | None = None  # to be kept in the recording
 
     def check(self) -> None:
         """Raise UsageError for options that go with others that are not given."""
@@ -136,6 +138,7 @@ class Looking:
             grid=_three(grid),
             block=_three(block),
             events=events,
+            packing=self.packing,
         )
         write_recording(self.trace_mma, recording)
 
@@ -152,12 +155,18 @@ class Looking:
         if self.trace_mma is not None:
             plural = "s"[: self.recorded != 1]
             yield f"{self.recorded:,} matrix instruction{plural} recorded in {self.trace_mma}"
+        if self.packing is not None:
+            yield from (f"line {one.line}: {one}" for one in self.packing)
+            count = len(self.packing)
+            yield f"where operands come from: {count or 'no'} finding{'s'[: count != 1]}, kept in the recording"
 
     def document(self) -> dict[str, Any]:
         """The stops and the recording as JSON-ready data, where they were asked for."""
         found: dict[str, Any] = {"stops": self.documents} if self.breaks or self.watches else {}
         if self.trace_mma is not None:
             found["recording"] = {"file": str(self.trace_mma), "events": self.recorded}
+        if self.packing is not None:
+            found["packing"] = [asdict(one) for one in self.packing]
         return found
 
 

@@ -15,6 +15,7 @@ from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 if TYPE_CHECKING:
     from ..diagnosis.origins import OperandOrigins, Origins
     from ..machine.launching import LaunchableKernel
+    from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,17 +43,36 @@ def origins_options(command: Command) -> Command:
         "--origins",
         metavar="NAME,...",
         help="Do not compute: tell which elements of these array parameters the matrix instructions "
-        "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A.",
+        "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A. With "
+        "--trace-mma compute, too, and keep in the recording what does not fit, for diff and lint.",
     )
     return origins(fragment(command))
 
 
-def check_options(origins: str | None, fragment: str | None, *, computed: Sequence[str]) -> None:
-    """Raise UsageError for options that do not go together; ``computed`` need a launch that computes."""
-    if origins is None and fragment is not None:
-        raise click.UsageError("--fragment goes with --origins")
-    if origins is not None and computed:
+def check_options(origins: str | None, fragment: str | None, *, keeps: bool, computed: Sequence[str]) -> None:
+    """Raise UsageError for options that do not go together.
+
+    ``computed`` need a launch that computes, as one is that keeps in a recording what is found.
+    """
+    if fragment is not None and (origins is None or keeps):
+        raise click.UsageError("--fragment goes with --origins, without --trace-mma")
+    if origins is not None and computed and not keeps:
         raise click.UsageError("--origins computes nothing: --save and --expect do not go with it")
+
+
+def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...] | Failure:
+    """What does not fit of the operands, to be kept in a recording; or why that cannot be said."""
+    from ..vectors.recordings import PackingNote
+
+    found = attempt(_traced, file, launched, names_of(names))
+    if isinstance(found, Failure):
+        return found
+    return tuple(
+        PackingNote(
+            line=one.location.line, operand=one.operand, kind=one.kind, message=one.message, where=one.where
+        )
+        for one in found.findings
+    )
 
 
 def names_of(text: str) -> dict[str, str]:

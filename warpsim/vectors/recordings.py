@@ -50,11 +50,26 @@ class StatementSet:
         return replace(self.vectors, labels=tuple(f"line {one.line}, {one.place}" for one in self.events))
 
 
+@dataclass(frozen=True, kw_only=True)
+class PackingNote:
+    """What of an operand does not fit, as its origins showed: of which statement, in words, and where."""
+
+    line: int
+    operand: str
+    kind: str
+    message: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.operand}: {self.message} [{self.where}]"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recording:
     """Matrix instructions of a launch: ``events`` by CTA, time and warp.
 
-    ``path`` is the file that it came from, "" for none; ``provenance`` says what computed D.
+    ``path`` is the file that it came from, "" for none; ``provenance`` says what computed D. ``packing`` is
+    what was found where the elements of their operands come from, None where nobody looked.
     """
 
     kernel: str
@@ -65,6 +80,11 @@ class Recording:
     events: tuple[LaunchEvent, ...]
     path: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: {"kind": "model", "version": __version__})
+    packing: tuple[PackingNote, ...] | None = None
+
+    def notes_of(self, line: int) -> tuple[PackingNote, ...]:
+        """What does not fit of the operands of the statement in a line."""
+        return tuple(one for one in self.packing or () if one.line == line)
 
     def sets(self) -> Iterator[StatementSet]:
         """The statements in the order of the text."""

@@ -6,17 +6,34 @@ Returns text; does not know files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 from ..diagnosis.recordings import EventDifference, RecordingComparison
 from ..execution.pipeline import evidence
 from ..machine.observers.recorder import LaunchEvent
-from ..vectors.recordings import Recording
+from ..vectors.recordings import PackingNote, Recording
 from ..vectors.verification import Item
 from .information import Document, evidence_document
 from .report import event_lines
 from .verification import tally_document
 
 _SHOWN = 10  # events of a list
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """What does not fit of the operands of a statement, by their origins."""
+
+    notes: tuple[PackingNote, ...]
+    as_expected = False
+
+    def lines(self) -> Iterator[str]:
+        """A line each."""
+        yield from (f"  {note}" for note in self.notes)
+
+    def document(self) -> Document:
+        """The same as JSON-ready data."""
+        return {"as_expected": False, "packing": [asdict(note) for note in self.notes]}
 
 
 def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
-``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. The arrays of
+``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. There may be
+``packing``: findings on where operands come from, each with ``line``, ``operand``, ``kind``, ``message`` and
+``where``. The arrays of
 statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp,
 which execution by the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes
 compared.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ from ...ptx.decode import decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
 from ...ptx.statements import InstructionStatement
-from ..recordings import Recording, StatementSet
+from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
@@ -80,6 +83,8 @@ def write_recording(path: str | Path, recording: Recording) -> None:
         "provenance": dict(recording.provenance),
         "statements": statements,
     }
+    if recording.packing is not None:
+        document["packing"] = [asdict(one) for one in recording.packing]
     size = sum(array.nbytes for array in arrays.values())
     members = {MANIFEST: np.array(json.dumps(document)), **arrays}
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
@@ -141,6 +146,7 @@ def _read(path: Path) -> Recording:
         events=(),
         path=str(path),
         provenance=document["provenance"],
+        packing=_packing(document),
     )
     found = Recording(**{**vars(found), "events": tuple(sorted(events, key=found.order))})
     _check_once(found)
@@ -170,7 +176,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"the manifest is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
-    _check_keys(document, _KEYS, "manifest")
+    _check_keys({name: one for name, one in document.items() if name != "packing"}, _KEYS, "manifest")
     if document["schema"] != SCHEMA:
         raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
     for name in ("kernel", "file", "target"):
@@ -183,6 +189,26 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
     if not isinstance(provenance, dict) or provenance.get("kind") not in ("model", "hardware"):
         raise TraceError("manifest: the kind of provenance is one of model, hardware")
     return document
+
+
+def _packing(document: Document) -> tuple[PackingNote, ...] | None:
+    """The notes on packing; raises TraceError for what is none."""
+    given = document.get("packing")
+    if "packing" not in document:
+        return None
+    if not isinstance(given, list):
+        raise TraceError("manifest: packing is an array")
+    return tuple(_note(one, f"packing {number}") for number, one in enumerate(given))
+
+
+def _note(given: Any, what: str) -> PackingNote:
+    _check_keys(given, tuple(one.name for one in fields(PackingNote)), what)
+    for name, value in given.items():
+        if name != "line":
+            _check_text(value, f"{what}: {name}")
+    if type(given["line"]) is not int or not 1 <= given["line"] <= _MOST_LINES:
+        raise TraceError(f"{what}: line is a number of at most {_MOST_LINES:,}")
+    return PackingNote(**given)
 
 
 def _check_keys(given: Any, keys: tuple[str, ...], what: str) -> None:
