@@ -276,7 +276,7 @@ def test_b_of_a_wgmma_is_a_matrix(folder):
     assert "give shared= and b_desc= (0x" in result.stderr
     word = result.stderr.split("b_desc= (")[1].split(" ")[0]
     result = run(*given, "shared=memory.npy", f"b_desc={word}")
-    assert "shared memory holds no B by b_desc: 0 of 128 elements are B's" in result.stderr
+    assert "shared memory does not hold B by b_desc: 0 of 128 elements are B's" in result.stderr
     memory = np.zeros(1024, np.uint8)
     store_tile(memory, Descriptor.decode(int(word, 16)), b.T.copy(), major="K")
     np.save("memory.npy", memory)

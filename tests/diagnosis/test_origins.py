@@ -451,7 +451,8 @@ def test_a_recording_keeps_what_does_not_fit(tmp_path: Path, switch: str, said: 
     assert "128 matrix instructions recorded in" in text
     assert said in text
     kept = read_recording(file).packing
-    assert kept is not None and any(str(note).startswith(said) for note in kept)
+    assert kept is not None
+    assert any(str(note).startswith(said) for note in kept)
     for verb in ("lint", "diff"):
         result = CliRunner().invoke(cli, [verb, file], standalone_mode=False)
         assert result.return_value == 1

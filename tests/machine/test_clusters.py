@@ -265,14 +265,14 @@ TOLD = "st.async.shared::cluster.mbarrier::complete_tx::bytes"
         ("getctarank.u64 %d0, %clock64;", 21, "getctarank does not take a special register"),
         ("barrier.cluster.wait.relaxed;", 1,
          "barrier has no form barrier.cluster.wait.relaxed: its modifiers do not go together"),
-        ("barrier.cluster.arrive 0;", 1, "barrier.cluster.arrive takes 0 operands, but 1 are given"),
+        ("barrier.cluster.arrive 0;", 1, "barrier.cluster.arrive takes 0 operands, but 1 is given"),
         ("setmaxnreg.inc.sync.aligned.u32 20;", 33, "a count of 20: it is 24 to 256 in steps of 8"),
         ("setmaxnreg.inc.sync.aligned.u32 %t1;", 33, "expected a constant, not '%t1'"),
         (f"{TOLD}.b32 [%t1], %x2, [%t3];", 66, f"{TOLD}.b32 takes .b32 here, but %x2 is .b64"),
-        (f"{TOLD}.v2.b32 [%t1], %t2, [%t3];", 69, "expected 2 elements, but 1 are given"),
+        (f"{TOLD}.v2.b32 [%t1], %t2, [%t3];", 69, "expected 2 elements, not '%t2'"),
         (f"{TOLD}.b32 [%t1], %t2;", 1, f"{TOLD}.b32 takes 3 operands, but 2 are given"),
         ("cvta.to.shared::cluster.u64 %x1, sm;", 34,
-         "cvta.to.shared::cluster.u64 takes no variable, whose address is not generic"),
+         "expected a register, not 'sm'"),
     ],
 )  # fmt: skip
 def test_mistakes_have_a_place(statement: str, column: int, message: str) -> None:

@@ -51,13 +51,17 @@ def test_ranks(cluster: tuple[int, int, int] | None) -> None:
     assert set(read("%is_explicit_cluster", directive)) == {int(cluster is not None)}
 
 
-@pytest.mark.parametrize("place", [("9.0", "sm_80"), ("7.7", "sm_80")])
-def test_clusters_came_with_sm_90(place: tuple[str, str]) -> None:
-    text = (
-        f".version {place[0]}\n.target {place[1]}\n.entry k() {{ .reg .b32 %r; mov.u32 %r, %clusterid.x; }}"
-    )
-    (problem,) = load_text(text).problems
-    assert problem.message == "%clusterid.x needs PTX 7.8 and sm_90 or higher"
+@pytest.mark.parametrize(
+    ("version", "target", "needs"),
+    [
+        ("9.0", "sm_80", "is not on sm_80: it needs sm_90 or higher"),
+        ("7.7", "sm_90", "needs PTX 7.8, but the version is 7.7"),
+    ],
+)
+def test_clusters_came_with_sm_90(version: str, target: str, needs: str) -> None:
+    text = f".version {version}\n.target {target}\n.entry k() {{ .reg .b32 %r; mov.u32 %r, %clusterid.x; }}"
+    problem = load_text(text).problems[-1]
+    assert problem.message == f"%clusterid.x {needs}"
 
 
 @pytest.mark.parametrize("name", ["tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid"])

@@ -60,7 +60,7 @@ def test_memory_and_registers_of_a_warp_feed_a_product() -> None:
     [
         ("bar.warp.sync;", "bar.warp.sync takes 1 operand, but 0 are given"),
         ("bar.warp.sync.aligned -1;", "bar has no modifier .aligned here"),
-        ("bar.warp.sync 1.5;", ".u32 does not take a float constant"),
+        ("bar.warp.sync 1.5;", ".u32 does not take a float constant, as 0d3FF8000000000000"),
         ("bar.warp.sync %laneid;", "bar does not take special registers: copy %laneid with mov first"),
         (".reg .f32 %f; bar.warp.sync %f;", "bar.warp.sync takes .u32 here, but %f is .f32"),
         (".reg .b64 %f; bar.warp.sync %f;", "bar.warp.sync takes .u32 here, but %f is .b64"),

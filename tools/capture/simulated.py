@@ -25,7 +25,6 @@ from .driver import Device, DriverError
 
 RESERVED_BYTES = 1024  # of shared memory, which a driver keeps for itself
 _GARBAGE = 0xCD  # what new memory holds
-_HEADER = ".address_size 64"
 
 
 class SimulatedDriver:
@@ -144,8 +143,8 @@ class SimulatedDriver:
 
 def _shifted(ptx: str) -> str:
     """The text, whose own variables in shared memory do not begin at address 0, as on a chip they may not."""
-    reserved = f"{_HEADER} .shared .align {RESERVED_BYTES} .b8 reserved_by_the_driver[{RESERVED_BYTES}];"
-    return ptx.replace(_HEADER, reserved, 1) if ".shared" in ptx else ptx
+    reserved = f"\n{{ .shared .align {RESERVED_BYTES} .b8 reserved_by_the_driver[{RESERVED_BYTES}];"
+    return ptx.replace("\n{", reserved, 1) if ".shared" in ptx else ptx
 
 
 class _as_driver_error:

@@ -158,7 +158,8 @@ class Looking:
         if self.packing is not None:
             yield from (f"line {one.line}: {one}" for one in self.packing)
             count = len(self.packing)
-            yield f"where operands come from: {count or 'no'} finding{'s'[: count != 1]}, kept in the recording"
+            found = f"{count or 'no'} finding{'s'[: count != 1]}"
+            yield f"where operands come from: {found}, kept in the recording"
 
     def document(self) -> dict[str, Any]:
         """The stops and the recording as JSON-ready data, where they were asked for."""

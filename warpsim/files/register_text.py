@@ -29,7 +29,7 @@ _NAME = re.compile(r"%?\b([a-z_]\w*+)\s*+[\[(]?(\d++)?[\])]?\s*+[=:]", re.IGNORE
 _LINE = re.compile(r"\S[^\r\n]*")
 _REGISTERS = {"reg", "register", "r"}  # names that say only that a number follows
 _NUMBER = re.compile(r"[+-]?[\d.]")
-_HEADING = re.compile(r"\s*+[a-z_ ]++\d*+\s*+:?\s*+$", re.IGNORECASE)  # "mma 0:", which begins a step
+_HEADING = re.compile(r"\s*+[a-z_ ]++\d{0,6}+\s*+:?\s*+$", re.IGNORECASE)  # "mma 0:", which begins a step
 _FIELDS = {
     "lane": r"\s*\d+",
     "name": r"%?[a-z_]+?",

@@ -124,7 +124,7 @@ class Launch:
     schedule: Schedule
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
-    lanes: int = LANES  # of a wave
+    lanes: int | None = None  # of a wave; None for LANES
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
 
@@ -132,7 +132,7 @@ class Launch:
     def together(self) -> int:
         """CTAs of a wave, in whole clusters."""
         lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP * self.cluster.count
-        return max(self.lanes // lanes, 1) * self.cluster.count
+        return max((self.lanes or LANES) // lanes, 1) * self.cluster.count
 
     @property
     def wave_count(self) -> int:

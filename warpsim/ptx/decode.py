@@ -115,7 +115,8 @@ def parse_version(text: object) -> Version:
     """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction for anything else."""
     match = _VERSION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise IllegalInstruction(f"PTX version {str(text)[:_SHORT]!r}: expected major.minor, such as '8.5'")
+        given = repr(text[:_SHORT] if isinstance(text, str) else text)
+        raise IllegalInstruction(f"PTX version {given}: expected major.minor, such as '8.5'")
     return int(match[1]), int(match[2])
 
 

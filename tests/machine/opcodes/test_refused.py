@@ -8,7 +8,6 @@ from tests.helpers import ptxas
 from warpsim.errors import IllegalInstruction, NotModelled
 from warpsim.machine.launching import load_text
 from warpsim.machine.opcodes import ALONE, rows, rows_of
-from warpsim.machine.opcodes.unexecuted import lacking
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 
@@ -25,7 +24,8 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
     ],
 )
 def test_refused_by_name(statement: str, reason: str) -> None:
-    (problem,) = load_text(f"{HEAD}{statement}\n}}").problems
+    head = HEAD.replace("8.0", "8.6").replace("sm_90a", "sm_100a")  # which have them all
+    (problem,) = load_text(f"{head}{statement}\n}}").problems
     assert isinstance(problem, NotModelled)
     assert problem.message == f"'{statement.split()[0].rstrip(';')}' is not modelled: {reason}"
     assert str(problem.location) == "<string>:5:1"
@@ -80,7 +80,8 @@ def test_what_a_target_lacks_is_illegal(statement: str, version: str, target: st
 def test_ptxas_has_them_on_the_same_targets(statement: str) -> None:
     declarations = ".reg .pred %p<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .b128 %q<9>;"
     for target in ("sm_75", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120a", "sm_121"):
-        (verdict,) = ptxas.verdicts([statement], target=target, declarations=declarations)
-        assert (lacking(statement.split()[0].rstrip(";"), target, (9, 0)) is None) == (verdict is None), (
-            target
-        )
+        (verdict,) = ptxas.verdicts([statement], target=target, declarations=declarations, version="9.0")
+        text = HEAD.replace("8.0", "9.0").replace("sm_90a", target)
+        problems = load_text(f"{text}{declarations}{statement}\n}}").problems
+        illegal = any(isinstance(one, IllegalInstruction) for one in problems)
+        assert illegal == (verdict is not None), target

@@ -358,7 +358,7 @@ def test_coordinates_are_a_vector_and_maps_have_no_offset() -> None:
         (LOAD.replace("cluster.global", "cluster.global.multicast::cluster"), "takes 4 operands"),
         (
             store("tile", 2).replace("global.shared::cta", "shared::cta.global"),
-            "goes to .global from .shared::cta, and says so in that order",
+            "its modifiers do not go together",
         ),
     ):
         problems = [one.message for one in load_text(text(body, 512)).problems]

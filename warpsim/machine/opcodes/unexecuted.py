@@ -26,17 +26,6 @@ _NEEDS = (
     _Needs("multimem", (8, 1), _HOPPER, "sm_90 or higher"),
     _Needs("clusterlaunchcontrol", (8, 6), _BLACKWELL, "sm_100 or higher"),
     _Needs("st.bulk", (8, 6), _BLACKWELL, "sm_100 or higher"),
-    _Needs("tensormap", (8, 3), r"sm_(9\d|1\d\d)[af]", "sm_90a or higher"),
-    _Needs("setmaxnreg", (8, 0), r"sm_(9\d|1\d\d)[af]", "sm_90a or higher"),
-    _Needs("st.async", (8, 1), _HOPPER, "sm_90 or higher"),
-    _Needs("red.async", (8, 1), _HOPPER, "sm_90 or higher"),
-    _Needs("cp.async.bulk", (8, 0), _HOPPER, "sm_90 or higher"),
-    _Needs("cp.reduce", (8, 0), _HOPPER, "sm_90 or higher"),
-    _Needs("barrier.cluster", (7, 8), _HOPPER, "sm_90 or higher"),
-    _Needs("mapa", (7, 8), _HOPPER, "sm_90 or higher"),
-    _Needs("getctarank", (7, 8), _HOPPER, "sm_90 or higher"),
-    _Needs("prefetch.tensormap", (8, 0), _HOPPER, "sm_90 or higher"),
-    _Needs("wgmma", (8, 0), "sm_90a", "sm_90a"),
 )
 
 
