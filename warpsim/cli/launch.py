@@ -118,7 +118,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     channels, pixels and mode for im2col, with dimensions as NumPy orders them. --save and --expect take the
     array of a map.
     """
-    names = ("trace_mma", "breaks", "watches", "lane", "selection")
+    names = ("trace_mma", "timeline", "breaks", "watches", "lane", "selection")
     looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
     looking.check()
     asked = _Asked(**options, looking=looking)
@@ -178,7 +178,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     kernel = module[name]
     try:
         with (
-            asked.looking.at(module, name, sizes["grid"], sizes["block"]) as observers,
+            asked.looking.at(module, name, sizes["grid"], sizes["block"], asked.schedule) as observers,
             watching("CTAs") as watch,
             cluster(asked.scheduler) as client,
         ):
