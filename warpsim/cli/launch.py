@@ -127,6 +127,8 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     if isinstance(values, Failure):
         return fail(values, as_json)
     check_options(asked.origins, asked.fragment, computed=[*asked.save, *asked.expect])
+    if asked.origins is not None and looking.timeline is not None:
+        raise click.UsageError("--origins draws nothing: --timeline does not go with it")
     if asked.origins is not None:
         return trace(file, _to_trace(file, asked, sizes, values), asked.origins, asked.fragment, as_json)
     done = attempt(_launched, file, asked, sizes, values)

@@ -169,6 +169,8 @@ class Looking:
 
         assert self.timeline is not None
         found = times.timeline()
+        if not found.strips:  # nothing has run, or nothing is selected
+            return
         self.drawn = len(found.strips)
         which = f", {self.selection} only" if self.selection is not None else ""
         size = " x ".join(map(str, _three(grid)))
@@ -190,7 +192,9 @@ class Looking:
         if self.trace_mma is not None:
             plural = "s"[: self.recorded != 1]
             yield f"{self.recorded:,} matrix instruction{plural} recorded in {self.trace_mma}"
-        if self.timeline is not None:
+        if self.timeline is not None and not self.drawn:
+            yield f"nothing is drawn in {self.timeline}: no event is selected"
+        elif self.timeline is not None:
             yield f"{self.drawn:,} event{'s'[: self.drawn != 1]} drawn in {self.timeline}"
 
     def document(self) -> dict[str, Any]:

@@ -116,6 +116,24 @@ def panels_of(timeline: Timeline) -> list[Panel]:
     return [Panel(first=first, past=min(first + size, moments)) for first in range(0, moments, size)]
 
 
+def rows_in(panel: Panel, rows: Sequence[Row], links: Sequence[Link]) -> list[Row]:
+    """The rows, without those of operations that the panel shows nothing of, nor an arrow from one."""
+    causes = {id(link.source) for link in links if panel.first <= arrival(link) < panel.past}
+    return [
+        row for row in rows if row.sort != "flight" or any(_is_in(panel, one, causes) for one in row.strips)
+    ]
+
+
+def _is_in(panel: Panel, strip: Strip, causes: set[int]) -> bool:
+    inside = strip.first < panel.past and (strip.last is None or strip.last >= panel.first)
+    return inside or id(strip) in causes
+
+
+def arrival(link: Link) -> int:
+    """The moment at which an arrow ends: that of the wait's end, or of its cause where it has none."""
+    return link.moment if link.target.last is None else link.target.last
+
+
 def shown_links(timeline: Timeline, rows: Sequence[Row]) -> list[Link]:
     """The links that are drawn: of waits that the same thing ended at once, that of the nearest row."""
     places = {id(strip): place for place, row in enumerate(rows) for strip in row.strips}
@@ -160,7 +178,7 @@ def lines_text(strip: Strip) -> str:
 
 def captions(strip: Strip) -> tuple[str, ...]:
     """What may stand in a bar, the longest first."""
-    count = f"{strip.count} " if strip.count > 1 else ""
+    count = f"{strip.count}x " if strip.count > 1 else ""
     short = f"{count}{strip.name}".strip()
     number = str(strip.lines[0])
     return (f"{short}, line {number}", short, number) if short else (number,)

@@ -18,10 +18,12 @@ from .timeline import (
     NAMES,
     Panel,
     Row,
+    arrival,
     captions,
     detail,
     link_detail,
     panels_of,
+    rows_in,
     rows_of,
     shown_links,
 )
@@ -65,7 +67,8 @@ svg { color-scheme: light dark; font: 11px system-ui, "DejaVu Sans", sans-serif;
 .title { font-size: 15px; font-weight: 600; } .cta { font-weight: 600; } .small { font-size: 10px; }
 .bar { stroke-width: 1; } .endless { stroke-width: 1.6; stroke-dasharray: 3 2; }
 .life { stroke-width: 1.2; } .rule { stroke-width: 1; }
-.arrow { fill: none; stroke-width: 1.1; opacity: .62; } .arrow:hover { opacity: 1; stroke-width: 2.2; }
+.arrow { fill: none; stroke-width: 1.1; opacity: .62; } .early { opacity: .28; }
+.arrow:hover { opacity: 1; stroke-width: 2.2; }
 .strip:hover .bar { stroke-width: 2.4; } .strip text { pointer-events: none; }
 """.strip()
 _MARKS = {  # points around the place of a mark
@@ -115,7 +118,7 @@ def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) 
     longest = max(panel.past - panel.first for panel in panels)
     pitch = min((_WIDTH - 2 * _MARGIN - _GUTTER) / longest, _WIDEST)
     for panel in panels:
-        place = _placed(panel, rows, pitch, top)
+        place = _placed(panel, rows_in(panel, rows, links), pitch, top)
         _panel(root, place, links)
         top = place.bottom + _AXIS + _GAP
     page.set("height", f"{top:g}")
@@ -197,7 +200,7 @@ def _panel(root: Element, place: _Place, links: Sequence[Link]) -> None:
         _row(group, place, number, row)
     numbers = {id(strip): number for number, row in enumerate(place.rows) for strip in row.strips}
     for link in links:
-        if place.panel.first <= _arrival(link) < place.panel.past:
+        if place.panel.first <= arrival(link) < place.panel.past:
             _arrow(group, place, link, numbers[id(link.source)], numbers[id(link.target)])
 
 
@@ -263,21 +266,17 @@ def _strip(group: Element, place: _Place, strip: Strip, y: float, sort: str) -> 
         _text(box, text, left + 3.5, y + 3.6, "small")
 
 
-def _arrival(link: Link) -> int:
-    """The moment at which an arrow ends: that of the wait's end, or of its cause."""
-    return link.moment if link.target.last is None else link.target.last
-
-
 def _arrow(group: Element, place: _Place, link: Link, source: int, target: int) -> None:
     """A curve from the strip that ended a wait to the end of the wait."""
-    x, right = place.x(link.moment), place.x(_arrival(link))
+    x, right = place.x(link.moment), place.x(arrival(link))
     y, end = place.y(source), place.y(target)
     below = 1 if y < end else -1
     half = {row: _BAR[place.rows[row].sort] / 2 for row in (source, target)}
     y, end = y + below * half[source] * (source != target), end - below * half[target] * (source != target)
     bend = min(max(abs(end - y) / 2, 8), 60)
     curve = f"M{x:.1f},{y:.1f} C{x:.1f},{y + below * bend:.1f} {right:.1f},{end - below * bend:.1f} "
-    path = {"class": "arrow", "d": f"{curve}{right:.1f},{end:.1f}", "marker-end": "url(#head)"}
+    name = "arrow" if link.moment >= link.target.first else "arrow early"  # it has hardly waited
+    path = {"class": name, "d": f"{curve}{right:.1f},{end:.1f}", "marker-end": "url(#head)"}
     SubElement(SubElement(group, "path", path), "title").text = link_detail(link)
 
 
