@@ -160,4 +160,8 @@ def test_a_deadlock_leaves_waits_that_do_not_end() -> None:
         )
     found = recorder.timeline()
     assert {strip.kind for strip in found.strips if strip.last is None} == {"wait"}
+    assert {tuple(strip.notes) for strip in found.strips if strip.last is None} == {
+        ("mbarrier full",),
+        ("mbarrier empty",),
+    }
     assert set(found.warps.values()) == {None}

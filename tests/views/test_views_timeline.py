@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from tests.machine.test_timeline import timeline
 from warpsim.machine.observers.strips import Timeline
 from warpsim.views.timeline import panels_of, rows_in, rows_of, shown_links
-from warpsim.views.timeline_svg import timeline_svg
+from warpsim.views.timeline_svg import draw_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -20,7 +20,7 @@ def cooperative() -> Timeline:
 
 @cache
 def picture() -> ElementTree.Element:
-    return ElementTree.fromstring(timeline_svg(cooperative(), "a <kernel>", ["schedule latest"]))
+    return ElementTree.fromstring(draw_timeline(cooperative(), "a <kernel>", ["schedule latest"]))
 
 
 def classed(name: str) -> list[ElementTree.Element]:
@@ -86,5 +86,5 @@ def test_a_long_axis_is_broken() -> None:
     shown = [rows_in(panel, rows, links) for panel in panels]
     assert all(sum(row.sort == "warp" for row in some) == 3 for some in shown)
     assert any(len(some) < len(rows) for some in shown)
-    root = ElementTree.fromstring(timeline_svg(found, "bulk_ring"))
+    root = ElementTree.fromstring(draw_timeline(found, "bulk_ring"))
     assert sum(one.get("class") == "panel" for one in root.iter()) == len(panels)

@@ -165,7 +165,7 @@ class Looking:
         self, times: TimelineRecorder, module: LoadedModule, kernel: str, grid: Any, schedule: str
     ) -> None:
         from ..files.archives import write_lines
-        from ..views.timeline_svg import timeline_svg
+        from ..views.timeline_svg import draw_timeline
 
         assert self.timeline is not None
         found = times.timeline()
@@ -176,7 +176,7 @@ class Looking:
         size = " x ".join(map(str, _three(grid)))
         notes = [f"{module.target}, grid {size}, schedule {schedule}{which}"]
         write_lines(
-            self.timeline, [timeline_svg(found, f"{kernel} of {module.module.program.source.file}", notes)]
+            self.timeline, [draw_timeline(found, f"{kernel} of {module.module.program.source.file}", notes)]
         )
 
     def _missed(self, debugger: Debugger) -> None:

@@ -99,8 +99,11 @@ class _Place:
         return self.tops[row] + _HEIGHTS[self.rows[row].sort] / 2
 
 
-def timeline_svg(timeline: Timeline, title: str, notes: Sequence[str] = ()) -> str:
-    """The picture; ``notes`` stand below the title."""
+def draw_timeline(timeline: Timeline, title: str = "", notes: Sequence[str] = ()) -> str:
+    """The picture of a launch's timeline as one SVG document; ``notes`` stand below the title.
+
+    The timeline is that of a report: ``kernel(..., timeline=True).timeline``.
+    """
     return tostring(timeline_element(timeline, title, notes), encoding="unicode")
 
 

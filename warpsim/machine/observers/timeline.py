@@ -70,6 +70,13 @@ class TimelineRecorder(StripKeeper):
 
     # --- waits ---
 
+    def mbarrier(self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets) -> None:
+        """Lanes look at mbarriers: those that wait may do so for ever, and this is for what."""
+        waits = self._state(wave).waits
+        for warp, offset in dict.fromkeys(zip((lanes.index // WARP).tolist(), offsets.tolist(), strict=True)):
+            if (warp, front.pc) in waits:
+                waits[warp, front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
+
     def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have seen the end of a phase of mbarriers."""
         state = self._state(wave)
@@ -79,6 +86,7 @@ class TimelineRecorder(StripKeeper):
             for warp in np.unique(lanes.index[offsets == offset] // WARP).tolist():
                 strip, _ = state.waits.get((warp, front.pc), (None, None))
                 if strip is not None:
+                    strip.notes.pop(f"mbarrier {named(wave, offset)}", None)
                     strip.notes[f"mbarrier {named(wave, offset)}: {phase}"] = None
                     self._link(state.causes.get(offset), strip)
         self._end(wave, lanes, front.pc)
