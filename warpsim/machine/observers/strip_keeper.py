@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from ...errors import OperandError
 from ..lanes import Lanes
-from .selection import EVERYTHING, Selection
+from .selection import EVERYTHING, WARP, Selection
 from .strips import Kind, Link, Strip, Timeline, WarpName
 from .timeline_state import State
 from .warp_order import some_of_each
@@ -108,13 +110,15 @@ class StripKeeper:
     def _wait(self, wave: Wave, pc: int, lanes: Lanes, kind: Kind) -> None:
         state = self._state(wave)
         for warp in warps_of(lanes):
+            own = np.zeros_like(lanes.mask)
+            own[WARP * warp : WARP * (warp + 1)] = lanes.mask[WARP * warp : WARP * (warp + 1)]
             if (warp, pc) in state.waits:
                 strip, mask = state.waits[warp, pc]
-                state.waits[warp, pc] = strip, mask | lanes.mask
+                state.waits[warp, pc] = strip, mask | own
                 continue
             new = self._add(wave, warp, pc, kind)
             if new is not None:
-                state.waits[warp, pc] = new, lanes.mask
+                state.waits[warp, pc] = new, own
                 state.came[warp] = new
 
     def _end(self, wave: Wave, lanes: Lanes, pc: int | None = None, kind: Kind | None = None) -> list[Strip]:
@@ -135,6 +139,8 @@ class StripKeeper:
 def _made(source: Strip, target: Strip, moment: int | None) -> Link:
     if moment is None:
         moment = source.first if source.last is None else source.last
+    if target.last is not None:  # of copies in one strip, some may go on
+        moment = min(moment, target.last)
     return Link(source=source, target=target, moment=moment)
 
 

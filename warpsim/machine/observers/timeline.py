@@ -96,7 +96,8 @@ class TimelineRecorder(StripKeeper):
         state = self._state(wave)
         here = [state.came[warp] for warp in warps_of(Lanes(arrived)) if warp in state.came]
         for strip in self._end(wave, Lanes(waited), kind="barrier"):
-            latest = max((one for one in here if one.cta == strip.cta), key=lambda one: one.first)
+            others = (one for one in here if one.cta == strip.cta)
+            latest = max(others, key=lambda one: one.first, default=strip)
             if latest.first > strip.first:
                 self._link(latest, strip, latest.first)
 
