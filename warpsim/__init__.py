@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .vectors.outcomes import Outcome, verify
     from .vectors.register_traces import RegisterTrace, read_register_trace
     from .vectors.sets import VectorSet, make_vectors
+    from .views.timeline_svg import draw_timeline
 
 __all__ = [
     "ClusterError",
@@ -102,6 +103,7 @@ __all__ = [
     "detect_metadata",
     "diagnose",
     "draw_layout",
+    "draw_timeline",
     "evidence",
     "execute",
     "explain",
@@ -170,6 +172,7 @@ _NAMES = {  # of each module, in the order of the imports above
     "vectors.outcomes": "Outcome verify",
     "vectors.register_traces": "RegisterTrace read_register_trace",
     "vectors.sets": "VectorSet make_vectors",
+    "views.timeline_svg": "draw_timeline",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -91,7 +91,7 @@ def test_modules(file: Path, text: str, capsys: pytest.CaptureFixture[str]) -> N
     ("text", "message"),
     [
         (f"lane {DIGITS}: 0x1", "line 1: lane 111"),
-        ("a" + "1" * 10_000, "is no hexadecimal word"),
+        ("a" + "1" * 10_000, "is neither a value nor a code with 0x"),
         ("0x0\n" * ((1 << 18) + 1), "more than 262,144 words"),
     ],
 )

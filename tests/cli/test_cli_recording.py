@@ -378,7 +378,7 @@ def test_what_never_happens_is_said() -> None:
         (("--break", 14), "no statement begins at line 14; the nearest are at 13 and 15"),
         (("--watch", "%nix"), "no function has a register %nix"),
         (("--lane", 5), "--lane goes with --break or --watch"),
-        (("--select", "warp=1"), "--select goes with --trace-mma, --break or --watch"),
+        (("--select", "warp=1"), "--select goes with --trace-mma, --timeline, --break or --watch"),
     ],
 )
 def test_what_cannot_be_looked_at(arguments: tuple[object, ...], message: str) -> None:

@@ -118,7 +118,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     channels, pixels and mode for im2col, with dimensions as NumPy orders them. --save and --expect take the
     array of a map.
     """
-    names = ("trace_mma", "breaks", "watches", "lane", "selection")
+    names = ("trace_mma", "timeline", "breaks", "watches", "lane", "selection")
     looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
     looking.check()
     asked = _Asked(**options, looking=looking)
@@ -128,6 +128,8 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
         return fail(values, as_json)
     keeps = looking.trace_mma is not None
     check_options(asked.origins, asked.fragment, keeps=keeps, computed=[*asked.save, *asked.expect])
+    if asked.origins is not None and not keeps and looking.timeline is not None:
+        raise click.UsageError("--origins draws nothing: --timeline does not go with it")
     if asked.origins is not None:
         traced = _to_trace(file, asked, sizes, values)
         if not keeps:
@@ -185,7 +187,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     kernel = module[name]
     try:
         with (
-            asked.looking.at(module, name, sizes["grid"], sizes["block"]) as observers,
+            asked.looking.at(module, name, sizes["grid"], sizes["block"], asked.schedule) as observers,
             watching("CTAs") as watch,
             cluster(asked.scheduler) as client,
         ):

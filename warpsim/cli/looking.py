@@ -1,4 +1,4 @@
-"""Looking into a launch: ``--trace-mma``, ``--break``, ``--watch``, ``--lane`` and ``--select``.
+"""Looking into a launch: ``--trace-mma``, ``--timeline``, ``--break``, ``--watch``, ``--lane``, ``--select``.
 
 Knows what is asked for and where it goes; what is seen is the observers' business, what it looks like the
 views'.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..machine.observers.debugger import Debugger, Stop
     from ..machine.observers.recorder import Recorder
     from ..machine.observers.selection import Selection
+    from ..machine.observers.timeline import TimelineRecorder
     from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,6 +33,12 @@ _OPTIONS = (
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE.npz",
         help="Record the matrix instructions, for run, verify, explain, diff, lint and view.",
+    ),
+    click.option(
+        "--timeline",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE.svg",
+        help="Draw what warps wait for, copy and multiply, in the order of events.",
     ),
     click.option(
         "--break",
@@ -46,8 +53,8 @@ _OPTIONS = (
     ),
     click.option("--lane", type=click.IntRange(0, 31), metavar="N", help="Print this lane only."),
     selection_option(
-        "Record, or print, these only: executions by a CTA, by a warp of it, of a line, the so many-th of "
-        "each warp. Without it, the first at each line and of each register is printed."
+        "Record, draw or print these only: executions by a CTA, by a warp of it, of a line, the so many-th "
+        "of each warp. Without it, the first at each line and of each register is printed."
     ),
 )
 
@@ -64,6 +71,7 @@ class Looking:
     """What is to be seen of a launch: the options as they are given. ``documents`` are stops for JSON."""
 
     trace_mma: Path | None
+    timeline: Path | None
     breaks: tuple[int, ...]
     watches: tuple[str, ...]
     lane: int | None
@@ -72,24 +80,32 @@ class Looking:
     documents: list[Any] = field(default_factory=list)
     recorded: int = 0
     packing: tuple[PackingNote, ...] | None = None  # to be kept in the recording
+    drawn: int = 0
 
     def check(self) -> None:
         """Raise UsageError for options that go with others that are not given."""
         if self.lane is not None and not (self.breaks or self.watches):
             raise click.UsageError("--lane goes with --break or --watch")
-        if self.selection is not None and not (self.breaks or self.watches or self.trace_mma):
-            raise click.UsageError("--select goes with --trace-mma, --break or --watch")
+        if self.selection is not None and not any((self.breaks, self.watches, self.trace_mma, self.timeline)):
+            raise click.UsageError("--select goes with --trace-mma, --timeline, --break or --watch")
+        if self.timeline is not None:
+            _check_picture(self.timeline)
 
     @contextmanager
-    def at(self, module: LoadedModule, kernel: str, grid: Any, block: Any) -> Iterator[Sequence[Any]]:
-        """The observers of a launch; the recording is written at the end, even of a launch that fails.
+    def at(
+        self, module: LoadedModule, kernel: str, grid: Any, block: Any, schedule: str
+    ) -> Iterator[Sequence[Any]]:
+        """The observers of a launch; the recording and the timeline are written at the end, even of a launch
+        that fails.
 
         Raises UsageError for a line or register that is not there, OSError.
         """
-        recorder, debugger = self._recorder(), self._debugger(module)
+        recorder, debugger, times = self._recorder(), self._debugger(module), self._times()
         try:
-            yield [one for one in (recorder, debugger) if one is not None]
+            yield [one for one in (recorder, debugger, times) if one is not None]
         finally:
+            if times is not None:
+                self._draw(times, module, kernel, grid, schedule)
             if recorder is not None:
                 self._write(recorder, module, kernel, grid, block)
             if debugger is not None:
@@ -100,6 +116,12 @@ class Looking:
         from ..machine.observers.selection import EVERYTHING
 
         return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
+
+    def _times(self) -> TimelineRecorder | None:
+        from ..machine.observers.selection import EVERYTHING
+        from ..machine.observers.timeline import TimelineRecorder
+
+        return None if self.timeline is None else TimelineRecorder(self.selection or EVERYTHING)
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ..errors import OperandError
@@ -142,6 +164,24 @@ class Looking:
         )
         write_recording(self.trace_mma, recording)
 
+    def _draw(
+        self, times: TimelineRecorder, module: LoadedModule, kernel: str, grid: Any, schedule: str
+    ) -> None:
+        from ..files.archives import write_lines
+        from ..views.timeline_svg import draw_timeline
+
+        assert self.timeline is not None
+        found = times.timeline()
+        if not found.strips:  # nothing has run, or nothing is selected
+            return
+        self.drawn = len(found.strips)
+        which = f", {self.selection} only" if self.selection is not None else ""
+        size = " x ".join(map(str, _three(grid)))
+        notes = [f"{module.target}, grid {size}, schedule {schedule}{which}"]
+        write_lines(
+            self.timeline, [draw_timeline(found, f"{kernel} of {module.module.program.source.file}", notes)]
+        )
+
     def _missed(self, debugger: Debugger) -> None:
         which = f" by {self.selection}" if self.selection is not None else ""
         for one in debugger.missed:
@@ -160,15 +200,29 @@ class Looking:
             count = len(self.packing)
             found = f"{count or 'no'} finding{'s'[: count != 1]}"
             yield f"where operands come from: {found}, kept in the recording"
+        if self.timeline is not None and not self.drawn:
+            yield f"nothing is drawn in {self.timeline}: no event is selected"
+        elif self.timeline is not None:
+            yield f"{self.drawn:,} event{'s'[: self.drawn != 1]} drawn in {self.timeline}"
 
     def document(self) -> dict[str, Any]:
-        """The stops and the recording as JSON-ready data, where they were asked for."""
+        """The stops, the recording and the timeline as JSON-ready data, where they were asked for."""
         found: dict[str, Any] = {"stops": self.documents} if self.breaks or self.watches else {}
         if self.trace_mma is not None:
             found["recording"] = {"file": str(self.trace_mma), "events": self.recorded}
         if self.packing is not None:
             found["packing"] = [asdict(one) for one in self.packing]
+        if self.timeline is not None:
+            found["timeline"] = {"file": str(self.timeline), "events": self.drawn}
         return found
+
+
+def _check_picture(path: Path) -> None:
+    """Raise UsageError for a timeline that could not be written after the launch."""
+    if path.suffix.lower() != ".svg":
+        raise click.UsageError(f"--timeline {path}: it is drawn in a file that ends in .svg")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"--timeline {path}: there is no folder {path.parent}")
 
 
 def _three(given: Sequence[int]) -> tuple[int, int, int]:

@@ -22,6 +22,8 @@ from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
 from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
+from .observers.strips import Timeline
+from .observers.timeline import TimelineRecorder
 from .program import Entry, Module, Parameter, load_module
 from .schedules import Schedule
 
@@ -35,11 +37,14 @@ Size = int | Sequence[int]
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchReport:
-    """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded."""
+    """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
+    the ``timeline``, if there was to be one.
+    """
 
     hazards: tuple[LaunchFinding, ...] = ()
     fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
     events: tuple[LaunchEvent, ...] = ()
+    timeline: Timeline | None = None
 
 
 class LaunchableKernel:
@@ -74,6 +79,7 @@ class LaunchableKernel:
         schedule: str | int = "program",
         checks: Mode = "error",
         record: bool | str | Selection = False,
+        timeline: bool | str | Selection = False,
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
         scheduler: str | Client | None = None,
@@ -89,7 +95,8 @@ class LaunchableKernel:
         becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
         collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
-        line=120 step=3", each part of which may be left out. ``observers`` watch every wave
+        line=120 step=3", each part of which may be left out. ``timeline`` takes the same, and keeps
+        waits, copies and matrix instructions in their order. ``observers`` watch every wave
         (machine/observers). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
         its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
         "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
@@ -110,7 +117,9 @@ class LaunchableKernel:
         check_block(self._entry, threads_of_cta)
         total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
         recorder = Recorder(selection_of(record))
-        watching = (*observers, *([recorder] if record else []))
+        times = TimelineRecorder(selection_of(timeline))
+        asked = ((recorder, record), (times, timeline))
+        watching = (*observers, *(one for one, wanted in asked if wanted))
         order = Schedule(schedule)
         device = _device(device, args, self._module)
         symbols_of(device, self._module)
@@ -157,6 +166,7 @@ class LaunchableKernel:
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist()),
             events=recorder.events(),
+            timeline=times.timeline() if timeline else None,
         )
 
     def _job(
