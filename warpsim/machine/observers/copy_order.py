@@ -11,9 +11,9 @@
 
 What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
 well. A wgmma with operands in registers, A or metadata, begins when its four warps have their values: who has
-waited for it knows that what they loaded before has been read, as CUTLASS's sparse pipeline has it. Only words
-of shared memory are looked at, in modules that have asynchronous operations. Reads by warps of other CTAs are
-not remembered. Messages are in copy_words.py.
+waited for it knows that what they loaded before has been read, as CUTLASS's sparse pipeline has it. Only
+words of shared memory are looked at, in modules that have asynchronous operations. Reads by warps of other
+CTAs are not remembered. Messages are in copy_words.py.
 """
 
 from __future__ import annotations
