@@ -341,8 +341,10 @@ def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
     pattern, width = require_sparse(known[0]), 2 if known[0].storage("a").bits >= 16 else 4
     bits = known[0].storage("a").bits
     plain = (fields_matrix(pattern), index_pairs(pattern), row_major_words(pattern, width))
-    libraries = () if given and known[0].kind else (cutlass(pattern, width), torch_cutlass(pattern, width))
-    libraries += (cutlass3(pattern, bits),) if libraries and bits >= 8 else ()
+    libraries: tuple[Arrangement, ...] = ()
+    if not (given and known[0].kind):
+        libraries = (cutlass(pattern, width), torch_cutlass(pattern, width))
+        libraries += (cutlass3(pattern, bits),) if bits >= 8 else ()
     lanes = tuple(lane_words(form, selector) for form in known for selector in form.selectors)
     return plain + libraries + lanes
 
