@@ -80,6 +80,33 @@ def test_torch_is_cutlass_as_a_signed_matrix(element: str) -> None:
     assert meta.tobytes() == reordered.tobytes()
 
 
+def _atoms_by_hand(fields, element):
+    """Fields in the order that nested loops visit them, as the steps of CUTLASS 3.x's layouts number them."""
+    per_atom = {"tf32": 64}.get(element, 32)
+    wide = element in ("tf32", "f16", "bf16")
+    found = []
+    for first_chunk in range(0, fields.shape[1], per_atom):
+        for first_row in range(0, fields.shape[0], 64):
+            atom = fields[first_row : first_row + 64, first_chunk : first_chunk + per_atom]
+            if wide:  # (warp, second 8 rows, row of 8), (instruction, half, 4 chunks) -> by order of steps
+                atom = atom.reshape(4, 2, 8, per_atom // 8, 2, 4).transpose(0, 4, 2, 3, 1, 5)
+            found.extend(atom.reshape(-1).tolist())
+    return [low | high << 4 for low, high in zip(found[::2], found[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("element", ["tf32", "f16", "bf16", "s8", "u8", "e4m3", "e5m2"])
+def test_cutlass3_is_the_order_of_nested_loops(element: str) -> None:
+    fields = random_fields(element, 192, 128)
+    assert named("cutlass3", element).encode(fields).tolist() == _atoms_by_hand(fields, element)
+
+
+def test_cutlass3_in_numbers() -> None:
+    """Places that CUTLASS's own SparseConfig::fill_layoutE gives for f16, 128 x 256."""
+    places = named("cutlass3", "f16").places(128, 256)
+    rows, chunks = [0, 0, 0, 0, 1, 8, 16, 64, 0, 127], [0, 1, 4, 8, 0, 0, 0, 0, 32, 63]
+    assert places[rows, chunks].tolist() == [0, 1, 256, 8, 32, 4, 512, 2048, 4096, 8191]
+
+
 @pytest.mark.parametrize("form", [*(f for e in ELEMENTS for f in sparse_forms(e)), NARROW], ids=str)
 def test_lanes_are_packed_metadata(form: warpsim.Instruction) -> None:
     pattern = form.pattern
@@ -137,19 +164,19 @@ def test_indices_are_those_of_compress(element: str) -> None:
 @every_arrangement
 @pytest.mark.parametrize("ordered", [True, False])
 def test_round_trip(element: str, arrangement: Arrangement, ordered: bool) -> None:
-    fields = random_fields(element, 64, 48, ordered=ordered)
+    fields = random_fields(element, 64, 64, ordered=ordered)
     blob = arrangement.encode(fields)
-    assert np.array_equal(arrangement.decode(blob, 64, 48 * arrangement.pattern.chunk), fields)
+    assert np.array_equal(arrangement.decode(blob, 64, 64 * arrangement.pattern.chunk), fields)
 
 
 @every_element
 def test_every_pair_converts(element: str) -> None:
-    fields = random_fields(element, 32, 32)
-    k = 32 * arrangements(element)[0].pattern.chunk
+    fields = random_fields(element, 64, 64)
+    k = 64 * arrangements(element)[0].pattern.chunk
     for source in arrangements(element):
         blob = source.encode(fields)
         for target in arrangements(element):
-            converted = convert(blob, 32, k, element, source=source.name, target=target.name)
+            converted = convert(blob, 64, k, element, source=source.name, target=target.name)
             assert np.array_equal(converted, target.encode(fields)), f"{source} to {target}"
 
 
@@ -176,7 +203,9 @@ def test_wrong_size_and_unknown_name() -> None:
         OperandError, match=r"cutlass: the blob is 60 bytes of uint16, but 32 rows of 8 chunks"
     ):
         named("cutlass", "f16").decode(np.zeros(30, np.uint16), 32, 32)
-    with pytest.raises(OperandError, match="one of fields, indices, words, cutlass, torch, lanes m16n8k16"):
+    with pytest.raises(
+        OperandError, match="one of fields, indices, words, cutlass, torch, cutlass3, lanes m16"
+    ):
         named("cusparselt", "f16")
     with pytest.raises(OperandError, match="give an instruction"):
         arrangements("e2m1")
@@ -202,7 +231,7 @@ def test_detection_is_worded() -> None:
     fields = random_fields("f16", 64, 64)
     blob, k = named("cutlass", "f16").encode(fields), 256
     matrix = named_columns(fields, named("fields", "f16").pattern)
-    assert str(detect(blob, 64, k, "f16")) == "decodes as any of words, cutlass (= torch)"
+    assert str(detect(blob, 64, k, "f16")) == "decodes as any of words, cutlass3, cutlass (= torch)"
     assert str(detect(blob, 64, k, "f16", matrix)) == "decodes as cutlass (= torch) only"
     assert str(detect(fields, 64, k, "f16")) == "decodes as fields only"
     assert str(detect(np.zeros_like(blob), 64, k, "f16")) == "decodes as none of the known arrangements"

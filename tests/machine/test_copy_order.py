@@ -227,3 +227,31 @@ def test_wgmma_without_a_wait(schedule: str | int) -> None:
     assert "read early" in multiplied(early, schedule)[0]
     late = BRING + wait("full", 0) + MULTIPLY + AGAIN + DONE
     assert "overwritten early" in multiplied(late, schedule)[0]
+
+
+LOADED = "shl.b32 %r8, %own, 2;\nmov.u32 %r7, tiles;\nadd.u32 %r8, %r8, %r7;\n" + "".join(
+    f"ld.shared.b32 %r{one}, [%r8+{512 * one}];\n" for one in range(4)
+)
+LOADED_PRODUCT = MULTIPLY.replace("%a, %b, 1, 1, 1, 0, 0", "{%r0, %r1, %r2, %r3}, %b, 1, 1, 1, 0")
+RELEASE = "@%first mbarrier.arrive.shared.b64 _, [empty];\n" + wait("empty", 0, "%first")
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1])
+@pytest.mark.parametrize(
+    ("middle", "expected"),
+    [
+        (LOADED + LOADED_PRODUCT + DONE + RELEASE, set()),  # one thread stands for the four warps
+        (LOADED + LOADED_PRODUCT + RELEASE, {"overwritten early"}),
+        (LOADED_PRODUCT + LOADED + DONE + RELEASE, {"overwritten early"}),
+        (LOADED + MULTIPLY + DONE + RELEASE, {"overwritten early"}),  # nothing that was loaded is in it
+    ],
+)
+def test_who_waited_for_wgmma_knows_that_its_registers_were_loaded(
+    middle: str, expected: set[str], schedule: str | int
+) -> None:
+    start = "".join(f"mov.b32 %r{one}, 0;\n" for one in range(4))
+    body = (start + BRING + wait("full", 0) + middle + BRING + wait("full", 1)) + DONE
+    text = TILES.replace("__BODY__", body).replace("[empty], 128", "[empty], 1")
+    given, out = np.ones(1152, np.float16), np.zeros((128, 4), np.float32)
+    found = load_text(text)["k"](1, 128, [given, out], schedule=schedule, checks="warn").hazards
+    assert {one.kind for one in found if one.severity == "error"} & {"overwritten early"} == expected

@@ -75,7 +75,7 @@ class Options:
 @click.option(
     "--arrangement",
     metavar="NAME",
-    help="Of --metadata: fields, words, cutlass, torch or 'lanes …', as warpsim metadata names them.",
+    help="Of --metadata: fields, words, cutlass, torch, cutlass3 or 'lanes …', as in warpsim metadata.",
 )
 @click.option("--scale-a", type=_FILE, metavar="FILE.npy", help="Block scales of A, (m, chunks along k).")
 @click.option("--scale-b", type=_FILE, metavar="FILE.npy", help="Block scales of B, (chunks along k, n).")

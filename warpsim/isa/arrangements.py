@@ -7,7 +7,8 @@ alone seldom tells them apart: ``detect`` can also be given A itself.
 
 Sources: PTX ISA 9.1, section 9.7.14.6 (registers); CUTLASS 2.x ``reorder_meta`` and the layout
 ``ColumnMajorInterleaved<2>`` that its sparse GEMM reads; torch.sparse semi-structured tensors, whose
-CUTLASS back end stores the same order.
+CUTLASS back end stores the same order; CUTLASS 3.x ``Sm90GemmSparseConfig`` with a tile of 128 or more
+along k, whose compressor kernel's output it has been compared with for f16.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from .fragments import check_selector, metadata_map, require_sparse
 from .instruction import Instruction
 from .sparsity import FIELD_BITS, Pattern, stored_columns
 
+_ATOM_ROWS, _ATOM_COLUMNS = 64, 128  # of CUTLASS 3.x
 _LARGEST = 1 << 28  # elements of a matrix whose metadata is looked at
 
 Fields = npt.NDArray[np.uint8]  # (rows, chunks): one 4-bit metadata field each
@@ -171,6 +173,28 @@ def _reordered(fields_per_word: int) -> Place:
     return place
 
 
+def _atoms(element_bits: int, per_atom: int) -> Place:
+    """CUTLASS 3.x's order for wgmma: atoms of 64 rows and 128 columns, those of a column of atoms first.
+
+    In an atom of 16- or 32-bit elements what the lanes of a warp read of one instruction's metadata is
+    scattered so that a lane's words of all instructions along k are neighbours; 8-bit ones are row-major.
+    """
+    blocks = per_atom // 8  # instructions along k in an atom, of 8 chunks each
+
+    def inside(row: Index, chunk: Index) -> Index:
+        if element_bits == 8:
+            return row * per_atom + chunk
+        four, half, block = chunk % 4, chunk // 4 % 2, chunk // 8
+        eight, second, warp = row % 8, row // 8 % 2, row // 16
+        return four + 4 * second + 8 * block + 8 * blocks * (eight + 8 * half + 16 * warp)
+
+    def place(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
+        atom: Index = chunk // per_atom * (rows // _ATOM_ROWS) + row // _ATOM_ROWS
+        return atom * _ATOM_ROWS * per_atom + inside(row % _ATOM_ROWS, chunk % per_atom)
+
+    return place
+
+
 def _lane_place(instruction: Instruction, selector: int) -> Place:
     """(row, chunk) -> slot in the words (row tiles, k tiles, lanes) of whole tiles."""
     mapped = metadata_map(instruction, selector)
@@ -278,6 +302,22 @@ def torch_cutlass(pattern: Pattern, width: int) -> Arrangement:
     )
 
 
+def cutlass3(pattern: Pattern, element_bits: int) -> Arrangement:
+    """CUTLASS 3.x's E for wgmma.sp of sm_90, flat bytes; elements of 8, 16 or 32 bits."""
+    per_atom = _ATOM_COLUMNS // pattern.chunk
+    return Arrangement(
+        name="cutlass3",
+        description="CUTLASS 3.x E of Sm90GemmSparseConfig, tiles of 128 or more along k",
+        pattern=pattern,
+        dtype=np.dtype("u1"),
+        slots=2,
+        shape=lambda rows, chunks: (rows * chunks // 2,),
+        place=_atoms(element_bits, per_atom),
+        row_multiple=_ATOM_ROWS,
+        chunk_multiple=per_atom,
+    )
+
+
 @cache
 def sparse_forms(element: str) -> tuple[Instruction, ...]:
     """One warp-level sparse form of each k that multiplies an element, smallest k first."""
@@ -299,8 +339,12 @@ def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
     given = isinstance(element, Instruction)
     known = (element,) if isinstance(element, Instruction) else sparse_forms(element)
     pattern, width = require_sparse(known[0]), 2 if known[0].storage("a").bits >= 16 else 4
+    bits = known[0].storage("a").bits
     plain = (fields_matrix(pattern), index_pairs(pattern), row_major_words(pattern, width))
-    libraries = () if given and known[0].kind else (cutlass(pattern, width), torch_cutlass(pattern, width))
+    libraries: tuple[Arrangement, ...] = ()
+    if not (given and known[0].kind):
+        libraries = (cutlass(pattern, width), torch_cutlass(pattern, width))
+        libraries += (cutlass3(pattern, bits),) if bits >= 8 else ()
     lanes = tuple(lane_words(form, selector) for form in known for selector in form.selectors)
     return plain + libraries + lanes
 

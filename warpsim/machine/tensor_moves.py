@@ -3,8 +3,13 @@
 Knows memories, the pieces of a box (isa/tensor_box.py) and what elements outside of a tensor read as. Does
 not know statements, lanes' registers or when a copy completes. PTX ISA 9.1, sections 5.5.1 and 5.5.3.3.
 
+Elements of tf32 are rounded on their way to shared memory: to nearest even, NaN and infinities as they are.
+CUTLASS relies on it for its f32 products (sm90_mma_tma_gmma_ss_warpspecialized.hpp), and Triton's test of
+round_f32_to_tf32 passed on sm_120 with ties, carries, NaN and infinities.
+
 Inferred: OOB-NaN, whose bits the manual does not give, is 0x7ff7 in every 16 bits, as reported of f16 on
-sm_120; gaps that b4x16_p64 and b6x16_p32 leave in shared memory keep what was there.
+sm_120; gaps that b4x16_p64 and b6x16_p32 leave in shared memory keep what was there; stores of tf32 do not
+round; .ftz changes nothing in copies.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.
     **dict.fromkeys(("inc", "dec"), ("u32",)),
     **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
 }
+_ROUNDED = ("tf32", "tf32.ftz")  # on their way to shared memory
 _PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
 
 
@@ -72,6 +78,8 @@ class Move:
         """What lies in global memory, and what fills the rest."""
         fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
         content = gathered(wave.memory.data, self._safe(), self.pieces.size)
+        if self.map.element in _ROUNDED:
+            content = _nearest_tf32(content.view(np.uint32)).view(content.dtype)
         if not self.pieces.inside.all():
             word = content.dtype.itemsize
             filler = np.full(4, fill, np.uint16).view(np.uint8)[:word].view(content.dtype)[0]
@@ -132,6 +140,13 @@ def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
     firsts = starts[np.concatenate(([0], gaps + 1))]
     ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
     return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))
+
+
+def _nearest_tf32(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Codes of f32 with 10 bits of fraction, rounded to nearest even; infinities and NaN as they are."""
+    half = np.uint32(0xFFF) + (codes >> np.uint32(13) & np.uint32(1))
+    finite = codes & np.uint32(0x7F800000) != np.uint32(0x7F800000)
+    return np.where(finite, codes + half & np.uint32(0xFFFFE000), codes)
 
 
 def _six_bits(content: Content) -> Content:

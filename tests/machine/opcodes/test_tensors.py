@@ -7,6 +7,7 @@ each byte of a box lies.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -77,6 +78,29 @@ def test_loads_of_tiles(number: int) -> None:
     body = load("tile", array.ndim, count, start)
     for schedule in SCHEDULES:
         after, _ = launch(body, made, np.array(at), before, schedule=schedule)
+        np.testing.assert_array_equal(after, wanted)
+
+
+def _slow_tf32(code: int) -> int:
+    """The code of f32 with 10 bits of fraction next to one, ties to even; infinities and NaN as they are."""
+    sign, magnitude = code & 1 << 31, code & (1 << 31) - 1
+    if magnitude >= 0x7F800000:
+        return code
+    return sign | round(Fraction(magnitude, 1 << 13)) << 13  # round() of a fraction takes ties to even
+
+
+def test_elements_of_tf32_are_rounded_on_the_way_to_shared_memory() -> None:
+    nasty = [0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0x3FFFF000, 0x7F7FFFFF, 0x7F800000, 0xFFC01234]
+    nasty += [0x7F800001, 0x80000000, 0x00001000, 0x00001001, 0x807FF000, 0x007FEFFF, 0xBF803000, 0xFF800000]
+    array = _array((20, 16), np.uint32, 3)
+    array[0] = nasty
+    array = array.view(np.float32)
+    made = warpsim.tensor_map(array, box=(16, 16), swizzle="64B", element="tf32")
+    rounded = np.array([_slow_tf32(int(one)) for one in array.view(np.uint32).flat], np.uint32)
+    before, map_ = _noise(8192, 2), replace(_map(made), element="f32")
+    wanted = _filled(rounded, before, walk(map_, (0, 0)), map_, 0, b"\0")
+    for schedule in SCHEDULES:
+        after, _ = launch(load("tile", 2, 1024, 0), made, np.array((0, 0)), before, schedule=schedule)
         np.testing.assert_array_equal(after, wanted)
 
 

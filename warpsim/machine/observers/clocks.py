@@ -116,6 +116,17 @@ class Clocks:
         self.state[:, waited] = np.maximum(self.state[:, waited], together)
         self.state[0, arrived, arrived] += 1
 
+    def shared(self, warps: Warps) -> npt.NDArray[np.int32]:
+        """``(2, components)``: what some warps know together now; what they do later is none of it."""
+        together: npt.NDArray[np.int32] = self.state[:, warps].max(axis=1)
+        self.state[0, warps, warps] += 1
+        return together
+
+    def learn(self, warps: Warps, told: npt.NDArray[np.int32]) -> None:
+        """Warps know what others knew, as ``shared`` gave it."""
+        part = self.state[:, warps, : told.shape[1]]
+        self.state[:, warps, : told.shape[1]] = np.maximum(part, told[:, None])
+
     def fence(self, warps: Warps) -> None:
         """A proxy fence: what the warps know, async proxies of those that learn of it see."""
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])

@@ -10,8 +10,10 @@
     left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
 
 What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
-well. Only words of shared memory are looked at, in modules that have asynchronous operations. Reads by warps
-of other CTAs are not remembered. Messages are in copy_words.py.
+well. A wgmma with operands in registers, A or metadata, begins when its four warps have their values: who has
+waited for it knows that what they loaded before has been read, as CUTLASS's sparse pipeline has it. Only
+words of shared memory are looked at, in modules that have asynchronous operations. Reads by warps of other
+CTAs are not remembered. Messages are in copy_words.py.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
-from .clocks import Warps
+from .clocks import Clock, Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
 from .copy_words import Words
 from .findings import Findings
@@ -57,6 +59,7 @@ class CopyOrder(WarpOrder):
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
         self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
+        self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
 
     def prepare(self, wave: Wave) -> None:
         """A wave begins."""
@@ -236,7 +239,10 @@ class CopyOrder(WarpOrder):
             if late is not None:
                 self.words.multiplied_early(wave, front, int(warps[0, 0]), cells, late)
             component, slot = self.clocks.group("wgmma", first), 1 + first // WARP % wave.warps // 4
-            shadow.taken(cells, slot, component, self.multiplied.get(group, 0) + 1, front.pc)
+            number = self.multiplied.get(group, 0) + 1
+            shadow.taken(cells, slot, component, number, front.pc)
+            if one.sources:
+                self.loaded.setdefault(group, {})[number] = self.clocks.shared(_of_group(wave, first))
 
     def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups close a group, or wait until all but the latest are complete."""
@@ -250,6 +256,13 @@ class CopyOrder(WarpOrder):
                 first = int(places.first[group])
                 component = self.clocks.group("wgmma", first)
                 self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
+                self._operands_read(group, _of_group(wave, first), max(count - most, 0))
+
+    def _operands_read(self, group: int, warps: Warps, complete: int) -> None:
+        """Warps of a warpgroup have waited for its groups up to a number."""
+        loaded = self.loaded.get(group, {})
+        for number in [one for one in loaded if one <= complete]:
+            self.clocks.learn(warps, loaded.pop(number))
 
     # --- ends ---
 
