@@ -7,6 +7,7 @@
                          fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
     not initialised      an mbarrier is used without a barrier since another warp has initialised it
+    phase overrun        a phase may end while somebody still waits for the one before (phase_waits.py)
     left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
 
 What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
@@ -28,6 +29,7 @@ from .clocks import Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
 from .copy_words import Words
 from .findings import Findings
+from .phase_waits import PhaseWaits
 from .warp_order import WARP, WarpOrder
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class CopyOrder(WarpOrder):
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
         self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
+        self.phase_waits = PhaseWaits()
 
     def prepare(self, wave: Wave) -> None:
         """A wave begins."""
@@ -66,6 +69,22 @@ class CopyOrder(WarpOrder):
     def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used without a barrier since its initialisation."""
         self.words.not_begun(wave, front, lane, offset, pc)
+
+    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin: waits for those that were there before are of no more use."""
+        super().initialised(wave, front, lanes, offsets)
+        for offset in offsets.tolist():
+            self.phase_waits.begin(offset)
+
+    def seen(self, wave: Wave, front: Front, warps: Warps, offset: int) -> None:
+        """Warps have waited for a phase."""
+        self.phase_waits.seen(self.clocks, offset, warps, front.pc)
+
+    def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
+        """A phase is over: nobody may still wait for the one before."""
+        barrier = self.clocks.barrier(offset)
+        for warp, wait in self.phase_waits.overrun(offset, barrier.phases, barrier.over[2]):
+            self.words.overrun(wave, offset, record, warp, wait)
 
     # --- accesses of warps ---
 
@@ -147,6 +166,8 @@ class CopyOrder(WarpOrder):
                 barrier = self.clocks.barrier(offset)
                 end = (barrier.component, barrier.phases + 1)
                 self._writes(wave, front, pending, warp, cells_within(stretches), end)
+        for offset, _ in pending.signals:
+            self.clocks.issue(self.clocks.barrier(offset), warp)
 
     def _end(self, wave: Wave, front: Front, pending: Pending) -> tuple[int, int]:
         """By which component, from which clock on, it is known that an operation is complete."""
@@ -213,6 +234,8 @@ class CopyOrder(WarpOrder):
         if issued != barrier.phases:
             self.words.over_early(wave, pending, offset, issued + 1)
         self.clocks.end(barrier, int(over))
+        if over:
+            self.ended(wave, offset, pending.record, pending.lane)
 
     def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
         """Lanes have waited for their groups."""
@@ -250,6 +273,7 @@ class CopyOrder(WarpOrder):
                 first = int(places.first[group])
                 component = self.clocks.group("wgmma", first)
                 self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
+                self.phase_waits.multiplied(self.clocks, _of_group(wave, first))
 
     # --- ends ---
 

@@ -16,8 +16,10 @@ from .copy_shadow import WORD, Cells, Shadow
 from .findings import LaunchFinding, Severity
 
 if TYPE_CHECKING:
+    from ..program import Record
     from ..wave import Wave
     from .copy_order import CopyOrder
+    from .phase_waits import Wait
 
 WARP = 32
 _TRY = "mbarrier.try_wait.parity"
@@ -174,6 +176,28 @@ class Words:
         )
         fix = "let mbarrier.arrive.expect_tx expect the bytes of all copies of the phase, before it arrives"
         self._of_pending(wave, "phase over early", pending, what, fix)
+
+    def overrun(self, wave: Wave, offset: int, record: Record, warp: int, wait: Wait) -> None:
+        """A phase is over, and nothing says that a warp has seen the end of the one before."""
+        line, place = _line(wave, wait.pc), record.statement.location()
+        which = "the phase before the first" if not wait.phase else f"phase {wait.phase}"
+        what = (
+            f"{_name(wave, wait.pc)} waits for {which} of the mbarrier {named(wave, offset)} by its parity, but "
+            f"nothing keeps phase {wait.phase + 1} from ending before, by {record.statement.mnemonic} of line "
+            f"{place.line}: the wait would then go on until phase {wait.phase + 2}"
+        )
+        fix = (
+            f"check the stage of line {line}; or let what arrives at {named(wave, offset)} in phase "
+            f"{wait.phase + 1} wait for something that warp {warp % wave.warps} does behind line {line}"
+        )
+        finding = LaunchFinding(
+            kind="phase overrun",
+            severity="error",
+            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
+            location=wave.code[wait.pc].statement.location(),
+            other=place,
+        )
+        self.order.findings.add(("phase overrun", wait.pc, place.line), finding)
 
     def not_begun(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used by a warp that does not know of its initialisation."""
