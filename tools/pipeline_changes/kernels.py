@@ -110,7 +110,7 @@ PIPELINES = (
     _wgmma(
         "pingpong_f16",
         16384,
-        partial(pipeline_products.pingpong, size=(256, 64, 192), ctas=1),
+        partial(pipeline_products.pingpong, size=(320, 64, 192), ctas=1),
         "two warpgroups take turns",
     ),
     _wgmma(
@@ -134,7 +134,7 @@ PIPELINES = (
     _wgmma(
         "stream_k_f16",
         16384,
-        partial(pipeline_products.stream_k, size=(128, 128, 192), share=7),
+        partial(pipeline_products.stream_k, size=(128, 128, 192), share=11),
         "CTAs share tiles by red",
     ),
     _three_stages("bulk_ring", 5120, _bulk_ring, "bulk copies feed mma.sync"),

@@ -3,8 +3,8 @@
 A component stands for a warp, an mbarrier, or the groups that a lane closes. ``known[w, c]`` is how far warp
 w knows component c: of a warp, its releases; of an mbarrier, phases that are over; of groups, those that are
 complete. ``fenced`` is the same for what async proxies may see: what was known at a proxy fence on the way.
-``caused`` is it for what must have happened at all, which the issue of a copy tells its mbarrier, too, though it makes nothing
-visible. A warp counts as one thread; orders that are not told apart (scopes, .relaxed) are taken for the strongest, so
+``caused`` is it for what must have happened at all, which the issue of a copy tells its mbarrier, too,
+though it makes nothing visible. A warp counts as one thread; orders that are not told apart (scopes, .relaxed) are taken for the strongest, so
 that no alarm is false. Does not know memory or statements.
 """
 
@@ -42,6 +42,7 @@ class Clocks:
         self.barriers: dict[int, Barrier] = {}  # by offset in shared memory
         self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family: of each lane its component, or 0
         self.places: dict[int, int] = {}  # the offset of the mbarrier that a component stands for
+        self.lanes: dict[int, int] = {}  # and the lane whose groups
 
     @property
     def known(self) -> npt.NDArray[np.int32]:
@@ -90,6 +91,7 @@ class Clocks:
         known = self.groups.setdefault(family, np.zeros(self.warps * _WARP, np.int64))
         if not known[lane]:
             known[lane] = self._component()
+            self.lanes[int(known[lane])] = lane
         return int(known[lane])
 
     # --- order ---

@@ -2,7 +2,8 @@
 
     read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
     overwritten early    a copy is issued over bytes that somebody may still read, or write
-    source overwritten   a warp stores where an operation may still read, or a copy may still write
+    source overwritten   a warp stores where an operation may still read, or a copy may still write; where
+                         another lane of the warp knows better, and the two have not met since: a warning
     not visible          an operation reads what a warp has stored without a barrier, or without a proxy
                          fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
@@ -17,7 +18,7 @@ of other CTAs are not remembered. Messages are in copy_words.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class CopyOrder(WarpOrder):
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
         self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
         self.phase_waits = PhaseWaits()
+        self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the step of its warp
 
     def prepare(self, wave: Wave) -> None:
         """A wave begins."""
@@ -126,9 +128,20 @@ class CopyOrder(WarpOrder):
         busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
+        else:
+            self._check_lanes(wave, front, lanes, cells, reader[0])
         self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
         self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
         self.shadow.step[cells] = self.steps[warps]
+
+    def _check_lanes(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, reader: Any) -> None:
+        """Where another lane of the warp has waited for a copy that read, the two must have met since."""
+        mine = np.resize(lanes.index, len(cells))[:, None]
+        for component in np.unique(reader[reader != NOBODY]).tolist():
+            lane = self.clocks.lanes.get(component, NOBODY)
+            apart = (reader == component) & (mine != lane) & (mine // WARP == lane // WARP)
+            if apart.any() and self.drained_at.get(lane) == self.steps[lane // WARP]:
+                self.words.reader_apart(wave, front, cells, apart, mine, lane)
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -243,6 +256,9 @@ class CopyOrder(WarpOrder):
             return
         complete = wave.asynchrony.of(wave, family) - most
         self.clocks.complete(family, lanes.index, complete[lanes.index])
+        if family == "bulk":
+            steps = self.steps[lanes.index // WARP].tolist()
+            self.drained_at |= dict(zip(lanes.index.tolist(), steps, strict=True))
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 

@@ -68,6 +68,21 @@ class Words:
         fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
         self._say(wave, "source overwritten", lane, what, fix, front.pc, pc)
 
+    def reader_apart(
+        self, wave: Wave, front: Front, cells: Cells, apart: Mask, mine: Cells, waiter: int
+    ) -> None:
+        """A lane stores where a copy has read, for which another lane of the warp has waited."""
+        row, column = np.argwhere(apart)[0].tolist()
+        cell, lane = int(cells[row, column]), int(mine[row, 0])
+        pc = int(self._shadow.reader_at[0, cell])
+        what = (
+            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
+            f"without bar.warp.sync in between other lanes of the warp may be here before"
+        )
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}"
+        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc, severity="warning")
+
     def _wait_for(self, wave: Wave, component: int, due: int) -> tuple[str, str]:
         """The statement that waits for an operation, and who has to execute it."""
         clocks = self.order.clocks
