@@ -70,7 +70,12 @@ _NUMBERS = (
     _Number(name=_LOAD, operand=r"\[(%\w+)\]", what=f"{_STAGE} tile", by="", ring="tiles"),
     _Number(name=r"ldmatrix\.", operand=r"\[(%\w+)\]", what=f"{_STAGE} tile", by="", ring="tiles"),
     _Number(
-        name=r"wgmma\.mma_async\.", operand=r"\}, (%rd\d+)", what=f"{_STAGE} A", by="", ring="tiles", wide=True
+        name=r"wgmma\.mma_async\.",
+        operand=r"\}, (%rd\d+)",
+        what=f"{_STAGE} A",
+        by="",
+        ring="tiles",
+        wide=True,
     ),
     _Number(
         name=r"wgmma\.mma_async\.",
@@ -111,7 +116,9 @@ def changes(pipeline: Pipeline) -> Iterator[Change]:
         if found:
             for what, instead in _instead(pipeline, found):
                 gone = instead == "" and re.match(_WAIT, found["name"])
-                text = "\n".join([*lines[:place], instead, *([""] if gone else []), *lines[place + 1 + bool(gone) :]])
+                text = "\n".join(
+                    [*lines[:place], instead, *([""] if gone else []), *lines[place + 1 + bool(gone) :]]
+                )
                 yield Change(line=place + 1, statement=found["name"], what=what, text=text)
 
 
@@ -145,8 +152,16 @@ def _computed(pipeline: Pipeline, one: _Number, operand: str) -> str:
         return ""
     unit = 4 if one.wide else 0  # descriptors count in 16 bytes
     each, row = ring.each >> unit, ring.each * ring.count >> unit
-    low = f"cvt.u32.u64 at, {operand}; and.b32 at, at, 16383;" if one.wide else f"and.b32 at, {operand}, 16777215;"
-    add = f"cvt.s64.s32 far, at; add.s64 other, {operand}, far;" if one.wide else f"add.s32 other, {operand}, at;"
+    low = (
+        f"cvt.u32.u64 at, {operand}; and.b32 at, at, 16383;"
+        if one.wide
+        else f"and.b32 at, {operand}, 16777215;"
+    )
+    add = (
+        f"cvt.s64.s32 far, at; add.s64 other, {operand}, far;"
+        if one.wide
+        else f"add.s32 other, {operand}, at;"
+    )
     return (
         f".reg .b32 at, of; .reg .b64 far; {low} mov.u32 of, {ring.variable}; add.s32 of, of, {ring.offset}; "
         f"shr.u32 of, of, {unit}; sub.s32 at, at, of; rem.u32 of, at, {row}; add.s32 at, of, {each}; "

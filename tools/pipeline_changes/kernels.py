@@ -6,17 +6,20 @@ Knows launches and where rings lie in shared memory; does not know what is chang
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+import warpsim
 from tests.helpers import pipeline_products, tensor_products
 from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Case, Rng
 from warpsim.machine.launching import LaunchReport
+
+_F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,6 @@ class Pipeline:
     barriers: Ring | None = None
     tiles: Ring | None = None
     about: str = ""
-    known: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def case(self) -> Case:
@@ -90,21 +92,23 @@ def _three_stages(entry: str, each: int, make: Callable[[Rng], Case], about: str
 def _bulk_ring(rng: Rng) -> Case:
     """Two tiles of four steps each, in one CTA."""
     m, n, k = 32, 64, 128
-    form = tensor_products.warpsim.decode(tensor_products._F16, target="sm_90a")
+    form = warpsim.decode(_F16, target="sm_90a")
     A, B = (rng.normal(size=shape).astype(np.float16) for shape in ((m, k), (k, n)))
-    d = tensor_products.warpsim.gemm(form, A, B)
+    d = warpsim.gemm(form, A, B)
     given = (A, np.ascontiguousarray(B.T), np.zeros((m, n), np.float32), m, n, k)
-    return Case(
-        file="bulk_ring.ptx", entry="bulk_ring", grid=1, block=96, arguments=given, expected={2: d}
-    )
+    return Case(file="bulk_ring.ptx", entry="bulk_ring", grid=1, block=96, arguments=given, expected={2: d})
 
 
-_DENSE = pipeline_products.dense
+def _split(rng: Rng) -> Case:
+    """One CTA that has two tiles of three steps each."""
+    return replace(tensor_products.split(rng), grid=1)
+
+
 PIPELINES = (
     _wgmma(
         "cooperative_f16",
         24576,
-        partial(_DENSE, entry="cooperative_f16", size=(128, 64, 704)),
+        partial(pipeline_products.dense, entry="cooperative_f16", size=(128, 64, 704)),
         "two warpgroups share a stage",
     ),
     _wgmma(
@@ -116,7 +120,7 @@ PIPELINES = (
     _wgmma(
         "multicast_f16",
         24576,
-        partial(_DENSE, entry="multicast_f16", size=(128, 128, 704), rows=64),
+        partial(pipeline_products.dense, entry="multicast_f16", size=(128, 128, 704), rows=64),
         "a cluster of two, each of which loads half of A for both",
     ),
     _wgmma(
@@ -128,7 +132,7 @@ PIPELINES = (
     _wgmma(
         "cooperative_e4m3",
         24576,
-        partial(_DENSE, entry="cooperative_e4m3", size=(128, 64, 1408), promote=4),
+        partial(pipeline_products.dense, entry="cooperative_e4m3", size=(128, 64, 1408), promote=4),
         "sums are promoted after each stage",
     ),
     _wgmma(
@@ -144,6 +148,6 @@ PIPELINES = (
         partial(tensor_products.ring, size=(64, 64, 256), ctas=1),
         "tensor copies feed mma.sync",
     ),
-    _three_stages("tensor_split", 12288, tensor_products.split, "D is added to by tensor reductions"),
+    _three_stages("tensor_split", 12288, _split, "D is added to by tensor reductions"),
     *(Pipeline(entry=name, make=make, about="CTAs of a cluster") for name, make in CLUSTERS.items()),
 )

@@ -4,8 +4,8 @@ A component stands for a warp, an mbarrier, or the groups that a lane closes. ``
 w knows component c: of a warp, its releases; of an mbarrier, phases that are over; of groups, those that are
 complete. ``fenced`` is the same for what async proxies may see: what was known at a proxy fence on the way.
 ``caused`` is it for what must have happened at all, which the issue of a copy tells its mbarrier, too,
-though it makes nothing visible. A warp counts as one thread; orders that are not told apart (scopes, .relaxed) are taken for the strongest, so
-that no alarm is false. Does not know memory or statements.
+though it makes nothing visible. A warp counts as one thread; orders that are not told apart (scopes,
+.relaxed) are taken for the strongest, so that no alarm is false. Does not know memory or statements.
 """
 
 from __future__ import annotations

@@ -197,9 +197,9 @@ class Words:
         line, place = _line(wave, wait.pc), record.statement.location()
         which = "the phase before the first" if not wait.phase else f"phase {wait.phase}"
         what = (
-            f"{_name(wave, wait.pc)} waits for {which} of the mbarrier {named(wave, offset)} by its parity, but "
-            f"nothing keeps phase {wait.phase + 1} from ending before, by {record.statement.mnemonic} of line "
-            f"{place.line}: the wait would then go on until phase {wait.phase + 2}"
+            f"{_name(wave, wait.pc)} waits for {which} of the mbarrier {named(wave, offset)} by its parity, "
+            f"but nothing keeps phase {wait.phase + 1} from ending before, by {record.statement.mnemonic} of "
+            f"line {place.line}: the wait would then go on until phase {wait.phase + 2}"
         )
         fix = (
             f"check the stage of line {line}; or let what arrives at {named(wave, offset)} in phase "

@@ -56,6 +56,7 @@ class PhaseWaits:
         to all that ended it.
         """
         for warp, wait in self.waits.get(offset, {}).items():
-            if wait.phase == phase - 1 and not any(over[one] >= clock for one, clock in wait.known_by.items()):
+            if wait.phase == phase - 1 and not any(
+                over[one] >= clock for one, clock in wait.known_by.items()
+            ):
                 yield warp, wait
-
