@@ -2,7 +2,7 @@
 
     python -m tools.pipeline_changes [--entry NAME] [--only TEXT] [--show] [--page FILE]
     python -m tools.pipeline_changes --schedules N [--entry NAME]    intact ones
-    python -m tools.pipeline_changes --messages                      ten of them, as users see them
+    python -m tools.pipeline_changes --messages                      a dozen, as users see them
 
 Exit code 1 if a change was missed that is not known to be harmless, or if an intact pipeline gives an alarm.
 """
@@ -28,11 +28,11 @@ from .trial import alarms, became
 @click.option("--only", default="", help="Changes with this in their line.")
 @click.option("--show", is_flag=True, help="The messages, too.")
 @click.option("--schedules", type=int, help="Run intact ones under so many random schedules instead.")
-@click.option("--messages", "ten", is_flag=True, help="What is said of ten mistakes instead.")
+@click.option("--messages", "dozen", is_flag=True, help="What is said of a dozen mistakes instead.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the tables there; a heading stays.")
-def main(entry: str, only: str, show: bool, schedules: int | None, ten: bool, page: Path | None) -> None:
+def main(entry: str, only: str, show: bool, schedules: int | None, dozen: bool, page: Path | None) -> None:
     """A line for each change, and the sums."""
-    if ten:
+    if dozen:
         click.echo("\n".join(messages()))
         return
     chosen = [one for one in PIPELINES if one.entry.startswith(entry)]

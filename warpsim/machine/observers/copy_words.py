@@ -173,7 +173,10 @@ class Words:
         cell = int(cells[writing.argmax()])
         now, pc = f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
         if self._shadow.operation[cell]:
-            what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            fix = (
+                f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, front.pc)}"
+            )
         else:
             warp = int(self._shadow.writer[cell]) % wave.warps
             what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
