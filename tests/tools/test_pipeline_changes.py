@@ -13,7 +13,7 @@ from tools.pipeline_changes.page import Row
 from tools.pipeline_changes.trial import alarms, became
 
 BY_NAME = {one.entry: one for one in PIPELINES}
-QUICK = ("cooperative_f16", "pingpong_f16", "cooperative_e4m3", "bulk_ring", "tensor_ring", "cluster_argmax")
+QUICK = ("cooperative_f16", "pingpong_f16", "bulk_ring", "tensor_ring", "cluster_argmax")
 
 
 @cache
@@ -22,7 +22,7 @@ def changed(entry: str) -> tuple[Change, ...]:
 
 
 def sample() -> list[tuple[str, Change]]:
-    """Two of each, others every time that the seed is changed."""
+    """Two of each."""
     draw = random.Random(12)
     return [(entry, one) for entry in QUICK for one in draw.sample(changed(entry), 2)]
 
@@ -44,7 +44,8 @@ def test_nothing_that_does_harm_is_missed(entry: str, change: Change) -> None:
 
 @pytest.mark.parametrize("entry", QUICK)
 def test_intact_ones_give_no_alarm(entry: str) -> None:
-    assert not list(alarms(BY_NAME[entry], ["latest", 5]))
+    """With 5, a wgmma of cooperative_f16 completes for one warpgroup before the other one has any."""
+    assert not list(alarms(BY_NAME[entry], [5]))
 
 
 # What the table asked for: the entry, a line, the change; kind or word, and a part of what is said.
