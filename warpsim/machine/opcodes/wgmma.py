@@ -111,7 +111,7 @@ class _Later:
         if left:
             self.done.update(left)
             groups_left = np.array(left, np.intp)
-            lanes = Warpgroups.of(wave).lanes_of(groups_left)  # others may be behind, with registers unwritten
+            lanes = Warpgroups.of(wave).lanes_of(groups_left)  # others may have unwritten registers
             front = Front(self.front.pc, self.front.frame, lanes)
             multiply(wave, front, self.one, replace(self.share, groups=groups_left))
 
