@@ -395,10 +395,24 @@ class Wave:
             return False
         self.arrived[number] += self.count_of(lanes)
         self.at_barrier[number] |= lanes.mask
+        if threads is not None:
+            self._check_count(front, lanes, number, threads)
         reason = BarrierWait(number=number, threads=threads, deliver=deliver)
         changed = self.wait(front, lanes, reason) if waits else False
         self._complete(reason)
         return changed
+
+    def _check_count(self, front: Front, lanes: Lanes, number: int, threads: int) -> None:
+        """Of those that come at once none is left over once the barrier is complete; raises Fault."""
+        here = self.arrived[number] + self._absent(number)
+        left = np.flatnonzero(here[self.cta[lanes.index]] > threads)
+        if left.size:
+            lane = int(lanes.index[left[0]])
+            came, record = int(here[self.cta[lane]]), self.code[front.pc]
+            what = f"{came} threads come to barrier {number}, which is complete with {threads}"
+            fix = f"let it expect {came}, or the others another barrier"
+            message = f"{record.statement.mnemonic}: {what}: the rest would begin its next phase; {fix}"
+            raise self.fault(record, lane, message)
 
     def _complete(self, wait: BarrierWait) -> None:
         """Wake the lanes of every CTA that has reached the number of threads."""

@@ -3,8 +3,9 @@
 A component stands for a warp, an mbarrier, or the groups that a lane closes. ``known[w, c]`` is how far warp
 w knows component c: of a warp, its releases; of an mbarrier, phases that are over; of groups, those that are
 complete. ``fenced`` is the same for what async proxies may see: what was known at a proxy fence on the way.
-A warp counts as one thread; orders that are not told apart (scopes, .relaxed) are taken for the strongest, so
-that no alarm is false. Does not know memory or statements.
+``caused`` is it for what must have happened at all, which the issue of a copy tells its mbarrier, too,
+though it makes nothing visible. A warp counts as one thread; orders that are not told apart (scopes,
+.relaxed) are taken for the strongest, so that no alarm is false. Does not know memory or statements.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Barrier:
     """An mbarrier: what has been released into the phase to come, and what the end of the last one tells."""
 
     component: int
-    coming: npt.NDArray[np.int32]  # (2, components): known and fenced
+    coming: npt.NDArray[np.int32]  # (3, components): known, fenced and caused
     over: npt.NDArray[np.int32]
     phases: int = 0  # that are over
 
@@ -36,11 +37,12 @@ class Clocks:
     def __init__(self, warps: int) -> None:
         self.warps = warps
         self.components = warps
-        self.state = np.zeros((2, warps, warps + _ROOM), np.int32)  # known, fenced
+        self.state = np.zeros((3, warps, warps + _ROOM), np.int32)  # known, fenced, caused
         self.state[0, np.arange(warps), np.arange(warps)] = 1
         self.barriers: dict[int, Barrier] = {}  # by offset in shared memory
         self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family: of each lane its component, or 0
         self.places: dict[int, int] = {}  # the offset of the mbarrier that a component stands for
+        self.lanes: dict[int, int] = {}  # and the lane whose groups
 
     @property
     def known(self) -> npt.NDArray[np.int32]:
@@ -74,7 +76,7 @@ class Clocks:
         found = self.barriers.get(offset)
         if found is None:
             component = self._component()
-            empty = np.zeros((2, self.state.shape[2]), np.int32)
+            empty = np.zeros((3, self.state.shape[2]), np.int32)
             found = self.barriers[offset] = Barrier(component, empty, empty.copy())
             self.places[component] = offset
         return found
@@ -89,12 +91,14 @@ class Clocks:
         known = self.groups.setdefault(family, np.zeros(self.warps * _WARP, np.int64))
         if not known[lane]:
             known[lane] = self._component()
+            self.lanes[int(known[lane])] = lane
         return int(known[lane])
 
     # --- order ---
 
     def release(self, barrier: Barrier, warps: Warps, *, ends: int) -> None:
         """Warps arrive, upon which so many phases come to their end."""
+        self._cause(warps)
         barrier.coming = np.maximum(barrier.coming, self.state[:, warps].max(axis=1))
         self.state[0, warps, warps] += 1
         self.end(barrier, ends)
@@ -106,12 +110,23 @@ class Clocks:
             barrier.coming[:, barrier.component] = barrier.phases
             barrier.over = barrier.coming.copy()
 
+    def _cause(self, warps: Warps) -> None:
+        """What warps know has happened."""
+        self.state[2, warps] = np.maximum(self.state[2, warps], self.state[0, warps])
+
+    def issue(self, barrier: Barrier, warp: int) -> None:
+        """A warp issues an operation without which the phase to come does not end."""
+        self._cause(np.array([warp]))
+        barrier.coming[2] = np.maximum(barrier.coming[2], self.state[2, warp])
+        self.state[0, warp, warp] += 1
+
     def acquire(self, barrier: Barrier, warps: Warps) -> None:
         """Warps have seen that the latest phase is over."""
         self.state[:, warps] = np.maximum(self.state[:, warps], barrier.over[:, None])
 
     def meet(self, arrived: Warps, waited: Warps) -> None:
         """Warps have arrived at a barrier, and some have waited there for the others."""
+        self._cause(arrived)
         together = self.state[:, arrived].max(axis=1, keepdims=True)
         self.state[:, waited] = np.maximum(self.state[:, waited], together)
         self.state[0, arrived, arrived] += 1

@@ -2,11 +2,13 @@
 
     read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
     overwritten early    a copy is issued over bytes that somebody may still read, or write
-    source overwritten   a warp stores where an operation may still read, or a copy may still write
+    source overwritten   a warp stores where an operation may still read, or a copy may still write; where
+                         another lane of the warp knows better, and the two have not met since: a warning
     not visible          an operation reads what a warp has stored without a barrier, or without a proxy
                          fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
     not initialised      an mbarrier is used without a barrier since another warp has initialised it
+    phase overrun        a phase may end while somebody still waits for the one before (phase_waits.py)
     left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
 
 What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
@@ -18,7 +20,7 @@ CTAs are not remembered. Messages are in copy_words.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from .clocks import Clock, Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
 from .copy_words import Words
 from .findings import Findings
+from .phase_waits import PhaseWaits
 from .warp_order import WARP, WarpOrder
 
 if TYPE_CHECKING:
@@ -60,6 +63,8 @@ class CopyOrder(WarpOrder):
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
         self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
         self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
+        self.phase_waits = PhaseWaits()
+        self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the step of its warp
 
     def prepare(self, wave: Wave) -> None:
         """A wave begins."""
@@ -69,6 +74,22 @@ class CopyOrder(WarpOrder):
     def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used without a barrier since its initialisation."""
         self.words.not_begun(wave, front, lane, offset, pc)
+
+    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin: waits for those that were there before are of no more use."""
+        super().initialised(wave, front, lanes, offsets)
+        for offset in offsets.tolist():
+            self.phase_waits.begin(offset)
+
+    def seen(self, wave: Wave, front: Front, warps: Warps, offset: int) -> None:
+        """Warps have waited for a phase."""
+        self.phase_waits.seen(self.clocks, offset, warps, front.pc)
+
+    def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
+        """A phase is over: nobody may still wait for the one before."""
+        barrier = self.clocks.barrier(offset)
+        for warp, wait in self.phase_waits.overrun(offset, barrier.phases, barrier.over[2]):
+            self.words.overrun(wave, offset, record, warp, wait)
 
     # --- accesses of warps ---
 
@@ -110,9 +131,20 @@ class CopyOrder(WarpOrder):
         busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
+        else:
+            self._check_lanes(wave, front, lanes, cells, reader[0])
         self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
         self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
         self.shadow.step[cells] = self.steps[warps]
+
+    def _check_lanes(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, reader: Any) -> None:
+        """Where another lane of the warp has waited for a copy that read, the two must have met since."""
+        mine = np.resize(lanes.index, len(cells))[:, None]
+        for component in np.unique(reader[reader != NOBODY]).tolist():
+            lane = self.clocks.lanes.get(component, NOBODY)
+            apart = (reader == component) & (mine != lane) & (mine // WARP == lane // WARP)
+            if apart.any() and self.drained_at.get(lane) == self.steps[lane // WARP]:
+                self.words.reader_apart(wave, front, cells, apart, mine, lane)
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -150,6 +182,8 @@ class CopyOrder(WarpOrder):
                 barrier = self.clocks.barrier(offset)
                 end = (barrier.component, barrier.phases + 1)
                 self._writes(wave, front, pending, warp, cells_within(stretches), end)
+        for offset, _ in pending.signals:
+            self.clocks.issue(self.clocks.barrier(offset), warp)
 
     def _end(self, wave: Wave, front: Front, pending: Pending) -> tuple[int, int]:
         """By which component, from which clock on, it is known that an operation is complete."""
@@ -216,6 +250,8 @@ class CopyOrder(WarpOrder):
         if issued != barrier.phases:
             self.words.over_early(wave, pending, offset, issued + 1)
         self.clocks.end(barrier, int(over))
+        if over:
+            self.ended(wave, offset, pending.record, pending.lane)
 
     def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
         """Lanes have waited for their groups."""
@@ -223,6 +259,9 @@ class CopyOrder(WarpOrder):
             return
         complete = wave.asynchrony.of(wave, family) - most
         self.clocks.complete(family, lanes.index, complete[lanes.index])
+        if family == "bulk":
+            steps = self.steps[lanes.index // WARP].tolist()
+            self.drained_at |= dict(zip(lanes.index.tolist(), steps, strict=True))
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 
@@ -257,6 +296,7 @@ class CopyOrder(WarpOrder):
                 component = self.clocks.group("wgmma", first)
                 self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
                 self._operands_read(group, _of_group(wave, first), max(count - most, 0))
+                self.phase_waits.multiplied(self.clocks, _of_group(wave, first))
 
     def _operands_read(self, group: int, warps: Warps, complete: int) -> None:
         """Warps of a warpgroup have waited for its groups up to a number."""

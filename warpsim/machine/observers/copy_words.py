@@ -16,8 +16,10 @@ from .copy_shadow import WORD, Cells, Shadow
 from .findings import LaunchFinding, Severity
 
 if TYPE_CHECKING:
+    from ..program import Record
     from ..wave import Wave
     from .copy_order import CopyOrder
+    from .phase_waits import Wait
 
 WARP = 32
 _TRY = "mbarrier.try_wait.parity"
@@ -65,6 +67,21 @@ class Words:
         )
         fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
         self._say(wave, "source overwritten", lane, what, fix, front.pc, pc)
+
+    def reader_apart(
+        self, wave: Wave, front: Front, cells: Cells, apart: Mask, mine: Cells, waiter: int
+    ) -> None:
+        """A lane stores where a copy has read, for which another lane of the warp has waited."""
+        row, column = np.argwhere(apart)[0].tolist()
+        cell, lane = int(cells[row, column]), int(mine[row, 0])
+        pc = int(self._shadow.reader_at[0, cell])
+        what = (
+            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
+            f"without bar.warp.sync in between other lanes of the warp may be here before"
+        )
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}"
+        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc, severity="warning")
 
     def _wait_for(self, wave: Wave, component: int, due: int) -> tuple[str, str]:
         """The statement that waits for an operation, and who has to execute it."""
@@ -156,7 +173,10 @@ class Words:
         cell = int(cells[writing.argmax()])
         now, pc = f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
         if self._shadow.operation[cell]:
-            what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            fix = (
+                f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, front.pc)}"
+            )
         else:
             warp = int(self._shadow.writer[cell]) % wave.warps
             what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
@@ -174,6 +194,28 @@ class Words:
         )
         fix = "let mbarrier.arrive.expect_tx expect the bytes of all copies of the phase, before it arrives"
         self._of_pending(wave, "phase over early", pending, what, fix)
+
+    def overrun(self, wave: Wave, offset: int, record: Record, warp: int, wait: Wait) -> None:
+        """A phase is over, and nothing says that a warp has seen the end of the one before."""
+        line, place = _line(wave, wait.pc), record.statement.location()
+        which = "the phase before the first" if not wait.phase else f"phase {wait.phase}"
+        what = (
+            f"{_name(wave, wait.pc)} waits for {which} of the mbarrier {named(wave, offset)} by its parity, "
+            f"but nothing keeps phase {wait.phase + 1} from ending before, by {record.statement.mnemonic} of "
+            f"line {place.line}: the wait would then go on until phase {wait.phase + 2}"
+        )
+        fix = (
+            f"check the stage of line {line}; or let what arrives at {named(wave, offset)} in phase "
+            f"{wait.phase + 1} wait for something that warp {warp % wave.warps} does behind line {line}"
+        )
+        finding = LaunchFinding(
+            kind="phase overrun",
+            severity="error",
+            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
+            location=wave.code[wait.pc].statement.location(),
+            other=place,
+        )
+        self.order.findings.add(("phase overrun", wait.pc, place.line), finding)
 
     def not_begun(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used by a warp that does not know of its initialisation."""

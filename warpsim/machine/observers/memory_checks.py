@@ -22,6 +22,7 @@ from ..spaces import DEVICE_BASE, Bytes, Offsets
 from .findings import Findings, LaunchFinding, Severity
 
 if TYPE_CHECKING:
+    from ..program import Record
     from ..wave import Wave
 
 _WARP = 32
@@ -29,7 +30,14 @@ _SEVERAL = 255  # warps that have read a byte
 WARPGROUPS = 64  # plus its number in the CTA: a warpgroup whose wgmma has read a byte
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
+_ATOMIC = frozenset({"atom", "red"})
 Shadow = npt.NDArray[np.uint8]
+
+
+def _is_strong(record: Record) -> bool:
+    """Whether a statement's accesses are strong: they may meet others that are."""
+    statement = record.statement
+    return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
 
 
 def _cells(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
@@ -212,8 +220,7 @@ class Races:
         if self.writer.size != wave.shared.size:
             self.writer, self.reader = (np.zeros(wave.shared.size, np.uint8) for _ in range(2))
             self.wrote_at, self.read_at = (np.zeros(wave.shared.size, np.int32) for _ in range(2))
-            named = (_STRONG.intersection(one.statement.modifiers) for one in wave.code)
-            self.strong = np.fromiter((bool(one) for one in named), np.bool_, len(wave.code))
+            self.strong = np.fromiter((_is_strong(one) for one in wave.code), np.bool_, len(wave.code))
 
     def store(
         self,
@@ -298,8 +305,9 @@ class Races:
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
-        """No race; one that acquires orders what comes after it."""
+        """As a strong store, which meets other atomics; one that acquires orders what comes after it."""
         self._acquired(wave, front, lanes)
+        self.store(wave, front, lanes, memory, offsets, size)
 
     def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):

@@ -79,6 +79,12 @@ class WarpOrder:
     def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """A lane uses an mbarrier that another warp initialises there, unknown to it."""
 
+    def seen(self, wave: Wave, front: Front, warps: Warps, offset: int) -> None:
+        """Warps have seen that the latest phase of an mbarrier is over."""
+
+    def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
+        """A phase of an mbarrier is over, by what a lane has done there."""
+
     # --- order between warps ---
 
     def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
@@ -100,6 +106,8 @@ class WarpOrder:
                 part = lanes.index[offsets == offset]
                 self.check_begun(wave, front, int(part[0]), offset)
                 self.clocks.release(self.clocks.barrier(offset), np.unique(part // WARP), ends=count)
+                if count:
+                    self.ended(wave, offset, wave.code[front.pc], int(part[-1]))
 
     def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have seen that the latest phases of mbarriers are over."""
@@ -111,6 +119,7 @@ class WarpOrder:
                 self.clocks.acquire(self.clocks.barrier(offset), warps)
                 self.steps[warps] += 1
                 self.waits |= {(warp, offset): front.pc for warp in warps.tolist()}
+                self.seen(wave, front, warps, offset)
 
     def check_begun(self, wave: Wave, front: Front, lane: int, offset: int) -> None:
         """A lane that uses an mbarrier must know that it has been initialised."""

@@ -110,7 +110,10 @@ class _Later:
         left = [group for group in groups if group not in self.done]
         if left:
             self.done.update(left)
-            multiply(wave, self.front, self.one, replace(self.share, groups=np.array(left, np.intp)))
+            groups_left = np.array(left, np.intp)
+            lanes = Warpgroups.of(wave).lanes_of(groups_left)  # others may have unwritten registers
+            front = Front(self.front.pc, self.front.frame, lanes)
+            multiply(wave, front, self.one, replace(self.share, groups=groups_left))
 
 
 @dataclass(frozen=True, eq=False)

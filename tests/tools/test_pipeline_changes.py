@@ -1,0 +1,79 @@
+"""The table of changed pipelines: a sample of it made again, and the rules that it asked for."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+from tools.pipeline_changes.changes import Change, changes
+from tools.pipeline_changes.kernels import PIPELINES, Pipeline
+from tools.pipeline_changes.page import Row
+from tools.pipeline_changes.trial import alarms, became
+
+BY_NAME = {one.entry: one for one in PIPELINES}
+QUICK = ("cooperative_f16", "pingpong_f16", "bulk_ring", "tensor_ring", "cluster_argmax")
+
+
+@cache
+def changed(entry: str) -> tuple[Change, ...]:
+    return tuple(changes(BY_NAME[entry]))
+
+
+def sample() -> list[tuple[str, Change]]:
+    """Two of each."""
+    draw = random.Random(12)
+    return [(entry, one) for entry in QUICK for one in draw.sample(changed(entry), 2)]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda one: one.entry)
+def test_changes_keep_the_lines(pipeline: Pipeline) -> None:
+    lines = pipeline.text.split("\n")
+    for one in changed(pipeline.entry):
+        assert len(one.text.split("\n")) == len(lines)
+        assert one.statement in lines[one.line - 1]
+        assert one.text != pipeline.text
+
+
+@pytest.mark.parametrize(("entry", "change"), sample(), ids=lambda one: getattr(one, "what", one))
+def test_nothing_that_does_harm_is_missed(entry: str, change: Change) -> None:
+    row = Row(entry=entry, change=change, outcome=became(BY_NAME[entry], change.text))
+    assert row.outcome.word not in ("missed", "refused") or row.why
+
+
+@pytest.mark.parametrize("entry", QUICK)
+def test_intact_ones_give_no_alarm(entry: str) -> None:
+    """With 5, a wgmma of cooperative_f16 completes for one warpgroup before the other one has any."""
+    assert not list(alarms(BY_NAME[entry], [5]))
+
+
+# What the table asked for: the entry, a line, the change; kind or word, and a part of what is said.
+ASKED = (
+    (
+        "bulk_ring",
+        139,
+        "the next stage's mbarrier",
+        "phase overrun",
+        "the wait would then go on until phase 2",
+    ),
+    ("bulk_ring", 302, "the next stage's mbarrier", "phase overrun", "waits for the phase before the first"),
+    ("bulk_ring", 321, "left out", "source overwritten", "put bar.warp.sync 0xffffffff before line 332"),
+    ("cluster_argmax", 279, "left out", "race", "without a barrier in between"),
+    ("cluster_argmax", 337, "left out", "race", "without a barrier in between"),
+    (
+        "pingpong_f16",
+        1022,
+        "32 threads less",
+        "undefined",
+        "256 threads come to barrier 1, which is complete",
+    ),
+)
+
+
+@pytest.mark.parametrize(("entry", "line", "what", "kind", "said"), ASKED)
+def test_what_the_table_asked_for(entry: str, line: int, what: str, kind: str, said: str) -> None:
+    (change,) = (one for one in changed(entry) if (one.line, one.what) == (line, what))
+    found = became(BY_NAME[entry], change.text, ["program", 1])
+    assert kind in (found.kind, found.word)
+    assert said in found.message

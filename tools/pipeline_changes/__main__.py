@@ -1,0 +1,82 @@
+"""Leave out or change one synchronising statement of a pipeline after the other, and say what launches say.
+
+    python -m tools.pipeline_changes [--entry NAME] [--only TEXT] [--show] [--page FILE]
+    python -m tools.pipeline_changes --schedules N [--entry NAME]    intact ones
+    python -m tools.pipeline_changes --messages                      a dozen, as users see them
+
+Exit code 1 if a change was missed that is not known to be harmless, or if an intact pipeline gives an alarm.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from .changes import changes
+from .kernels import PIPELINES, Pipeline
+from .messages import messages
+from .page import Row, listed, summed
+from .trial import alarms, became
+
+
+@click.command()
+@click.option("--entry", default="", help="Pipelines whose names begin with this.")
+@click.option("--only", default="", help="Changes with this in their line.")
+@click.option("--show", is_flag=True, help="The messages, too.")
+@click.option("--schedules", type=int, help="Run intact ones under so many random schedules instead.")
+@click.option("--messages", "dozen", is_flag=True, help="What is said of a dozen mistakes instead.")
+@click.option("--page", type=click.Path(path_type=Path), help="Write the tables there; a heading stays.")
+def main(entry: str, only: str, show: bool, schedules: int | None, dozen: bool, page: Path | None) -> None:
+    """A line for each change, and the sums."""
+    if dozen:
+        click.echo("\n".join(messages()))
+        return
+    chosen = [one for one in PIPELINES if one.entry.startswith(entry)]
+    if schedules is not None:
+        sys.exit(_intact(chosen, schedules))
+    rows = []
+    for row in _rows(chosen, only):
+        rows.append(row)
+        click.echo(row.line + (f"\n{row.outcome.message}" if show else ""))
+    click.echo("\n".join(summed(rows)))
+    if page:
+        _write(page, rows)
+    sys.exit(any(row.outcome.word == "missed" and not row.why for row in rows))
+
+
+def _rows(chosen: list[Pipeline], only: str) -> Iterator[Row]:
+    """The changes of some pipelines, tried one after the other."""
+    for pipeline in chosen:
+        for change in changes(pipeline):
+            if only in f"{change.line} {change.statement}: {change.what}":
+                yield Row(entry=pipeline.entry, change=change, outcome=became(pipeline, change.text))
+
+
+def _intact(chosen: list[Pipeline], count: int) -> bool:
+    """Whether an intact pipeline gives an alarm under program, earliest, latest and random schedules."""
+    found = False
+    for pipeline in chosen:
+        start, schedules = time.perf_counter(), ["program", "earliest", "latest", *range(count)]
+        said = list(alarms(pipeline, schedules))
+        found |= bool(said)
+        what = said[0].message or said[0].word if said else "no alarm, the same bits"
+        seconds = time.perf_counter() - start
+        click.echo(f"{pipeline.entry:24}{len(schedules):5} schedules in {seconds:4.0f} s: {what}")
+    return found
+
+
+def _write(page: Path, rows: list[Row]) -> None:
+    """Put the tables behind what stands above the first table or the second heading."""
+    old = page.read_text(encoding="utf-8") if page.exists() else ""
+    head = old[: old.index("| pipeline")] if "| pipeline" in old else old
+    entries = dict.fromkeys(row.entry for row in rows)
+    tables = [line for one in entries for line in listed(one, [row for row in rows if row.entry == one])]
+    page.write_text(head + "\n".join([*summed(rows), "", *tables]).rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
