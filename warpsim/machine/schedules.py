@@ -13,7 +13,7 @@ machine. Knows fronts; does not know statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -21,11 +21,7 @@ import numpy as np
 from ..errors import OperandError
 from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
-from .lanes import Front, Lanes
-
-WARP = 32
-_PATIENCE = 512  # turns of a loop before other warps go on
-
+from .teams import Drawn, Order, first_warps, in_step
 
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
@@ -45,36 +41,19 @@ class Schedule:
         """When the operations of the so many-th wave complete."""
         return Asynchrony(self.moment, Random(f"{self.seed} asynchrony {wave}"))
 
-    def order(self, count: int) -> Sequence[int]:
-        """The numbers of CTAs, in the order in which they run."""
+    def ctas(self, count: int) -> Sequence[int]:
+        """The numbers of CTAs, or of clusters, in the order in which they run."""
         if self.seed is None:
             return range(count)
         numbers = list(range(count))
         Random(self.seed).shuffle(numbers)
         return numbers
 
-    def chooser(self, wave: int) -> Callable[[list[Front]], Front] | None:
-        """Which front of the so many-th wave is next; None for the wave's own choice."""
+    def order_of(self, wave: int) -> Order:
+        """Which lanes of the so many-th wave are next."""
         if self.moment == "earliest":
-            return _the_same
-        if self.seed is None:
-            return None
-        return Random(f"{self.seed} {wave}").choice
-
-
-def _the_same(fronts: list[Front]) -> Front:
-    """The lanes of the first warp that does not only go round in a loop."""
-    return min(fronts, key=lambda front: (front.turns // _PATIENCE, int(front.lanes.index[0]) // WARP))
-
-
-def parted(front: Front) -> list[Front]:
-    """The lanes of a front by their warps, so that each goes its own way."""
-    parts = list[Front]()
-    for warp in np.unique(front.lanes.index // WARP).tolist():
-        mask = np.zeros_like(front.lanes.mask)
-        mask[warp * WARP : (warp + 1) * WARP] = front.lanes.mask[warp * WARP : (warp + 1) * WARP]
-        parts.append(Front(front.pc, front.frame, Lanes(mask), front.turns))
-    return parts
+            return first_warps
+        return in_step if self.seed is None else Drawn(Random(f"{self.seed} {wave}"))
 
 
 def _seed(given: str | int) -> int:
