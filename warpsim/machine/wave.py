@@ -207,17 +207,22 @@ class Wave:
         frame = front.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
-            self.tell("uninitialised", front, register, self._missing(front, register))
+            if self.observers:
+                self._tell_of_missing(front, register)
             if value is None:
                 types = self.entry.dtypes if frame.function is None else frame.function.dtypes
                 return np.zeros(self.lanes, types[register])
         return value
 
-    def _missing(self, front: Front, register: int) -> Mask:
-        """The lanes that execute the statement and in which a register was never written."""
+    def _tell_of_missing(self, front: Front, register: int) -> None:
+        """Observers are told of lanes that execute the statement and in which a register was never written."""
+        if front.frame.partial.get(register) is front.lanes.mask:
+            return
         missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
-        guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
-        return missing if guard is None else missing & (guard ^ record.negated)
+        if missing.any():
+            guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
+            lacking = missing if guard is None else missing & (guard ^ record.negated)
+            self.tell("uninitialised", front, register, lacking)
 
     def write(self, front: Front, lanes: Lanes, register: int, values: Values) -> None:
         """Write a register in some lanes of a front."""
