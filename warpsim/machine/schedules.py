@@ -2,10 +2,11 @@
 
     "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
                          what is asynchronous completes where it is issued
-    "earliest"           the same, but each warp runs until it has to wait
+    "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
     "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
-    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, and
-                         what is asynchronous completes in between, in any order
+    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
+                         go in two teams where they are many (teams.py); what is asynchronous completes in
+                         between, in any order, which is the same in all clusters that run together
 
 PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
 machine. Knows fronts; does not know statements.

@@ -1,14 +1,16 @@
 """Which lanes go on next, where lanes have parted: in step, or in teams of warps of which one gets ahead.
 
-In step, the lanes at the lowest statement are next, so that all meet again. A warp by itself costs as many
-times more as there are warps in a wave. Two teams cost twice at most: each is in step, and one gets ahead of the
-other; who belongs to which is drawn anew from time to time, so that any two warps part sooner or later.
+In step, the lanes at the lowest statement are next, so that all meet again. Were every warp by itself, a
+launch would cost as many times more as there are warps in a wave. Two teams cost about twice: each is in
+step, and one gets ahead of the other; who belongs to which is drawn anew from time to time, so that any two
+warps part sooner or later. Small waves can afford a team for every warp.
 Knows fronts and warps; does not know seeds, or when copies complete (schedules.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 # time round; a round of a loop that waits for others (see spins.py) counts for as many.
 PATIENCE = 512
 _WARP = 32
+_FEW = 32  # warps of a wave that need no teams
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a front is chosen,
-_ANYBODY = 1 / 8  # and that it is not the lowest one
+_TURNS = 1 / 32  # that the other team gets ahead,
+_ANYBODY = 1 / 8  # and that any front is chosen, be it of the team behind or not the lowest
 
 Member = tuple[int, Front]  # the number of a team, and lanes of it
 Order = Callable[["Wave"], Front]  # the front that is next; fronts of the wave may be joined and split
@@ -56,15 +60,29 @@ def in_step(wave: Wave) -> Front:
     return min(wave.fronts, key=in_program)
 
 
-def _members(wave: Wave, second: Mask) -> list[Member]:
-    """The fronts of a wave by team, 0 or 1; ``second`` has the lanes of the latter."""
-    parts = [part for front in wave.fronts for part in _split(front, second)]
+def _members(wave: Wave, split: Callable[[Front], Sequence[Member]]) -> list[Member]:
+    """The fronts of a wave by team."""
+    parts = [part for front in wave.fronts for part in split(front)]
     found = joined(parts) if len(parts) > 1 else parts
     wave.fronts = [front for _, front in found]
     return found
 
 
-def _split(front: Front, second: Mask) -> Sequence[Member]:
+def _by_warp(front: Front) -> Sequence[Member]:
+    """Every warp is a team."""
+    warps = np.unique(front.lanes.index // _WARP).tolist()
+    if len(warps) == 1:
+        return [(warps[0], front)]
+    parts = list[Member]()
+    for warp in warps:
+        mask = np.zeros_like(front.lanes.mask)
+        mask[warp * _WARP :][:_WARP] = front.lanes.mask[warp * _WARP :][:_WARP]
+        parts.append((warp, Front(front.pc, front.frame, Lanes(mask), front.turns)))
+    return parts
+
+
+def _by_half(second: Mask, front: Front) -> Sequence[Member]:
+    """Teams 0 and 1; the mask has the lanes of the latter."""
     mask = front.lanes.mask & second
     count = int(np.count_nonzero(mask))
     if count in (0, front.lanes.count):
@@ -78,28 +96,39 @@ def _split(front: Front, second: Mask) -> Sequence[Member]:
 
 def first_warps(wave: Wave) -> Front:
     """The first warp of each CTA gets ahead of the others, until it has to wait."""
-    second = wave.thread >= _WARP
-    return min(_members(wave, second), key=lambda one: (one[1].turns // PATIENCE, one[0], in_program(one[1])))[1]
+
+    def place(member: Member) -> tuple[int, int, tuple[int, int, int]]:
+        team, front = member
+        return front.turns // PATIENCE, team, in_program(front)
+
+    return min(_members(wave, partial(_by_half, wave.thread >= _WARP)), key=place)[1]
 
 
 class Drawn:
-    """Teams that are drawn by lot, as is the one that is next, and now and then any front of it."""
+    """Teams that are drawn by lot, as is the one that gets ahead, and now and then any front; where there are
+    few warps, any front at any time.
+    """
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.second: Mask | None = None
+        self.ahead = 0
 
     def __call__(self, wave: Wave) -> Front:
         """The front that is next."""
+        if wave.lanes <= _FEW * _WARP:
+            return self.random.choice(_members(wave, _by_warp))[1]
         if self.second is None or self.random.random() < _ANEW:
             self.second = self._dealt(wave)
-        members = _members(wave, self.second)
+        members = _members(wave, partial(_by_half, self.second))
         if len(members) == 1:
             return members[0][1]
         if self.random.random() < _ANYBODY:
             return self.random.choice(members)[1]
-        team = self.random.choice(sorted({team for team, _ in members}))
-        return min((front for one, front in members if one == team), key=in_program)
+        if self.random.random() < _TURNS:
+            self.ahead = 1 - self.ahead
+        team = [front for one, front in members if one == self.ahead]
+        return min(team or (front for _, front in members), key=in_program)
 
     def _dealt(self, wave: Wave) -> Mask:
         """Half of the warps of each CTA, dealt out like cards to the two teams, CTA after CTA."""

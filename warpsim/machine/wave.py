@@ -215,7 +215,7 @@ class Wave:
         return value
 
     def _tell_of_missing(self, front: Front, register: int) -> None:
-        """Observers are told of lanes that execute the statement and in which a register was never written."""
+        """Observers are told of lanes that execute the statement and have never written a register."""
         if front.frame.partial.get(register) is front.lanes.mask:
             return
         missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
