@@ -3,7 +3,7 @@
 In step, the lanes at the lowest statement are next, so that all meet again. Were every warp by itself, a
 launch would cost as many times more as there are warps in a wave. Two teams cost about twice: each is in
 step, and one gets ahead of the other; who belongs to which is drawn anew from time to time, so that any two
-warps part sooner or later. Small waves can afford a team for every warp.
+warps part sooner or later. Small grids can afford a team for every warp.
 Knows fronts and warps; does not know seeds, or when copies complete (schedules.py).
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # time round; a round of a loop that waits for others (see spins.py) counts for as many.
 PATIENCE = 512
 _WARP = 32
-_FEW = 32  # warps of a wave that need no teams
+_FEW = 32  # warps of a grid that need no teams
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a front is chosen,
 _TURNS = 1 / 32  # that the other team gets ahead,
 _ANYBODY = 1 / 8  # and that any front is chosen, be it of the team behind or not the lowest
@@ -116,7 +116,7 @@ class Drawn:
 
     def __call__(self, wave: Wave) -> Front:
         """The front that is next."""
-        if wave.lanes <= _FEW * _WARP:
+        if wave.warps * wave.grid[0] * wave.grid[1] * wave.grid[2] <= _FEW:
             return self.random.choice(_members(wave, _by_warp))[1]
         if self.second is None or self.random.random() < _ANEW:
             self.second = self._dealt(wave)
