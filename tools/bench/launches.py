@@ -2,7 +2,8 @@
 
 Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product by
 mma.sp, a dense one by wgmma, integer code of 32 warps in warp instructions, what matrix instructions cost
-beside batched execution of the same number, and how the time grows with CTAs. Wall-clock times, the best of
+beside batched execution of the same number, how the time grows with CTAs; and with checks, what other
+schedules cost. Wall-clock times, the best of
 several, all in one run: compare the ratios.
 """
 
@@ -13,7 +14,7 @@ import cProfile
 import pstats
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,30 @@ def _launch(kernel: LaunchableKernel, grid: int, block: int) -> Callable[[], obj
     return lambda: kernel(grid, block, [None], checks="off")
 
 
-def _product(name: str = kernel_cases.BENCHMARK) -> Callable[[], object]:
+def _product(
+    name: str = kernel_cases.BENCHMARK, schedule: str = "program", checks: str = "off"
+) -> Callable[[], object]:
     case = kernel_cases.case(name)
     kernel = load_text((kernel_cases.FOLDER / case.file).read_text())[case.entry]
 
     def run() -> None:
         given = [one.copy() if isinstance(one, np.ndarray) else one for one in case.arguments]
-        kernel(case.grid, case.block, given, case.shared_bytes, checks="off")
+        options: dict[str, Any] = {"schedule": schedule, "checks": checks, "cluster": case.cluster}
+        kernel(case.grid, case.block, case.passed(given), case.shared_bytes, **options)
 
     return run
+
+
+def _schedules(seconds: Callable[[Callable[[], object]], float]) -> Iterator[Result]:
+    """Other schedules beside "program", with checks."""
+    for name in (kernel_cases.PIPELINE_BENCHMARK, kernel_cases.WARPGROUP_BENCHMARK):
+        kernel = name.partition(" ")[0]
+        program = seconds(_product(name, checks="error"))
+        yield Result(name=f"{kernel} with checks", seconds=program, figure=program, unit="s", goal=5)
+        for schedule in ("earliest", "latest", "random:1"):
+            other = seconds(_product(name, schedule, "error"))
+            title = f"{kernel} {schedule}"
+            yield Result(name=title, seconds=other, figure=other / program, unit="x program", goal=2)
 
 
 def _batched(warps: int) -> Callable[[], object]:
@@ -114,6 +130,7 @@ def cases(repeat: int) -> list[Result]:
             name="mma of 32 warps", seconds=launched, figure=batched / launched, unit="x batched", goal=0.5
         ),
         Result(name="8 times the CTAs", seconds=eight, figure=eight / one / 8, unit="x linear", goal=1.1),
+        *_schedules(seconds),
     ]
 
 

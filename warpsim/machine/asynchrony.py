@@ -20,8 +20,10 @@ lanes have exited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 Moment = Literal["program", "earliest", "latest", "random"]
 Action = Callable[["Wave"], None]
+Batch = Callable[["Wave", "Sequence[Pending]"], None]
 Counts = npt.NDArray[np.int64]
 
 
@@ -67,7 +70,8 @@ class Pending:
 
     ``signals`` are mbarriers, as offsets in ``wave.shared``, with the bytes that complete there. ``group`` is
     the family of groups that it belongs to, "" for none; ``number`` of the group is set when it is issued.
-    ``after`` are those that complete first.
+    ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
+    complete together which have the same one. ``turn`` counts what the lane had issued before.
     """
 
     record: Record
@@ -80,7 +84,9 @@ class Pending:
     signals: tuple[tuple[int, int], ...] = ()
     group: str = ""
     after: tuple[Pending, ...] = ()
+    batch: Batch | None = None
     number: int = -1
+    turn: int = -1
     fetched: bool = False
     done: bool = False
 
@@ -93,6 +99,8 @@ class Asynchrony:
     random: Random = field(default_factory=lambda: Random(0))
     flying: dict[Pending, None] = field(default_factory=dict)  # in the order in which they were issued
     committed: dict[str, Counts] = field(default_factory=dict)  # by family: groups that each lane has closed
+    issued: Counter[int] = field(default_factory=Counter)  # by lane: operations
+    tossed: tuple[int, bool] = (-1, False)  # the statement that issued last, and whether at once
 
     def of(self, wave: Wave, family: str) -> Counts:
         """``(lanes,)``: how many groups of a family each lane has closed."""
@@ -100,75 +108,104 @@ class Asynchrony:
 
     # --- moments ---
 
-    def at_once(self) -> bool:
-        """Whether an operation that is issued now completes now."""
-        if self.moment == "random":
-            return self.random.random() < _SOON
-        return self.moment != "latest"
+    def at_once(self, wave: Wave) -> bool:
+        """Whether an operation that is issued now completes now; all those of a statement do, or none."""
+        if self.moment != "random":
+            return self.moment != "latest"
+        if self.tossed[0] != wave.statements:
+            self.tossed = wave.statements, self.random.random() < _SOON
+        return self.tossed[1]
 
     def pass_time(self, wave: Wave) -> None:
         """Called between statements while something flies: what completes now, if anything."""
         if self.moment == "random":
             chance = self.random.random()
-            act = finish if chance < _SOON else fetch if chance < 1.5 * _SOON else None
-            for one in self._some() if act else ():
-                act(wave, one)  # type: ignore[misc]
+            if chance < 1.5 * _SOON:
+                (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
         elif all(front.turns >= _SPINNING for front in wave.fronts):
             self.nobody_goes_on(wave)
 
-    def _some(self) -> list[Pending]:
-        """Any number of what flies, in any order."""
-        return self.random.sample(list(self.flying), self.random.randint(1, len(self.flying)))
+    def _kinds(self, wave: Wave, pendings: Iterable[Pending]) -> list[list[Pending]]:
+        """Operations that clusters have in common: those that the same lane issued at the same turn."""
+        lanes = wave.cluster.count * wave.warps * WARP
+        kinds: dict[tuple[int, int], list[Pending]] = {}
+        for one in pendings:
+            kinds.setdefault((one.lane % lanes, one.turn), []).append(one)
+        return list(kinds.values())
+
+    def _some(self, wave: Wave) -> list[Pending]:
+        """Any number of what flies, in any order, but the same in all clusters."""
+        kinds = self._kinds(wave, self.flying)
+        return list(chain(*self.random.sample(kinds, self.random.randint(1, len(kinds)))))
+
+    def in_order(self, wave: Wave, pendings: Sequence[Pending]) -> list[Pending]:
+        """In the order in which they complete where all may: the newest first, or any."""
+        if self.moment != "random":
+            return [*reversed(pendings)]
+        kinds = self._kinds(wave, pendings)
+        return list(chain(*self.random.sample(kinds, len(kinds))))
 
     def nobody_goes_on(self, wave: Wave) -> bool:
-        """What somebody waits for completes, or anything where nobody does; false where nothing flies."""
+        """What somebody waits for completes, in every cluster, or anything where nobody does; false where
+        nothing flies.
+        """
         if not self.flying:
             return False
         from .phases import awaited
 
         wanted = awaited(wave)
-        known = [one for one in self.flying if any(offset in wanted for offset, _ in one.signals)]
+        order = self.in_order(wave, list(self.flying))
+        known = [one for one in order if any(offset in wanted for offset, _ in one.signals)]
+        first = [*_first_of_each_cluster(wave, known or order)]
         if not known:
-            finish(wave, next(reversed(self.flying)))
-        else:
-            one = self.random.choice(known) if self.moment == "random" else known[-1]
-            self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted))
+            finish_together(wave, first)
+        for one in first if known else ():
+            self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted), known)
         for front in wave.fronts:
             front.turns = 0
         return True
 
-    def _wake(self, wave: Wave, barrier: int) -> None:
-        """Operations that signal an mbarrier complete, the newest first, until nobody waits for it."""
+    def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
+        """Operations that signal an mbarrier complete, in this order, until nobody waits for it."""
         from .phases import awaited
 
-        known = [one for one in self.flying if any(offset == barrier for offset, _ in one.signals)]
-        for one in self.random.sample(known, len(known)) if self.moment == "random" else known[::-1]:
+        signalling = [one for one in known if any(offset == barrier for offset, _ in one.signals)]
+        for one in signalling:
             finish(wave, one)
-            if len(known) > 1 and barrier not in awaited(wave):
+            if len(signalling) > 1 and barrier not in awaited(wave):
                 return
 
 
+def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[Pending]:
+    lanes = wave.cluster.count * wave.warps * WARP
+    return {one.lane // lanes: one for one in reversed(pendings)}.values()
+
+
+WARP = 32
 _SPINNING = 512  # turns of a loop after which a front is taken to wait for something
 _SOON = 0.25  # the chance that something completes where the schedule may change warps
 
 
-def issue(wave: Wave, front: Front, pending: Pending) -> None:
-    """An operation begins; it completes now or later, as the schedule has it."""
+def issue(wave: Wave, front: Front, *pendings: Pending) -> None:
+    """Operations of a statement begin; they complete now or later, as the schedule has it."""
     state = wave.asynchrony
-    if pending.group:
-        pending.number = int(state.of(wave, pending.group)[pending.lane])
-    state.flying[pending] = None
-    if wave.observers:
-        wave.tell("issued", front, pending)
-    if state.at_once():
-        finish(wave, pending)
+    for pending in pendings:
+        if pending.group:
+            pending.number = int(state.of(wave, pending.group)[pending.lane])
+        pending.turn = state.issued[pending.lane]
+        state.issued[pending.lane] += 1
+        state.flying[pending] = None
+        if wave.observers:
+            wave.tell("issued", front, pending)
+    if state.at_once(wave):
+        finish_together(wave, pendings)
 
 
 def fetch(wave: Wave, pending: Pending) -> None:
     """The source of an operation is read, once."""
     if pending.fetched:
         return
-    for one in pending.after:
+    for one in _earlier(wave, pending.after) if pending.after else ():
         finish(wave, one)
     pending.fetched = True
     if pending.read is not None:
@@ -195,6 +232,39 @@ def finish(wave: Wave, pending: Pending) -> None:
             complete_tx(wave, offset, count, pending)
 
 
+# --- several at once ----------------------------------------------------------------------------------
+
+
+def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
+    """Operations that have not completed, and all that come before them, in the order of their issue."""
+    found, left = set[Pending](), list(pendings)
+    while left:
+        one = left.pop()
+        if not one.done and one not in found:
+            found.add(one)
+            left += one.after
+    return [one for one in wave.asynchrony.flying if one in found] if found else []
+
+
+def finish_together(wave: Wave, pendings: Sequence[Pending]) -> None:
+    """Operations complete at the same time, in this order."""
+    batches: dict[Batch, list[Pending]] = {}
+    for one in _earlier(wave, [one for one in pendings if one.batch]):
+        if one.batch:
+            batches.setdefault(one.batch, []).append(one)
+    for batch, ones in batches.items():
+        batch(wave, ones)
+    for one in pendings:
+        finish(wave, one)
+
+
+def fetch_together(wave: Wave, pendings: Sequence[Pending]) -> None:
+    """The sources of operations are read, in this order."""
+    finish_together(wave, [before for one in pendings for before in one.after])
+    for one in pendings:
+        fetch(wave, one)
+
+
 # --- groups ------------------------------------------------------------------------------------------
 
 
@@ -217,9 +287,8 @@ def drain(
         for one in state.flying
         if one.group == family and lanes.mask[one.lane] and one.number < before[one.lane]
     ]
-    asked = state.random.sample(asked, len(asked)) if state.moment == "random" else asked[::-1]
-    for one in asked:
-        (fetch if reads else finish)(wave, one)
+    asked = state.in_order(wave, asked)
+    (fetch_together if reads else finish_together)(wave, asked)
     if wave.observers:
         wave.tell("drained", front, lanes, family, most, reads)
     return asked
@@ -230,5 +299,4 @@ def finish_all(wave: Wave) -> None:
     left = list(wave.asynchrony.flying)[::-1]
     if left and wave.observers:
         wave.tell("unfinished", left)
-    for one in left:
-        finish(wave, one)
+    finish_together(wave, left)

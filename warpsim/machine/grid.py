@@ -22,7 +22,7 @@ from ..errors import OperandError
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
 from .device import Device
 from .program import Entry, Module
-from .schedules import Schedule, parted
+from .schedules import Schedule
 from .scope import Variable
 from .spaces import DEVICE_BASE, Bytes
 from .spins import Standstill, waiting_loops
@@ -167,17 +167,15 @@ class Launch:
         wave.kept |= self.modes
         wave.kept["symbols"] = symbols_of(self.device, self.module)
         wave.waits_at = self.waits_at
-        wave.choose = self.schedule.chooser(number)
+        wave.order = self.schedule.order_of(number)
         wave.asynchrony = self.schedule.asynchrony(number)
-        if wave.choose is not None:
-            wave.fronts = [part for front in wave.fronts for part in parted(front)]
         return wave
 
     def waves(self) -> Iterator[Wave]:
         """Every wave that is executed, made when it is asked for; the CTAs of a cluster are never in two."""
         x, y, z = self.grid
         count = self.cluster.count
-        together, order = self.together // count, self.schedule.order(x * y * z // count)
+        together, order = self.together // count, self.schedule.ctas(x * y * z // count)
         last = self.wave_count if self.count is None else self.first + self.count
         for number in range(self.first, last):
             chosen = order[number * together : (number + 1) * together]

@@ -93,8 +93,17 @@ class Frame:
             self.partial[register] = lanes.mask
         else:
             self.values[register] = np.where(lanes.mask, values, old)
-            if register in self.partial:
-                self.partial[register] = self.partial[register] | lanes.mask
+            if self.partial.get(register, lanes.mask) is not lanes.mask:
+                self._add_written(register, lanes.mask)
+
+    def _add_written(self, register: int, mask: Mask) -> None:
+        """A register that was written in some lanes is now written in more."""
+        before = self.partial[register]
+        written = before | mask
+        if written.all():
+            del self.partial[register]
+        elif np.count_nonzero(written) > np.count_nonzero(before):
+            self.partial[register] = written
 
     def missing(self, register: int, lanes: Lanes) -> Mask:
         """Those of the lanes in which a register has never been written."""

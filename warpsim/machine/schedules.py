@@ -2,10 +2,11 @@
 
     "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
                          what is asynchronous completes where it is issued
-    "earliest"           the same, but each warp runs until it has to wait
+    "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
     "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
-    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, and
-                         what is asynchronous completes in between, in any order
+    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
+                         go in two teams where they are many (teams.py); what is asynchronous completes in
+                         between, in any order, which is the same in all clusters that run together
 
 PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
 machine. Knows fronts; does not know statements.
@@ -13,7 +14,7 @@ machine. Knows fronts; does not know statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -21,11 +22,7 @@ import numpy as np
 from ..errors import OperandError
 from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
-from .lanes import Front, Lanes
-
-WARP = 32
-_PATIENCE = 512  # turns of a loop before other warps go on
-
+from .teams import Drawn, Order, first_warps, in_step
 
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
@@ -45,36 +42,19 @@ class Schedule:
         """When the operations of the so many-th wave complete."""
         return Asynchrony(self.moment, Random(f"{self.seed} asynchrony {wave}"))
 
-    def order(self, count: int) -> Sequence[int]:
-        """The numbers of CTAs, in the order in which they run."""
+    def ctas(self, count: int) -> Sequence[int]:
+        """The numbers of CTAs, or of clusters, in the order in which they run."""
         if self.seed is None:
             return range(count)
         numbers = list(range(count))
         Random(self.seed).shuffle(numbers)
         return numbers
 
-    def chooser(self, wave: int) -> Callable[[list[Front]], Front] | None:
-        """Which front of the so many-th wave is next; None for the wave's own choice."""
+    def order_of(self, wave: int) -> Order:
+        """Which lanes of the so many-th wave are next."""
         if self.moment == "earliest":
-            return _the_same
-        if self.seed is None:
-            return None
-        return Random(f"{self.seed} {wave}").choice
-
-
-def _the_same(fronts: list[Front]) -> Front:
-    """The lanes of the first warp that does not only go round in a loop."""
-    return min(fronts, key=lambda front: (front.turns // _PATIENCE, int(front.lanes.index[0]) // WARP))
-
-
-def parted(front: Front) -> list[Front]:
-    """The lanes of a front by their warps, so that each goes its own way."""
-    parts = list[Front]()
-    for warp in np.unique(front.lanes.index // WARP).tolist():
-        mask = np.zeros_like(front.lanes.mask)
-        mask[warp * WARP : (warp + 1) * WARP] = front.lanes.mask[warp * WARP : (warp + 1) * WARP]
-        parts.append(Front(front.pc, front.frame, Lanes(mask), front.turns))
-    return parts
+            return first_warps
+        return in_step if self.seed is None else Drawn(Random(f"{self.seed} {wave}"))
 
 
 def _seed(given: str | int) -> int:

@@ -22,14 +22,12 @@ from .asynchrony import Asynchrony, finish_all
 from .clusters import ALONE, Cluster, cluster_places, near
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
+from .teams import PATIENCE, Order, in_step
 
 if TYPE_CHECKING:
     from .program import Entry, Record
 
 WARP = 32
-# Rounds of a loop before other lanes get their turn: many, so that lanes that work are not torn apart each
-# time round; a round of a loop that waits for others (see spins.py) counts for as many.
-_PATIENCE = 512
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
 
@@ -139,7 +137,7 @@ class Wave:
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.vain = False  # whether it has stopped because it only went round
         self.waits_at: frozenset[int] = frozenset()  # the branches of loops that wait for others
-        self.choose: Callable[[list[Front]], Front] | None = None  # of fronts; None for the lowest
+        self.order: Order = in_step  # which front is next
         self.asynchrony = Asynchrony()  # what has been issued and has not completed
         self.reserve_local(entry.local_bytes)
 
@@ -158,7 +156,7 @@ class Wave:
                 self.vain, self.rounds = self.rounds >= _VAIN, 0
                 return False
             if self.fronts:
-                self._advance(self._next())
+                self._advance(self.order(self))
             if asynchrony.flying:
                 asynchrony.pass_time(self)
         if self.waiting:
@@ -166,30 +164,6 @@ class Wave:
         if asynchrony.flying:
             finish_all(self)
         return True
-
-    def _next(self) -> Front:
-        """The front to run: the deepest, then lowest one that is not going round in vain."""
-        fronts = self.fronts
-        if len(fronts) == 1:
-            fronts[0].turns = 0
-            return fronts[0]
-        self._merge()
-        fronts = self.fronts
-        if self.choose is not None:
-            return self.choose(fronts)
-        return min(fronts, key=lambda front: (front.turns // _PATIENCE, -front.frame.depth, front.pc))
-
-    def _merge(self) -> None:
-        """Fronts at one place of one frame become one."""
-        places: dict[tuple[int, int, int], Front] = {}
-        for front in self.fronts:
-            # where there is a choice, warps go by themselves
-            warp = 0 if self.choose is None else int(front.lanes.index[0]) // WARP
-            known = places.setdefault((id(front.frame), front.pc, warp), front)
-            if known is not front:
-                known.lanes = Lanes(known.lanes.mask | front.lanes.mask)
-                known.turns = min(known.turns, front.turns)
-        self.fronts = list(places.values())
 
     def _advance(self, front: Front) -> None:
         """Execute statements until fronts change, or this one meets another."""
@@ -233,17 +207,22 @@ class Wave:
         frame = front.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
-            self.tell("uninitialised", front, register, self._missing(front, register))
+            if self.observers:
+                self._tell_of_missing(front, register)
             if value is None:
                 types = self.entry.dtypes if frame.function is None else frame.function.dtypes
                 return np.zeros(self.lanes, types[register])
         return value
 
-    def _missing(self, front: Front, register: int) -> Mask:
-        """The lanes that execute the statement and in which a register was never written."""
+    def _tell_of_missing(self, front: Front, register: int) -> None:
+        """Observers are told of lanes that execute the statement and have never written a register."""
+        if front.frame.partial.get(register) is front.lanes.mask:
+            return
         missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
-        guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
-        return missing if guard is None else missing & (guard ^ record.negated)
+        if missing.any():
+            guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
+            lacking = missing if guard is None else missing & (guard ^ record.negated)
+            self.tell("uninitialised", front, register, lacking)
 
     def write(self, front: Front, lanes: Lanes, register: int, values: Values) -> None:
         """Write a register in some lanes of a front."""
@@ -257,7 +236,7 @@ class Wave:
             if target <= front.pc:
                 front.turns += (turns := self._turns(front.pc))
                 self.rounds += turns
-                if len(self.fronts) == 1 and front.turns % _PATIENCE:
+                if len(self.fronts) == 1 and front.turns % PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False
             front.pc = target
@@ -269,7 +248,7 @@ class Wave:
 
     def _turns(self, pc: int) -> int:
         """For how many rounds one of the loop counts that a branch closes."""
-        return _PATIENCE if pc in self.waits_at else 1
+        return PATIENCE if pc in self.waits_at else 1
 
     def _leave(self, front: Front, lanes: Lanes) -> None:
         """Lanes leave a front; those that stay, if any, go on behind this statement."""

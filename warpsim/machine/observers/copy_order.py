@@ -29,7 +29,7 @@ from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
 from .clocks import Clock, Warps
-from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within
+from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row
 from .copy_words import Words
 from .findings import Findings
 from .phase_waits import PhaseWaits
@@ -222,24 +222,24 @@ class CopyOrder(WarpOrder):
     def _writes(
         self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
     ) -> None:
-        shadow, known = self.shadow, self.clocks.known[warp]
+        shadow, known, row = self.shadow, self.clocks.known[warp], in_a_row(cells)
         first = int(cells[0]) * WORD // wave.shared_stride * wave.warps
-        reading = shadow.read[:, cells] > known[first : first + wave.warps, None]
-        taking = (shadow.reader[:, cells] != NOBODY) & (
-            known[shadow.reader[:, cells]] < shadow.reader_due[:, cells]
+        reading = shadow.read[:, row] > known[first : first + wave.warps, None]
+        taking = (shadow.reader[:, row] != NOBODY) & (
+            known[shadow.reader[:, row]] < shadow.reader_due[:, row]
         )
-        writing = (shadow.writer[cells] != NOBODY) & (known[shadow.writer[cells]] < shadow.due[cells])
+        writing = (shadow.writer[row] != NOBODY) & (known[shadow.writer[row]] < shadow.due[row])
         if _reduces(pending.record):  # reductions may meet
-            places = np.unique(shadow.wrote_at[cells]).tolist()
+            places = np.unique(shadow.wrote_at[row]).tolist()
             joined = [pc for pc in places if _reduces(wave.code[pc])]
-            writing &= ~(shadow.operation[cells] & np.isin(shadow.wrote_at[cells], joined))
+            writing &= ~(shadow.operation[row] & np.isin(shadow.wrote_at[row], joined))
         if reading.any():
             self.words.still_read(wave, front, pending, cells, reading, first)
         elif taking.any():
             self.words.still_taken(wave, front, pending, cells, taking)
         elif writing.any():
             self.words.still_written(wave, front, pending, cells, writing)
-        shadow.brought(cells, *end, front.pc)
+        shadow.brought(row, *end, front.pc)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
         """An operation has told its mbarrier; in the phase in which it was issued?"""

@@ -39,6 +39,13 @@ def cells_within(stretches: Stretches) -> Cells:
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 
+def in_a_row(cells: Cells) -> Cells | slice:
+    """The same words, as a slice where they follow each other: that is several times faster to look at."""
+    if not cells.size or int(cells[-1]) - int(cells[0]) != cells.size - 1:
+        return cells
+    return slice(int(cells[0]), int(cells[-1]) + 1)
+
+
 @dataclass(eq=False)
 class Shadow:
     """``writer`` and ``reader`` are components, or NOBODY; ``operation`` says that a writer is an operation.
@@ -79,14 +86,14 @@ class Shadow:
             reader_at=by_reader[1],
         )
 
-    def stored(self, cells: Cells, writer: Any, due: Any, pc: int) -> None:
+    def stored(self, cells: Cells | slice, writer: Any, due: Any, pc: int) -> None:
         """Warps have written words."""
         self.writer[cells] = writer
         self.due[cells] = due
         self.wrote_at[cells] = pc
         self.operation[cells] = False
 
-    def brought(self, cells: Cells, writer: int, due: int, pc: int) -> None:
+    def brought(self, cells: Cells | slice, writer: int, due: int, pc: int) -> None:
         """An operation writes words; who read what was there before is forgotten."""
         self.stored(cells, writer, due, pc)
         self.operation[cells] = True

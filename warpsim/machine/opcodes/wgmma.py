@@ -105,6 +105,11 @@ class _Later:
     share: Share
     done: set[int] = field(default_factory=set)  # warpgroups
 
+    def together(self, wave: Wave, pendings: Sequence[Pending]) -> None:
+        """Compute it for the warpgroups of several in one call, before each of them completes."""
+        places = Warpgroups.of(wave)
+        self.multiply(wave, [int(places.number[one.lane]) for one in pendings])
+
     def multiply(self, wave: Wave, groups: Sequence[int]) -> None:
         """Compute it for some warpgroups, unless that has been done."""
         left = [group for group in groups if group not in self.done]
@@ -131,7 +136,7 @@ def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
     """Each warpgroup of an execution has one more operation in flight, behind those that it has."""
     places = Warpgroups.of(wave)
     latest: dict[int, Pending] = wave.kept.setdefault("the latest wgmma of each warpgroup", {})
-    later = _Later(Front(front.pc, front.frame, front.lanes), one, share)
+    later, issued = _Later(Front(front.pc, front.frame, front.lanes), one, share), list[Pending]()
     for group in share.groups.tolist():
         base = int(places.cta[group]) * wave.shared_stride
         before = latest.get(group)
@@ -142,9 +147,11 @@ def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
             complete=_Completion(later, group),
             reads=(Stretches(space="shared", ranges=share.ranges + base),),
             group=_FAMILY,
+            batch=later.together,
             after=() if before is None or before.done else (before,),
         )
-        issue(wave, front, pending)
+        issued.append(pending)
+    issue(wave, front, *issued)
 
 
 # --- order -----------------------------------------------------------------------------------------
@@ -163,22 +170,9 @@ def _ordered(verb: Verb, most: int, wave: Wave, front: Front, lanes: Lanes, grou
         if verb == "commit":
             commit(wave, lanes, _FAMILY)
         elif verb == "wait":
-            _complete_together(wave, lanes, most)
             drain(wave, front, lanes, _FAMILY, most)
     if wave.observers:
         wave.tell("wgmma_order", front, groups, verb, most)
-
-
-def _complete_together(wave: Wave, lanes: Lanes, most: int) -> None:
-    """Compute what a wait asks for, each execution for all the warpgroups that wait for it in one call."""
-    state = wave.asynchrony
-    before = state.of(wave, _FAMILY) - most
-    asked: dict[_Later, list[int]] = {}
-    for one in state.flying:
-        if isinstance(one.complete, _Completion) and lanes.mask[one.lane] and one.number < before[one.lane]:
-            asked.setdefault(one.complete.later, []).append(one.complete.group)
-    for later, groups in asked.items():
-        later.multiply(wave, groups)
 
 
 _ORDERS = ("fence", "commit_group", "wait_group")
