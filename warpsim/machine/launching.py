@@ -16,7 +16,7 @@ from .arguments import arguments_of, device_of
 from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
-from .grid import BLOCK_LIMITS, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
+from .grid import BLOCK_LIMITS, LANES, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
 from .observers.checks import checks_of
 from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
@@ -186,7 +186,7 @@ class LaunchableKernel:
             parameters=launch.parameters,
             shared_bytes=launch.shared_bytes,
             schedule=schedule,
-            lanes=launch.lanes,
+            lanes=launch.lanes or LANES,
             checks=checks,
             engine=engine,
             undefined=undefined,

@@ -115,7 +115,9 @@ class Drawn:
         self.ahead = 0
 
     def __call__(self, wave: Wave) -> Front:
-        """The front that is next."""
+        """The front that is next; in step where the wave only went round, so that a standstill shows."""
+        if wave.vain:
+            return in_step(wave)
         if wave.warps * wave.grid[0] * wave.grid[1] * wave.grid[2] <= _FEW:
             return self.random.choice(_members(wave, _by_warp))[1]
         if self.second is None or self.random.random() < _ANEW:
