@@ -29,6 +29,7 @@ GROUPS = (
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
     "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
+    "st.bulk": "shared memory is not filled at once",
     "multimem": "several devices are not simulated",
     "tcgen05": "tensor memory is not simulated",
 }
