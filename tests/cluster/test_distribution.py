@@ -298,8 +298,9 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as idle:
         idle.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"tcp://127.0.0.1:{idle.getsockname()[1]}"
-        assert refusal(address) == (
-            f"no Dask scheduler answers: Timed out trying to connect to {address} after 0.5 s"
+        assert refusal(address) in (  # whose patience ends first is open
+            f"no Dask scheduler answers: Timed out trying to connect to {address} after 0.5 s",
+            f"no Dask scheduler answers: {address} says nothing in 0.5 s",
         )
 
 
