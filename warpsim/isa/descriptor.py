@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NotModelled, OperandError
+from ..errors import NotModelled, OperandError, UndefinedBehavior
 from .memory import SHARED_BYTES, Addresses, Bytes, element_view, write_elements
 from .swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 
@@ -224,8 +224,7 @@ def _unaligned_message(descriptor: Descriptor) -> str:
     row = descriptor.start_address % pattern // width
     return (
         f"start address {descriptor.start_address:#06x} is in row {row} of a {descriptor.swizzle} pattern, "
-        f"which base offset 0 places at multiples of {pattern} bytes: align the tile to {pattern} bytes, "
-        "unless what wrote it swizzles by absolute addresses, as tensor copies do"
+        f"which base offset 0 places at multiples of {pattern} bytes: align the tile to {pattern} bytes"
     )
 
 
@@ -243,11 +242,11 @@ def tile_addresses(
 
     ``element_bits`` is 8, 16 or 32; 1-bit elements come as bytes, with ``k`` in bytes. Raises
     OperandError for a tile that no descriptor has (MN-major other than 16-bit, extents) or that leaves
-    ``memory_bytes``; NotModelled for a base offset, and for a tile that crosses a swizzled row's end, which
-    ``literal`` takes by the formulas as they stand: a row runs on into the next. Base offset 0 says that the
-    swizzle pattern starts at multiples of its size, wherever in it the tile starts: the exclusive-or uses
-    absolute address bits, as tensor copies do. CUTLASS's kernels for sm_90 place tiles at odd multiples of
-    128 bytes and rely on it. PTX ISA 9.1, sections 9.7.15.5.1.2.1 and 9.7.15.5.1.2.2.
+    ``memory_bytes``; NotModelled for a base offset, and for a tile that crosses a swizzled row's end;
+    UndefinedBehavior for a start address beyond the first row of the swizzle pattern while base offset 0
+    says that the pattern is aligned. ``literal`` takes the last two by the formulas as they stand: a row
+    runs on into the next, and the exclusive-or uses absolute address bits. PTX ISA 9.1, sections
+    9.7.15.5.1.2.1 and 9.7.15.5.1.2.2.
     """
     check_tile(mn, k, element_bits, major)
     _check_descriptor(descriptor, mn, k, element_bits // 8, major, literal)
@@ -302,6 +301,8 @@ def _check_descriptor(
         raise NotModelled(_BASE_OFFSET_MESSAGE.format(descriptor.base_offset))
     if literal:
         return
+    if not is_aligned(descriptor.start_address, descriptor.swizzle):
+        raise UndefinedBehavior(_unaligned_message(descriptor))
     first, end = row_bytes(descriptor.start_address, descriptor.swizzle, mn, k, size, major)
     width = SWIZZLE_BYTES[descriptor.swizzle]
     if end > width:
