@@ -11,7 +11,7 @@ all because of a branch (the branch itself is told of), and the phases of mbarri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -82,10 +82,14 @@ class Fidelity:
         return tuple(one for one in self.classes if one.fidelity == label)
 
 
-def fidelity_of(module: Module, counts: Sequence[int]) -> Fidelity:
-    """How exact a launch was that executed each statement of a module so often."""
+def fidelity_of(module: Module, counts: Sequence[int], inferred: Mapping[int, str]) -> Fidelity:
+    """How exact a launch was that executed each statement of a module so often.
+
+    ``inferred`` are statements of which that showed only while they ran, and why.
+    """
     executed = [(pc, record) for pc, record in enumerate(module.code) if counts[pc]]
     labels = {pc: _label(module, record) for pc, record in executed}
+    labels |= {pc: ("inferred", why) for pc, why in inferred.items() if labels[pc][0] == "exact"}
     found: dict[tuple[str, str, str], list[int]] = {}
     for pc, record in executed:
         tally = found.setdefault((record.statement.mnemonic, *labels[pc]), [0, 0])

@@ -110,6 +110,25 @@ def _initial(variable: Variable, module: Module, known: Mapping[str, int]) -> by
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """CTAs, threads of one, CTAs of a cluster, and bytes of shared memory of a CTA, static ones included."""
+
+    grid: Dimensions
+    block: Dimensions
+    cluster: Cluster
+    shared_bytes: int
+
+
+def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: int, target: str) -> Sizes:
+    """The sizes of a launch as they are given; raises OperandError for those that the kernel cannot have."""
+    ctas, clusters = placed(entry, grid, cluster, target)
+    threads = dimensions(block, "block", BLOCK_LIMITS)
+    check_block(entry, threads)
+    total = shared_total(entry, shared_bytes)
+    return Sizes(grid=ctas, block=threads, cluster=clusters, shared_bytes=total)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """All that the waves of one launch have in common."""
 
@@ -125,6 +144,7 @@ class Launch:
     observers: Callable[[], Sequence[Any]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
     lanes: int | None = None  # of a wave; None for LANES
+    inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
 
@@ -165,6 +185,7 @@ class Launch:
             cluster=self.cluster,
         )
         wave.kept |= self.modes
+        wave.kept["inferred"] = self.inferred
         wave.kept["symbols"] = symbols_of(self.device, self.module)
         wave.waits_at = self.waits_at
         wave.order = self.schedule.order_of(number)
@@ -226,15 +247,12 @@ def communicates(entry: Entry) -> bool:
 
 
 __all__ = [
-    "BLOCK_LIMITS",
     "DEVICE_BASE",
     "GRID_LIMITS",
     "LANES",
     "Launch",
-    "check_block",
-    "dimensions",
-    "placed",
+    "Sizes",
     "run",
-    "shared_total",
+    "sizes_of",
     "symbols_of",
 ]

@@ -16,7 +16,7 @@ from .arguments import arguments_of, device_of
 from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
 from .fidelity import Fidelity, fidelity_of
-from .grid import BLOCK_LIMITS, LANES, Launch, check_block, dimensions, placed, run, shared_total, symbols_of
+from .grid import LANES, Launch, run, sizes_of, symbols_of
 from .observers.checks import checks_of
 from .observers.cluster_checks import check_portable, cluster_checks
 from .observers.findings import Findings, LaunchFinding, Mode
@@ -111,22 +111,18 @@ class LaunchableKernel:
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
-        modes = modes_of(engine, undefined)
-        ctas, clusters = placed(self._entry, grid, cluster, self._module.target)
-        threads_of_cta = dimensions(block, "block", BLOCK_LIMITS)
-        check_block(self._entry, threads_of_cta)
-        total, findings = shared_total(self._entry, shared_bytes), Findings(mode=checks)
-        recorder = Recorder(selection_of(record))
-        times = TimelineRecorder(selection_of(timeline))
+        findings = Findings(mode=checks)
+        recorder, times = Recorder(selection_of(record)), TimelineRecorder(selection_of(timeline))
         asked = ((recorder, record), (times, timeline))
         watching = (*observers, *(one for one, wanted in asked if wanted))
-        order = Schedule(schedule)
+        sizes = sizes_of(self._entry, grid, block, cluster, shared_bytes, self._module.target)
+        modes, order = modes_of(engine, undefined), Schedule(schedule)
+        more = cluster_checks(findings, self._entry, sizes.cluster)
+        check_portable(findings, sizes.cluster, self._module.functions[self.name].kernel.location())
         device = _device(device, args, self._module)
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
-        more = cluster_checks(findings, self._entry, clusters)
-        check_portable(findings, clusters, self._module.functions[self.name].kernel.location())
         kept = len(device.memory.allocations)
         try:
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
@@ -134,18 +130,11 @@ class LaunchableKernel:
                 module=self._module,
                 entry=self._entry,
                 device=device,
-                grid=ctas,
-                block=threads_of_cta,
-                cluster=clusters,
                 parameters=arguments.content,
-                shared_bytes=total,
                 schedule=order,
-                observers=lambda: (
-                    *checks_of(findings),
-                    *(check(findings) for check in more),
-                    *watching,
-                ),
+                observers=lambda: (*checks_of(findings), *(check(findings) for check in more), *watching),
                 modes=modes,
+                **vars(sizes),
             )
             if scheduler is None:
                 counts = run(launch, progress)
@@ -164,7 +153,7 @@ class LaunchableKernel:
             device.memory.release(kept)
         return LaunchReport(
             hazards=tuple(findings.found),
-            fidelity=fidelity_of(self._module, counts.tolist()),
+            fidelity=fidelity_of(self._module, counts.tolist(), launch.inferred),
             events=recorder.events(),
             timeline=times.timeline() if timeline else None,
         )

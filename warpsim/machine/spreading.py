@@ -71,6 +71,7 @@ class Outcome:
     findings: tuple[LaunchFinding, ...]
     counts: npt.NDArray[np.int64]
     ctas: int
+    inferred: Mapping[int, str]
 
 
 @dataclass
@@ -146,6 +147,7 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
         findings=tuple(findings.found),
         counts=counts,
         ctas=part.total,
+        inferred=part.inferred,
     )
 
 
@@ -192,6 +194,7 @@ def run_spread(
             for number, one in enumerate(outcome.findings):
                 findings.add(("part", one.kind, one.location.line, number), one)
             counts += outcome.counts
+            launch.inferred.update(outcome.inferred)
             done += outcome.ctas
             if progress:
                 progress(done, launch.total)

@@ -36,6 +36,8 @@ REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.
     **dict.fromkeys(("inc", "dec"), ("u32",)),
     **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
 }
+_ROUNDS = "inferred: elements of tf32 are rounded to nearest even on their way to shared memory"
+_FILLS = "inferred: outside of the tensor every 16 bits are 0x7ff7, a NaN of f16"
 _ROUNDED = ("tf32", "tf32.ftz")  # on their way to shared memory
 _PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
 
@@ -73,6 +75,13 @@ class Move:
     landings: tuple[Offsets, ...]
 
     # --- to shared memory ---
+
+    @property
+    def inferred(self) -> str | None:
+        """What of a load nobody documents; None for nothing."""
+        if self.map.element in _ROUNDED:
+            return _ROUNDS
+        return _FILLS if self.map.fill == "nan" and not self.pieces.inside.all() else None
 
     def fetched(self, wave: Wave) -> Content:
         """What lies in global memory, and what fills the rest."""

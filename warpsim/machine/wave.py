@@ -489,6 +489,10 @@ class Wave:
             if method is not None:
                 method(self, *news)
 
+    def infer(self, pc: int, why: str) -> None:
+        """What a statement did here rests on what is inferred, for that reason."""
+        self.kept.setdefault("inferred", {})[pc] = why
+
     def who(self, lanes: Lanes) -> str:
         """Lanes in words: CTA, warp and lane of the first, and how many more."""
         first = int(lanes.index[0])

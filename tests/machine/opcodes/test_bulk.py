@@ -235,8 +235,10 @@ def test_reductions_of_floats(spelled: str, dtype: str) -> None:
     random = np.random.default_rng(4)
     given, kept = (random.normal(size=BYTES // np.dtype(dtype).itemsize).astype(dtype) for _ in range(2))
     expected = kept + given if spelled.startswith("add") else np.minimum(kept, given)
-    load_text(text)["k"](1, 32, [given, np.zeros(16, np.uint8), kept], checks="off")
+    report = load_text(text)["k"](1, 32, [given, np.zeros(16, np.uint8), kept], checks="off")
     np.testing.assert_array_equal(kept.view(np.uint8), expected.view(np.uint8))
+    notes = [one.note for one in report.fidelity["inferred"]]
+    assert any("subnormals are flushed" in note for note in notes) == (spelled == "add.f32")
 
 
 # --- mistakes ----------------------------------------------------------------------------------------

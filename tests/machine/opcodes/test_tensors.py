@@ -100,8 +100,11 @@ def test_elements_of_tf32_are_rounded_on_the_way_to_shared_memory() -> None:
     before, map_ = _noise(8192, 2), replace(_map(made), element="f32")
     wanted = _filled(rounded, before, walk(map_, (0, 0)), map_, 0, b"\0")
     for schedule in SCHEDULES:
-        after, _ = launch(load("tile", 2, 1024, 0), made, np.array((0, 0)), before, schedule=schedule)
+        body = load("tile", 2, 1024, 0)
+        after, report = launch(body, made, np.array((0, 0)), before, schedule=schedule)
         np.testing.assert_array_equal(after, wanted)
+        (inferred,) = report.fidelity["inferred"]
+        assert inferred.note.startswith("inferred: elements of tf32 are rounded to nearest even")
 
 
 @pytest.mark.parametrize("swizzle", [name for name in SWIZZLES if name != "96B"])
@@ -131,7 +134,10 @@ def test_what_is_outside_is_not_a_number(dtype: npt.DTypeLike) -> None:
     array = _array((6, 64), dtype)
     made = warpsim.tensor_map(array, box=(4, 16), fill="nan")
     map_, before = _map(made), _noise(1024, 3)
-    after, _ = launch(load("tile", 2, 64 * array.itemsize), made, np.array([56, 4]), before)
+    after, report = launch(load("tile", 2, 64 * array.itemsize), made, np.array([56, 4]), before)
+    assert "0x7ff7" in report.fidelity["inferred"][0].note
+    inside = launch(load("tile", 2, 64 * array.itemsize), made, np.array([0, 0]), before)[1]
+    assert inside.fidelity["inferred"] == ()
     wanted = _filled(array, before, walk(map_, (56, 4)), map_, 0, b"\xf7\x7f")
     np.testing.assert_array_equal(after, wanted)
     found = after[: 64 * array.itemsize].view(dtype).reshape(4, 16)

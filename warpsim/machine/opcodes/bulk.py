@@ -21,7 +21,7 @@ from ..lanes import Front, Lanes, Values
 from ..spaces import DEVICE_BASE, Bytes, Offsets, Trespass
 from .effect import Effect
 from .operation import Version, dtype_of
-from .updates import Update, apply, updates_of
+from .updates import FLUSHED, FLUSHES, Update, apply, updates_of
 
 if TYPE_CHECKING:
     from ..site import Reader, Site
@@ -284,7 +284,15 @@ def _reduce(site: Site, *modifiers: str) -> Step:
     _check_order(site, "reduce", "async", "bulk")
     type_name = modifiers[-1]
     put = _reducing(updates_of(modifiers[-3], type_name), type_name)
-    return _starting(_form(site, lambda mask: put, "bulk reduction"))
+    start = _starting(_form(site, lambda mask: put, "bulk reduction"))
+    if (modifiers[-3], type_name) != FLUSHED:
+        return start
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+        wave.infer(front.pc, FLUSHES)
+        return start(wave, front, lanes)
+
+    return step
 
 
 def _check_order(site: Site, *words: str) -> None:

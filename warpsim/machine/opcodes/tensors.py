@@ -19,7 +19,7 @@ from ..tensor_boxes import FOUR, Box, NamedBox, Reader, boxes_of, landing, ranke
 from ..tensor_moves import Content, Move
 from .effect import Effect
 from .operation import Version
-from .updates import updates_of
+from .updates import FLUSHED, FLUSHES, updates_of
 
 if TYPE_CHECKING:
     from ..site import Site
@@ -133,6 +133,8 @@ def _loading(
     landings = tuple(landing(wave, named, space, to) for to, _ in pairs)
     signals = tuple(signal(wave, named, space, barrier) for _, barrier in pairs)
     move, held = Move(map=named.map, pieces=named.pieces, landings=landings), list[Content]()
+    if (why := move.inferred) is not None:
+        wave.infer(front.pc, why)
     return Pending(
         record=wave.code[front.pc],
         lane=named.lane,
@@ -174,6 +176,8 @@ def _storing(wave: Wave, front: Front, box: Box, named: NamedBox, address: int) 
     there = landing(wave, named, "shared", address)
     move, held = Move(map=named.map, pieces=named.pieces, landings=(there,)), list[Content]()
     put = _reducing(move, box.reduction) if box.reduction else move.store
+    if (box.reduction, named.map.element) == FLUSHED:
+        wave.infer(front.pc, FLUSHES)
     return Pending(
         record=wave.code[front.pc],
         lane=named.lane,

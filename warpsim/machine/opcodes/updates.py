@@ -104,6 +104,10 @@ def _sums(type_name: str) -> Scan:
     return scan
 
 
+FLUSHED = ("add", "f32")  # of copies that reduce
+FLUSHES = "inferred: subnormals are flushed in global memory, as red flushes them there"
+
+
 def updates_of(name: str, type_name: str) -> dict[str, Update]:
     """The update in each space."""
     if type_name[0] != "f" and not type_name.startswith("bf"):
