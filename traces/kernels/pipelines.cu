@@ -18,6 +18,18 @@ __device__ __forceinline__ void multiply_f16(float (&values)[32], const byte* le
     commit_products();
 }
 
+// One thread loads each step of A and B, of so many columns, into a stage, B behind LEFT bytes of A.
+template <int A_COLUMNS, int B_COLUMNS, int LEFT, int BYTES>
+__device__ __forceinline__ void fill(const Ring<STAGES, BYTES>& ring, const TensorMap& a, const TensorMap& b,
+                                     int row, int column, int steps) {
+    for (int step = 0; step < steps; ++step) {
+        ring.await_empty(step);
+        arrive_expecting(ring.filled(step), BYTES);
+        load_box(ring.tile(step), a, step * A_COLUMNS, row, ring.filled(step));
+        load_box(ring.tile(step) + LEFT, b, step * B_COLUMNS, column, ring.filled(step));
+    }
+}
+
 // --- cooperative: two warpgroups share each stage ------------------------------------------------------
 
 // A and the columns of B by maps with swizzle 128B and boxes of 128 and 64 rows; D by a map with boxes of
@@ -34,13 +46,7 @@ extern "C" __global__ void __launch_bounds__(3 * WARPGROUP, 1)
     __syncthreads();
     if (group == 2) {
         give_registers<24>();
-        if (threadIdx.x != 2 * WARPGROUP) return;
-        for (int step = 0; step < steps; ++step) {
-            ring.await_empty(step);
-            arrive_expecting(ring.filled(step), BYTES);
-            load_box(ring.tile(step), a, step * 64, row, ring.filled(step));
-            load_box(ring.tile(step) + LEFT, b, step * 64, column, ring.filled(step));
-        }
+        if (threadIdx.x == 2 * WARPGROUP) fill<64, 64, LEFT>(ring, a, b, row, column, steps);
         return;
     }
     take_registers<240>();
@@ -150,13 +156,7 @@ extern "C" __global__ void __launch_bounds__(3 * WARPGROUP, 1)
     __syncthreads();
     if (group == 2) {
         give_registers<24>();
-        if (threadIdx.x != 2 * WARPGROUP) return;
-        for (int step = 0; step < steps; ++step) {
-            ring.await_empty(step);
-            arrive_expecting(ring.filled(step), BYTES);
-            load_box(ring.tile(step), a, step * 32, row, ring.filled(step));
-            load_box(ring.tile(step) + LEFT, b, step * 64, column, ring.filled(step));
-        }
+        if (threadIdx.x == 2 * WARPGROUP) fill<32, 64, LEFT>(ring, a, b, row, column, steps);
         return;
     }
     take_registers<240>();
@@ -196,13 +196,7 @@ extern "C" __global__ void __launch_bounds__(3 * WARPGROUP, 1)
     __syncthreads();
     if (group == 2) {
         give_registers<24>();
-        if (threadIdx.x != 2 * WARPGROUP) return;
-        for (int step = 0; step < steps; ++step) {
-            ring.await_empty(step);
-            arrive_expecting(ring.filled(step), BYTES);
-            load_box(ring.tile(step), a, step * 128, row, ring.filled(step));
-            load_box(ring.tile(step) + LEFT, b, step * 128, column, ring.filled(step));
-        }
+        if (threadIdx.x == 2 * WARPGROUP) fill<128, 128, LEFT>(ring, a, b, row, column, steps);
         return;
     }
     take_registers<240>();
