@@ -18,8 +18,9 @@ import pytest
 import warpsim
 from tests.helpers.reports import TRACES, example
 from warpsim.errors import Location
+from warpsim.explanation.digits import code_text
 from warpsim.explanation.explain import explain_inputs
-from warpsim.explanation.text import product_table, term_table
+from warpsim.explanation.text import operand_table, product_table, reading_notes, term_table
 from warpsim.isa.descriptor import canonical_descriptor
 from warpsim.isa.fragments import metadata_map
 from warpsim.report import Report
@@ -248,9 +249,11 @@ def test_the_explanation_is_the_one_of_warpsim_explain(browser, folder, row, col
     [
         "wgmma_m64n16k16_f16",
         "mma_m16n8k32_mxf8f6f4",
+        "mma_m16n8k64_mxf4nvf4",
         "mma_m8n8k4_f16_volta",
         "mma_m16n8k256_b1",
         "mma_m16n8k8_f64",
+        "mma_m16n8k8_tf32",
     ],
 )
 def test_every_family_is_shown_and_recomputed_in_the_page(browser, folder, name):
@@ -261,6 +264,12 @@ def test_every_family_is_shown_and_recomputed_in_the_page(browser, folder, name)
     assert "the simulator's bits" in page.one("#explanation").text
     explanation = explain_inputs(form, event.inputs, 1, 1)
     assert f"0x{explanation.code:0{form.d.bits // 4}x}" in page.one("#explanation h3").text
+    assert all(note in page.one("#explanation").text for note in reading_notes(explanation))
+    rows, expected = rows_of(page, 0), operand_table(explanation)
+    assert [name for name in rows[0] if name not in ("scale A", "scale B")] == expected[0]
+    assert [row[-1] for row in rows] == [row[-1] for row in expected]
+    steps = [step for step in explanation.steps if step.exponent is not None]
+    assert [rows_of(page, number + 1) for number in range(len(steps))] == [term_table(step) for step in steps]
     page.press(Keys.ESCAPE)
     page.picture(name)
     page.one("#prove").click()
@@ -269,6 +278,17 @@ def test_every_family_is_shown_and_recomputed_in_the_page(browser, folder, name)
         lambda _: page.one("#proof").text == f"✓ {total} of {total} elements recomputed bit for bit"
     )
     assert browser.get_log("browser") == []
+
+
+def test_wide_values_are_told_in_full(browser, folder):
+    page = opened(browser, folder, "mma_m16n8k8_f64", "#instruction=2&part=0&at=d/1/1&explain")
+    event = list(example("mma_m16n8k8_f64").events)[1]
+    explanation = explain_inputs(event.instruction, event.inputs, 1, 1)
+    texts = [code_text(product.b.number, product.b.format) for product in explanation.products]
+    for row, text in zip(rows_of(page, 0)[1:], texts, strict=False):
+        decimal, _, hexadecimal = row[7].partition(" = ")
+        expected, _, digits = text.partition(" = ")
+        assert (float(decimal), hexadecimal) == (float(expected), digits)
 
 
 def test_a_wgmma_is_shown_warp_by_warp(browser, folder):

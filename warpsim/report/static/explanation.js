@@ -1,7 +1,9 @@
 // The explanation of one element of D as tables: operands, steps with their alignment, other ways to sum.
 
 import { make, table } from "./elements.js";
-import { binaryText, bitsText, exactText, spanText, ulpsText } from "./texts.js";
+import { binaryText, bitsText, codeText, exactText, fractionText, spanText, ulpsText } from "./texts.js";
+
+const LONGEST_EXACT = 32; // characters
 
 function placeText(instruction, factor, absent) {
   const { place } = factor;
@@ -19,11 +21,11 @@ export function explanationElements(instruction, document, actual) {
   return [
     make("p", { class: "rule" }, `${document.mnemonic} on ${document.target}: ${ruleText(document)}`),
     make("p", { class: equal ? "agrees" : "disagrees" }, verdict),
-    ...document.notes.map((note) => make("p", { class: "note" }, note)),
+    ...[...document.notes, ...readingNotes(instruction, document)].map((note) => make("p", { class: "note" }, note)),
     make("h4", {}, "Operands and products"),
     instruction.layout.bit_operation ? wordTable(instruction, document) : productTable(instruction, document),
     make("h4", {}, "Steps"),
-    ...document.steps.flatMap(stepElements),
+    ...document.steps.flatMap((step, number) => stepElements(instruction, step, number)),
     make("h4", {}, "Other ways to sum"),
     otherTable(instruction, document),
   ];
@@ -39,6 +41,24 @@ function ruleText({ rule, length, fraction_bits: bits, group, output, evidence }
   return `${[rule, ...parts].join(", ")} (${evidence.label})`;
 }
 
+// What the columns of numbers do not say by themselves.
+function readingNotes(instruction, document) {
+  const notes = ["a", "b"].map((side) => droppedNote(instruction, document, side));
+  const aligned = document.steps.some((step) => step.exponent !== null);
+  const exponent = "exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); "
+    + "all terms of a step are shifted to the largest";
+  return [...notes, aligned && exponent].filter(Boolean);
+}
+
+function droppedNote(instruction, { products }, side) {
+  const { format: name } = products[0][side];
+  const { ignored_bits: ignored } = instruction.formats[name];
+  const low = (1n << BigInt(ignored)) - 1n;
+  const count = products.filter((one) => BigInt(one[side].code) & low).length;
+  return count && `the low ${ignored} bits of ${side.toUpperCase()} are dropped, as ${name} has none of them: `
+    + `${count} of ${products.length} codes have some set, and values are those of what is left`;
+}
+
 // --- operands --------------------------------------------------------------------------------------
 
 function productTable(instruction, document) {
@@ -46,29 +66,36 @@ function productTable(instruction, document) {
   const header = ["", "k", "A", "code", "value", "B", "code", "value"];
   if (first.metadata) header.splice(5, 0, "metadata", "field", "index");
   if (first.scale_a) header.push("scale A", "scale B");
-  header.push("product", "exponent", "step");
+  const name = first.scale_a && document.rule === "FusedSum" ? "product * scales" : "product";
+  header.push(name, "exponent", "step");
   const rows = document.products.map((product) => productRow(instruction, document, product));
   rows.push(cRow(instruction, document, header.length));
-  const numbers = ["k", "value", "product", "exponent", "step"];
+  const numbers = ["k", "value", name, "exponent", "step"];
   const numeric = header.flatMap((name, index) => (numbers.includes(name) ? [index] : []));
   return table("Operands and products", header, rows, { numeric });
 }
 
 function productRow(instruction, document, product) {
   const { a, b, metadata, scale_a: scaleA, scale_b: scaleB } = product;
-  const cells = [String(product.position), String(product.k), placeText(instruction, a, "shared"), a.code, a.value];
+  const cells = [String(product.position), String(product.k), placeText(instruction, a, "shared")];
+  cells.push(...codeCells(instruction, a));
   if (metadata) {
     const field = metadata.field.toString(2).padStart(4, "0");
     cells.push(placeText(instruction, metadata, ""), field, String(metadata.index));
   }
-  cells.push(placeText(instruction, b, "shared"), b.code, b.value);
+  cells.push(placeText(instruction, b, "shared"), ...codeCells(instruction, b));
   if (scaleA) cells.push(`${scaleA.value} ${scaleA.code}`, `${scaleB.value} ${scaleB.code}`);
   cells.push(product.product.value, String(product.product.exponent), String(product.step));
   return { cells, "data-key": `pair/${document.row}/${document.column}/${product.position}` };
 }
 
+// A code and its value, of more than 32 bits with every digit.
+function codeCells(instruction, { code, format }) {
+  return [code, codeText(BigInt(code), instruction.formats[format])];
+}
+
 function cRow(instruction, { c }, width) {
-  const cells = ["c", "", placeText(instruction, c, "not read"), c.code, c.value];
+  const cells = ["c", "", placeText(instruction, c, "not read"), ...codeCells(instruction, c)];
   return { cells: [...cells, ...Array(width - cells.length).fill("")] };
 }
 
@@ -92,8 +119,8 @@ function wordTable(instruction, document) {
 
 // --- steps -----------------------------------------------------------------------------------------
 
-function stepElements(step, number) {
-  if (step.exponent === null) return [operationTable(step, number)];
+function stepElements(instruction, step, number) {
+  if (step.exponent === null) return [operationTable(instruction, step, number)];
   const floor = step.terms.some((term) => term.aligns) ? "" : " (the floor)";
   const title = `Step ${number}, ${step.operation}: largest exponent ${step.exponent}${floor}, unit 2**${step.unit}`;
   return [
@@ -121,9 +148,14 @@ function termTable(step, title) {
   }));
   const sum = make("code", {}, binaryText(BigInt(step.sum), step, digits));
   rows.push({ cells: ["sum", "", sum, ""], class: "sum" });
-  return table(title, ["term", "exponent", `in units of 2**${step.unit}`, "cut off"], rows, {
-    numeric: [1], className: "plain terms",
-  });
+  const header = ["term", "exponent", `in units of 2**${step.unit}`, "cut off"];
+  const numeric = [1];
+  if (step.terms.some((term) => term.products.length > 1)) { // of groups, scales included
+    header.push("exact sum");
+    numeric.push(4);
+    rows.forEach(({ cells }, at) => cells.push(at < step.terms.length ? step.terms[at].value : ""));
+  }
+  return table(title, header, rows, { numeric, className: "plain terms" });
 }
 
 function specialTable(step, title) {
@@ -148,14 +180,22 @@ function roundingText(step) {
   return `rounded to ${step.rounding}${dropped ? `, dropping ${dropped}` : ", exact"}`;
 }
 
-function operationTable(step, number) {
+function operationTable(instruction, step, number) {
   const names = step.terms.map((term) => term.name);
   const listed = names.length < 4 ? names.join(" + ") : `${names[0]} … ${names.slice(-2).join(" + ")}`;
-  const exact = step.special ? "-" : exactText(BigInt(step.sum), step.unit);
+  const exact = step.special ? "-" : sumText(step);
   const dropped = step.special ? "" : bitsText(BigInt(step.dropped), step.dropped_bits);
-  const cells = [String(number), step.operation, listed, exact, step.rounding, dropped, step.code, step.value];
+  const cells = [String(number), step.operation, listed, exact, step.rounding, dropped, step.code];
+  const d = instruction.formatOf("d"); // of every operation, where it is wider than 32 bits
+  cells.push(d.bits > 32 ? codeText(BigInt(step.code), d) : step.value);
   const header = ["step", "operation", "terms", "exact", "rounding", "dropped", "code", "value"];
   return table(`Step ${number}`, header, [{ cells }]);
+}
+
+// The exact sum; nine digits of it where it is long.
+function sumText({ sum, unit, dropped_bits: rounds }) {
+  const exact = exactText(BigInt(sum), unit);
+  return rounds === 0 || exact.length <= LONGEST_EXACT ? exact : `≈ ${fractionText(BigInt(sum), unit)}`;
 }
 
 function otherTable(instruction, document) {

@@ -1,6 +1,6 @@
 // Numbers, codes and bits in words that lose nothing without saying so. The wording of warpsim explain.
 
-import { FINITE, NAN, bitLength, cut, magnitudeOf, signed } from "./numbers.js";
+import { FINITE, NAN, bitLength, cut, decode, magnitudeOf, signed } from "./numbers.js";
 
 const LONGEST = 24; // of more dropped bits than these, leading zeros are counted and the end is left out
 const DOUBLE = { precision: 53, smallest: -1074, largest: 1023 };
@@ -56,7 +56,7 @@ function placed(text, exponent, digits) {
 }
 
 // significand * 2**scale in nine significant digits, of integers all; as a power of two beyond doubles.
-function fractionText(value, scale) {
+export function fractionText(value, scale) {
   const [odd, power] = reduced(value, scale);
   if (power >= 0 && bitLength(odd) + power <= 53) return (odd << BigInt(power)).toString();
   const found = nearestDouble(odd, power);
@@ -90,6 +90,28 @@ export function valueText(number) {
   if (number.kind !== FINITE) return `${sign}Inf`;
   if (!number.significand) return `${sign}0`;
   return fractionText(signed(number), number.scale);
+}
+
+// The value of a code: nine digits, which tell all codes of 32 bits apart, and of wider ones every digit and the
+// same in hexadecimal.
+export function codeText(code, format) {
+  const number = decode(code, format);
+  if (format.bits <= 32 || number.kind !== FINITE || !number.significand) return valueText(number);
+  const value = signed(number);
+  const [odd, power] = reduced(value, number.scale);
+  if (power >= 0) return (odd << BigInt(power)).toString();
+  return `${toNumber(value, number.scale)} = ${hexadecimalFloat(value, number.scale)}`;
+}
+
+// "-0x1.8p+3", or "0x0.8p-1022" of a subnormal number: a double as C's %a writes it.
+function hexadecimalFloat(value, scale) {
+  const magnitude = magnitudeOf(value);
+  const leading = Math.max(bitLength(magnitude) - 1 + scale, DOUBLE.smallest + DOUBLE.precision - 1);
+  const digits = DOUBLE.precision - 1;
+  const bits = magnitude << BigInt(scale - leading + digits);
+  const fraction = (bits & ((1n << BigInt(digits)) - 1n)).toString(16).padStart(digits / 4, "0");
+  const sign = value < 0n ? "-" : "";
+  return `${sign}0x${bits >> BigInt(digits)}.${fraction}p${leading < 0 ? "" : "+"}${leading}`;
 }
 
 // A value short enough for a cell: four significant digits.
