@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arithmetic import numerics
-from ..arithmetic.kernels.panels import interpreted
+from ..arithmetic import chains, numerics
+from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.panels import applies, plan_of
 from ..environment import in_default_environment
 from ..execution import batches
@@ -59,7 +59,7 @@ def _jobs(target: str | None) -> Iterator[Job]:
 def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
     """The kernels that an instruction can run on, each with what tells it from others."""
     dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
-    yield ("scalar", type(rule)), partial(_scalar, form, rule)
+    yield ("scalar", type(rule), form.d if chains.applies(form, rule) else None), partial(_scalar, form, rule)
     if not applies(form, rule):
         return
     narrow = narrow_plan(form, rule, form.shape.n).variant
