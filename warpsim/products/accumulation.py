@@ -96,7 +96,7 @@ def _chained(request: Request, promote_every: int | None, threads: int) -> Codes
     if isinstance(request.rule, (IntegerSum, BitCount)) and not _repeats(request):
         form, c = request.instruction, request.c
         return integer_product(
-            IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices)
+            IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices), threads
         )
     return _one_by_one(request, threads)
 
