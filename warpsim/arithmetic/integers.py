@@ -2,10 +2,10 @@
 
 Where the CPU multiplies bytes (kernels.octets), its sums wrap as those of instructions do. Elsewhere BLAS
 multiplies blocks that are added in int32: the sum of a block of at most 2**24 in magnitude, and every partial
-sum of it, is an integer that float32 holds, so that its bits do not depend on BLAS's order; nor, since nothing
-is rounded or subnormal, on the environment of BLAS's own threads, which is out of reach (a zero may be -0, an
-integer all the same). Bits are counted in words of 64. An instruction under .satfinite clamps its result; where
-an element could come near the limits (and only there) the instructions are executed one by one.
+sum of it, is an integer that float32 holds, so that its bits do not depend on BLAS's order; nor, as nothing
+is rounded or subnormal, on the environment of BLAS's threads, which is out of reach (a zero may be -0, an
+integer all the same). Bits are counted in words of 64. An instruction under .satfinite clamps its result;
+where an element could come near the limits (and only there) the instructions are executed one by one.
 """
 
 from __future__ import annotations
