@@ -128,8 +128,6 @@ class _Row:
         c = load(builder, self.c, place, width)
         value: Lanes | None = None if variant.emulated else c
         hazard = _nowhere(builder, width)
-        if not (variant.half or variant.emulated):
-            hazard = steps.is_subnormal(c)
         for step in range(variant.steps):
             terms = self._terms(step, row, starts, j, width)
             value, uncertain = steps.fast(terms, value, numbers, variant, embedded)
