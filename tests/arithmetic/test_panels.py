@@ -18,6 +18,7 @@ from tests.helpers import nasty
 from warpsim.arithmetic import numerics, panels
 from warpsim.arithmetic.cores import thread_count
 from warpsim.arithmetic.kernels import decode, variants
+from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.variants import Variant
 from warpsim.execution import batches, recipes
 from warpsim.execution.pipeline import rule_for
@@ -36,7 +37,7 @@ FORMS = [
     for form in nasty.arithmetics()
     if panels.applies(form, rule_for(form)) and (form.a == form.b or form.a.name == "e5m2")
 ]
-compiled = pytest.mark.skipif(panels.interpreted(), reason="no JIT: there is only NumPy's way")
+compiled = pytest.mark.skipif(interpreted(), reason="no JIT: there is only NumPy's way")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ def whole(form: Instruction, problem: Product) -> Array:
 
 @pytest.mark.parametrize("form", FORMS, ids=nasty.name)
 def test_panels_equal_the_scalar_kernels(form: Instruction, monkeypatch: pytest.MonkeyPatch) -> None:
-    side = 4 if panels.interpreted() else SIDE
+    side = 4 if interpreted() else SIDE
     for seed, make in enumerate(nasty.makers(form)):
         problem = product(form, make, BLOCKS, side, seed)
         expected = one_by_one(form, problem)

@@ -15,6 +15,7 @@ import pytest
 
 import warpsim
 from warpsim.arithmetic import panels
+from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.isa.instruction import Instruction
 from warpsim.products import accumulation
 from warpsim.products.gemm import gemm, gemm_sparse
@@ -101,7 +102,7 @@ def _bits(matrix: Matrix) -> Matrix:
 @every_form
 @pytest.mark.parametrize("edges", [(0, 0, 0), (3, 5, 7)], ids=["whole", "ragged"])
 def test_gemm_is_the_tile_loop(form: Instruction, edges: tuple[int, int, int]) -> None:
-    tiles = (1, 1, 2) if panels.interpreted() else (3, 5, 3)
+    tiles = (1, 1, 2) if interpreted() else (3, 5, 3)
     m, n, k = (
         size * count - edge
         for size, count, edge in zip((form.shape.m, form.shape.n, form.shape.k), tiles, edges, strict=True)
@@ -174,6 +175,19 @@ def test_integers_that_clamp_on_the_way() -> None:
     np.testing.assert_array_equal(_bits(gemm(form, a, b, c)), expected)
     wrapping = _form(_DENSE.format(32, "s32.s8.s8.s32"), "sm_80")
     assert (_bits(gemm(wrapping, a, b, c)) != expected).any()
+
+
+@pytest.mark.parametrize("types", ["s8.u8", "u8.u8", "s4.s4"])
+@pytest.mark.parametrize("share", [0.02, 0.5])
+def test_few_and_many_elements_near_the_limits_clamp_alike(types: str, share: float) -> None:
+    k = 32 if "8" in types else 64
+    form = _form(_DENSE.format(k, f"satfinite.s32.{types}.s32"), "sm_80")
+    a, b, c = _operands(form, 16, 136, 5 * k - 3, seed=60)
+    rng = np.random.default_rng(61)
+    low, high = rng.integers(-(2**31), -(2**31) + 9000, (2, 16, 136))
+    chosen = np.where(rng.random((16, 136)) < 0.5, low, -1 - high)
+    c = np.where(rng.random((16, 136)) < share, chosen, c.view(np.int32) >> 8).astype(np.int32)
+    np.testing.assert_array_equal(_bits(gemm(form, a, b, c)), tile_loop(form, a, b, c))
 
 
 @pytest.mark.parametrize("types", ["s8", "u8"])
@@ -255,7 +269,7 @@ def _large() -> tuple[Matrix, Matrix, Matrix]:
 @pytest.mark.parametrize("threads", [2, 3, 7])
 def test_threads_do_not_change_bits(threads: int) -> None:
     for form in (F16, FORMS[13]):
-        m, n, k = (20, 12, 64) if panels.interpreted() else _SIZE
+        m, n, k = (20, 12, 64) if interpreted() else _SIZE
         a, b, c = _operands(form, m, n, k, seed=9)
         one = gemm(form, a, b, c)
         np.testing.assert_array_equal(_bits(gemm(form, a, b, c, threads=threads)), _bits(one))

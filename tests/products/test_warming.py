@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import warpsim
-from warpsim.arithmetic import panels
+from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.cli import cli
 from warpsim.products import warming
 
@@ -39,7 +39,7 @@ def files(folder: Path, *arguments: str) -> set[str]:
     return {path.name for path in folder.rglob("*.nbc")}
 
 
-@pytest.mark.skipif(panels.interpreted(), reason="nothing is compiled")
+@pytest.mark.skipif(interpreted(), reason="nothing is compiled")
 def test_nothing_is_compiled_afterwards(tmp_path: Path) -> None:
     warm = files(tmp_path, "-m", "warpsim", "warmup", "--target", "sm_75")
     assert warm

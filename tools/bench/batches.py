@@ -25,10 +25,11 @@ class Batch:
     target: str
     count: int
     goal: float | None
+    data: str = "clean"
 
     def run(self, repeat: int) -> Result:
         """Time it."""
-        function = _execution(warpsim.decode(self.mnemonic, target=self.target), self.count)
+        function = _execution(warpsim.decode(self.mnemonic, target=self.target), self.count, self.data)
         calls = max(1, 1000 // self.count)
         seconds = best(lambda: _repeated(function, calls), repeat) / calls
         if self.count == 1:
@@ -42,11 +43,17 @@ def _repeated(function: Callable[[], Any], calls: int) -> None:
         function()
 
 
-def _execution(form: Instruction, count: int) -> Callable[[], Any]:
+def _execution(form: Instruction, count: int, data: str) -> Callable[[], Any]:
     rng = np.random.default_rng(1)
     words = {}
     for operand in "abc":
+        if data == "random bits":
+            size = (count, form.family.lanes, form.registers[operand])
+            words[operand] = rng.integers(0, 1 << 32, size, np.uint32)
+            continue
         matrix = rng.standard_normal((count, *form.matrix_shape(operand)))
+        if data == "subnormals":
+            matrix *= 2.0 ** form.format(operand).minimum_exponent
         words[operand] = warpsim.pack(form, operand, matrix.astype(form.format(operand).dtype))
     if form.pattern is not None:
         shape = (count, form.shape.m, form.shape.k // form.pattern.chunk, form.pattern.choices)
@@ -75,4 +82,8 @@ def batch_cases() -> Iterator[Batch]:
     for name, mnemonic, target, goal in rows:
         yield Batch(name=name, mnemonic=mnemonic, target=target, count=_MANY, goal=goal)
     name, mnemonic, target, _ = rows[0]
+    for data, goal in (("subnormals", 0.8), ("random bits", 0.5)):
+        yield Batch(
+            name=f"{name}, {data}", mnemonic=mnemonic, target=target, count=_MANY, goal=goal, data=data
+        )
     yield Batch(name=f"one {name}", mnemonic=mnemonic, target=target, count=1, goal=10.0)

@@ -1,29 +1,34 @@
-"""Products of integer matrices: exact in BLAS's float32, block by block, and added in int32.
+"""Products of integer matrices, modulo 2**32: by an instruction of the CPU, or in BLAS's float32.
 
-The sum of a block of at most 2**24 in magnitude, and every partial sum of it, is an integer that float32
-holds, so that its bits do not depend on BLAS's order; nor, as nothing is rounded or subnormal, on the
-environment of BLAS's own threads, which is out of reach (a zero may be -0, which is 0 as an integer). Blocks
-wrap modulo 2**32 as instructions do. An instruction under .satfinite clamps its result; where an element
-could come near the limits (and only there) the instructions are executed one by one.
+Where the CPU multiplies bytes (kernels.octets), its sums wrap as those of instructions do. Elsewhere BLAS
+multiplies blocks that are added in int32: the sum of a block of at most 2**24 in magnitude, and every partial
+sum of it, is an integer that float32 holds, so that its bits do not depend on BLAS's order; nor, as nothing
+is rounded or subnormal, on the environment of BLAS's threads, which is out of reach (a zero may be -0, an
+integer all the same). Bits are counted in words of 64. An instruction under .satfinite clamps its result;
+where an element could come near the limits (and only there) the instructions are executed one by one.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
-from ..isa.codes import integers
 from ..isa.formats import Format
 from ..isa.instruction import Codes, Instruction
 from ..isa.sparsity import decompress
-from .kernels.clamping import clamped_sums
+from .kernels._jit import interpreted
+from .kernels.bits import add_populations
+from .kernels.clamping import clamped_rows, clamped_sums
+from .kernels.octets import COLUMNS, ROWS, has_octets, octet_products, pack_octets
 
 _EXACT = 1 << 24  # float32 holds every integer up to it
-_ROWS = 1024  # of D at a time, which bounds the temporary float32 block
+_ROWS = 1020  # of D at a time, which bounds the temporary float32 block
 _HIGH = (1 << 31) - 1
+_SHARE = 16  # rows with more than one element in so many near the limits are computed whole
 
 Single = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.int32]
@@ -44,20 +49,68 @@ def _largest(element: Format) -> int:
     return element.sign_bit or element.mask
 
 
-def integer_product(problem: IntegerProblem) -> Codes:
-    """Codes of D (m, n)."""
+def integer_product(problem: IntegerProblem, threads: int = 1) -> Codes:
+    """Codes of D (m, n); ``threads`` are for products by octets, as BLAS has its own."""
     form = problem.instruction
     a = problem.a
     if problem.indices is not None:
         pattern = present(form.pattern, "pattern")
         a = decompress(a, problem.indices, pattern)[:, : problem.b.shape[0]]
     start = None if problem.c is None else problem.c.view(np.int32)
+    if form.bit_operation and not interpreted():
+        return _populations(a, problem.b, start, form.bit_operation == "xor").view(np.uint32)
     if form.bit_operation == "xor":
         return _exclusive(a, problem.b, start).view(np.uint32)
-    total = _with_products(start, a, form.a, problem.b, form.b)
+    if has_octets() and not form.bit_operation:
+        total = _by_octets(start, _values(a, form.a), _values(problem.b, form.b), threads)
+    else:
+        total = _with_products(start, a, form.a, problem.b, form.b)
     if form.satfinite:
         _saturate(total, start, a, problem.b, form)
     return total.view(np.uint32)
+
+
+def _by_octets(start: Sums | None, a: Codes, b: Codes, threads: int) -> Sums:
+    """``start + a @ b`` modulo 2**32, of int8 or uint8 values.
+
+    The instruction takes a from 0 to 255 and b from -128 to 127: both are moved there, and what that adds is
+    taken away again.
+    """
+    total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
+    signed = _moved(b, np.int8)
+    if a.dtype == np.int8:
+        total -= signed.sum(axis=0, dtype=np.int32) << 7
+    if b.dtype == np.uint8:
+        total += (a.sum(axis=1, dtype=np.int32) << 7)[:, None]
+    words = -(-a.shape[1] // 4)
+    packed = np.empty((-(-b.shape[1] // COLUMNS), words, COLUMNS), np.int32)
+    pack_octets(np.ascontiguousarray(signed), words, packed)
+
+    def run(band: slice) -> None:
+        _add_octets(_moved(a[band], np.uint8), packed, total[band])
+
+    height = max(min(_ROWS, len(a) // (4 * threads) // ROWS * ROWS), ROWS) if threads > 1 else _ROWS
+    bands = [slice(first, first + height) for first in range(0, len(a), height)]
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in map(run, bands) if threads == 1 else pool.map(run, bands):
+            pass
+    return total
+
+
+def _add_octets(a: Codes, packed: Sums, total: Sums) -> None:
+    """Add ``a @ b`` to some rows of total; a is uint8, b packed."""
+    panels, words, columns = packed.shape
+    filled = np.zeros((-(-len(a) // ROWS) * ROWS, 4 * words), np.uint8)
+    filled[: len(a), : a.shape[1]] = a
+    block = np.empty((len(filled), panels * columns), np.int32)
+    left, right = filled.view(np.int32).reshape(-1), packed.reshape(-1)
+    octet_products(left, right, len(filled), words, block.shape[1], block.reshape(-1))
+    total += block[: len(a), : total.shape[1]]
+
+
+def _moved(values: Codes, dtype: type) -> Codes:
+    """int8 and uint8 values moved by 128 into the other type; those of the type as they are."""
+    return values if values.dtype == dtype else (values.view(np.uint8) ^ np.uint8(128)).view(dtype)
 
 
 def _with_products(start: Sums | None, a: Codes, a_format: Format, b: Codes, b_format: Format) -> Sums:
@@ -86,13 +139,30 @@ def _add(total: Sums, block: Single) -> None:
 
 
 def _values(codes: Codes, element: Format) -> npt.NDArray[np.int8 | np.uint8]:
+    """The values of codes of at most 8 bits."""
     if element.bits == 8:
         return codes.view(np.int8 if element.signed else np.uint8)
-    return integers(codes, element).astype(np.int8)
+    sign = np.uint8(element.sign_bit)
+    return (((codes & np.uint8(element.mask)) ^ sign) - sign).view(np.int8)
 
 
 def _single(codes: Codes, element: Format) -> Single:
     return _values(codes, element).astype(np.float32)
+
+
+def _populations(a: Codes, b: Codes, start: Sums | None, exclusive: bool) -> Sums:
+    """``start`` plus the ones of A AND B or A XOR B."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.int64)
+    if start is not None:
+        total += start
+    add_populations(_words(a), np.ascontiguousarray(_words(b.T).T), exclusive, total)
+    return total.astype(np.int32)
+
+
+def _words(bits: Codes) -> npt.NDArray[np.int64]:
+    """Rows of bits as words of 64, zeros filling up the last."""
+    octets = np.packbits(np.ascontiguousarray(bits), axis=1)
+    return np.ascontiguousarray(np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))).view(np.int64)
 
 
 def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
@@ -120,8 +190,22 @@ def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, form: Instruc
         start = np.zeros_like(total)
     if start.size and int(start.max()) <= room and int(start.min()) >= -room:
         return
-    rows, columns = np.nonzero((start > room) | (start < -room))
-    left, right = _values(a, form.a), np.ascontiguousarray(_values(b, form.b).T)
+    near = (start > room) | (start < -room)
+    left, right = _values(a, form.a), _values(b, form.b)
+    full = near.sum(axis=1) * _SHARE > near.shape[1]
+    _saturate_rows(total, start, np.flatnonzero(full), left, right, form.shape.k)
+    rows, columns = np.nonzero(near & ~full[:, None])
     sums = start[rows, columns].astype(np.int64)
-    clamped_sums(left, right, rows, columns, form.shape.k, sums)
+    clamped_sums(left, np.ascontiguousarray(right.T), rows, columns, form.shape.k, sums)
     total[rows, columns] = sums
+
+
+def _saturate_rows(total: Sums, start: Sums, rows: Codes, left: Codes, right: Codes, each: int) -> None:
+    """Replace whole rows of total."""
+    if not len(rows):
+        return
+    missing = -left.shape[1] % 4  # products of zeros
+    left = np.pad(left.astype(np.int16), ((0, 0), (0, missing)))
+    right = np.pad(right.astype(np.int16), ((0, missing), (0, 0)))
+    total[rows] = start[rows]
+    clamped_rows(left, right, rows, each, total)

@@ -29,20 +29,22 @@ from ..isa.architectures import (
 from ..isa.codes import integers, values_of
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Codes, Operands
-from .kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP, multiply_add_chain
+from . import chains
+from .chains import ROUNDINGS, canonical
+from .kernels.binary64 import multiply_add_chain
 from .kernels.fused import fused_sum
 from .kernels.groups import scaled_groups
 from .kernels.integer import integer_sum
 from .planes import Planes, converted, planes
 
 _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
-_ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
 @in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
-    codes = RULES[type(rule)](operands, rule)
+    way = chains.compute if chains.applies(operands.instruction, rule) else RULES[type(rule)]
+    codes = way(operands, rule)
     return codes.astype(operands.instruction.d.code_dtype)
 
 
@@ -113,12 +115,7 @@ def _added(x: Codes, y: Codes, element: Format) -> Codes:
     NumPy adds f16 in f32 and rounds again, which is harmless: 24 bits are twice 11 and two more.
     """
     with np.errstate(all="ignore"):
-        return _canonical(x.view(element.dtype) + y.view(element.dtype), element)
-
-
-def _canonical(value: npt.NDArray[Any], element: Format) -> Codes:
-    codes = np.ascontiguousarray(value).view(element.code_dtype)
-    return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)
+        return canonical(x.view(element.dtype) + y.view(element.dtype), element)
 
 
 def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
@@ -160,7 +157,7 @@ def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
 def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
     codes = np.empty(operands.c.shape, np.int64)
     a, b, c = (np.ascontiguousarray(x).view(np.int64) for x in (operands.a, operands.b, operands.c))
-    multiply_add_chain(a, b, c, _ROUNDINGS[operands.instruction.rounding], codes)
+    multiply_add_chain(a, b, c, ROUNDINGS[operands.instruction.rounding], codes)
     return codes.view(np.uint64)
 
 
@@ -181,7 +178,7 @@ def _quad(operands: Operands, rule: SoftwareQuad) -> Codes:
         else:
             chain = _f32(_f32(_f32(p[0] + 0.0) + p[1]) + p[2])
             value = _f32(c + _f32(chain + p[3])).astype(np.float32)
-    return _canonical(value, instruction.d)
+    return canonical(value, instruction.d)
 
 
 def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -21,8 +21,8 @@ from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Codes, Instruction
 from .kernels import decode, whole
+from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, panel_kernel
-from .kernels.panels import interpreted as interpreted
 from .kernels.variants import SPECIAL, ZERO, Variant
 from .planes import converted, planes
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arithmetic.cores import thread_count
+from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, matrix_kernel
-from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, coding_of, read_only
 from ..arithmetic.panels import applies as has_panels

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, Header, Tables, register_kernel
 from ..arithmetic.kernels.decode import Coding
-from ..arithmetic.kernels.panels import interpreted
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.panels import Plan, applies, coding_of, plan_of
 from ..errors import WarpsimError, present

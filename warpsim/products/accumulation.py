@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arithmetic.chains import applies as follow_on
 from ..arithmetic.integers import IntegerProblem, integer_product
 from ..arithmetic.numerics import compute
 from ..arithmetic.panels import Problem, applies, canonical, multiply, plan_of
@@ -95,7 +96,7 @@ def _chained(request: Request, promote_every: int | None, threads: int) -> Codes
     if isinstance(request.rule, (IntegerSum, BitCount)) and not _repeats(request):
         form, c = request.instruction, request.c
         return integer_product(
-            IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices)
+            IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices), threads
         )
     return _one_by_one(request, threads)
 
@@ -182,18 +183,20 @@ def _one_by_one(request: Request, threads: int) -> Codes:
 def _chain_of(request: Request) -> Codes:
     form = request.instruction
     c = np.zeros(request.shape, form.c.code_dtype) if request.c is None else request.c
-    for i in range(request.instructions):
-        c = compute(_operands(request.part(i, i + 1), c), request.rule)[0]
+    each = request.instructions if follow_on(form, request.rule) else 1
+    for i in range(0, request.instructions, max(each, 1)):
+        c = compute(_operands(request.part(i, i + each), c), request.rule)[0]
     return c
 
 
 def _operands(part: Request, c: Codes) -> Operands:
-    """One instruction along k as a batch of one, zeros filling it up."""
+    """Instructions along k as a batch of one, zeros filling them up."""
     form = part.instruction
+    stored = part.instructions * form.stored_k
     columns = None
     if form.pattern is not None:
         indices = present(part.indices, "indices")
-        missing = form.stored_k // form.pattern.unit - indices.shape[1]
+        missing = stored // form.pattern.unit - indices.shape[1]
         filler = np.tile(np.arange(form.pattern.kept, dtype=np.uint8), missing // form.pattern.kept)
         indices = np.concatenate([indices, np.tile(filler, (len(indices), 1))], axis=1)
         columns = stored_columns(indices, form.pattern)[None]

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arithmetic import numerics
-from ..arithmetic.kernels.panels import interpreted
+from ..arithmetic import chains, numerics
+from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.panels import applies, plan_of
 from ..environment import in_default_environment
 from ..execution import batches
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
 from ..execution.recipes import applies_to_registers, narrow_plan
-from ..isa.architectures import ARCHITECTURES, Rule
+from ..isa.architectures import ARCHITECTURES, BitCount, IntegerSum, Rule
 from ..isa.descriptor import canonical_descriptor
 from ..isa.instruction import Inputs, Instruction, Operands
 from ..isa.memory import SHARED_BYTES
@@ -59,7 +59,9 @@ def _jobs(target: str | None) -> Iterator[Job]:
 def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
     """The kernels that an instruction can run on, each with what tells it from others."""
     dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
-    yield ("scalar", type(rule)), partial(_scalar, form, rule)
+    yield ("scalar", type(rule), form.d if chains.applies(form, rule) else None), partial(_scalar, form, rule)
+    if isinstance(rule, IntegerSum | BitCount):
+        yield ("integers", bool(form.bit_operation), form.satfinite), partial(_integers, form)
     if not applies(form, rule):
         return
     narrow = narrow_plan(form, rule, form.shape.n).variant
@@ -103,6 +105,18 @@ def _panel(form: Instruction) -> None:
         units = np.tile(np.arange(form.pattern.kept), form.stored_k // form.pattern.stored)
         a = a, np.broadcast_to(units.astype(np.uint8), (form.shape.m, len(units)))
     gemm(form, a, zeros.b[0], zeros.c[0], threads=1, **scales)
+
+
+def _integers(form: Instruction) -> None:
+    """A product with a C at its limit in one row, and in a single element of another."""
+    a = np.zeros(form.matrix_shape("a"), form.a.code_dtype)
+    c = np.zeros((form.shape.m, 64), np.int32)
+    c[0] = c[1, 0] = np.iinfo(np.int32).max
+    units: Any = a
+    if form.pattern:
+        kept = np.tile(np.arange(form.pattern.kept), form.stored_k // form.pattern.stored)
+        units = a, np.broadcast_to(kept.astype(np.uint8), (form.shape.m, len(kept)))
+    gemm(form, units, np.zeros((form.shape.k, 64), form.b.code_dtype), c, threads=1)
 
 
 def _registers(form: Instruction) -> None:

@@ -17,6 +17,11 @@ Output = tuple[int, int, int, int, bool]  # the last five arguments of rounding.
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def interpreted() -> bool:
+    """Whether Numba compiles nothing (NUMBA_DISABLE_JIT)."""
+    return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+
+
 def kernel(function: Function) -> Function:
     """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits."""
     try:

@@ -1,6 +1,8 @@
-"""Integer sums that are clamped on the way, for single elements of a product."""
+"""Integer sums that are clamped on the way, for single elements of a product and for whole rows."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ._jit import Array, kernel
 
@@ -23,3 +25,32 @@ def clamped_sums(a: Array, b: Array, rows: Array, columns: Array, each: int, sum
                 partial += int(a[i, k]) * int(b[j, k])
             total = min(max(total + partial, _LOW), _HIGH)
         sums[place] = total
+
+
+@kernel
+def clamped_rows(a: Array, b: Array, rows: Array, each: int, sums: Array) -> None:
+    """Continue the given rows of ``sums (m, n)`` int32 with ``a (m, k)`` times ``b (k, n)``, both int16.
+
+    After every ``each`` products, a multiple of 4 whose sum fits 32 bits, the sums are clamped to 32 bits.
+    """
+    depth, columns = b.shape
+    partial = np.empty(columns, np.int32)
+    for i in rows:
+        total = sums[i]
+        for start in range(0, depth, each):
+            partial[:] = 0
+            for k in range(start, min(start + each, depth), 4):
+                _add_four(a[i, k : k + 4], b[k : k + 4], partial)
+            for j in range(columns):
+                total[j] = np.int32(min(max(np.int64(total[j]) + partial[j], _LOW), _HIGH))
+
+
+@kernel
+def _add_four(a: Array, b: Array, sums: Array) -> None:
+    """Add four products to every column."""
+    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
+    x0, x1, x2, x3 = np.int32(a[0]), np.int32(a[1]), np.int32(a[2]), np.int32(a[3])
+    for j in range(len(sums)):
+        low = np.int32(np.int32(x0 * np.int32(b0[j])) + np.int32(x1 * np.int32(b1[j])))
+        high = np.int32(np.int32(x2 * np.int32(b2[j])) + np.int32(x3 * np.int32(b3[j])))
+        sums[j] = np.int32(sums[j] + np.int32(low + high))

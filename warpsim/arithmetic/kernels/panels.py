@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import numba
-
 from . import decode, steps, variants, vectors
 from ._jit import Array, kernel, variant_kernel
 from .steps import Load, Numbers, Terms
@@ -49,11 +47,6 @@ from .vectors import (
 _SOURCES = (Path(module.__file__ or "") for module in (decode, steps, variants, vectors))
 _FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
 _EXACT_LANES = 16
-
-
-def interpreted() -> bool:
-    """Whether Numba compiles nothing (NUMBA_DISABLE_JIT)."""
-    return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
 
 
 def literal(variant: Variant) -> int:
@@ -135,8 +128,6 @@ class _Row:
         c = load(builder, self.c, place, width)
         value: Lanes | None = None if variant.emulated else c
         hazard = _nowhere(builder, width)
-        if not (variant.half or variant.emulated):
-            hazard = steps.is_subnormal(c)
         for step in range(variant.steps):
             terms = self._terms(step, row, starts, j, width)
             value, uncertain = steps.fast(terms, value, numbers, variant, embedded)

@@ -97,6 +97,8 @@ def fast(
     if c is not None:
         top = top.maximum(_exponent(c, variant))
     hazard = _hazard(top, terms.scale, variant)
+    if c is not None and not (variant.half or variant.emulated):
+        hazard = hazard | (_is_subnormal(c) & (top < LOWEST))
     top = top.maximum(numbers.floor.to(I16) if variant.half else LOWEST)
     distance = numbers.fraction_bits.to(I16) - top
     up = power_of_two(distance, F32)
@@ -127,7 +129,7 @@ def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
 
 
 def _exponent(c: Lanes, variant: Variant) -> Lanes:
-    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see is_subnormal)."""
+    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see _is_subnormal)."""
     field = c.seen_as(I32).upper_halves().field(7, 8)
     exponent = field - 127
     if variant.half:
@@ -135,8 +137,8 @@ def _exponent(c: Lanes, variant: Variant) -> Lanes:
     return field.equals(0).choose(NO_TERM, exponent)
 
 
-def is_subnormal(c: Lanes) -> Lanes:
-    """Lanes whose accumulator fast mistakes for zero. It never makes one: only a pass's first counts."""
+def _is_subnormal(c: Lanes) -> Lanes:
+    """Lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of LOWEST."""
     return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
 
 

@@ -1,0 +1,151 @@
+"""Rules that panels has no kernel for, a vector of columns at a time: f64, m8n8k4 in software, 4-bit forms.
+
+Takes operands of any number of instructions along k, whose steps follow one another; C and D then are of one
+format. Knows formats and rules; does not know lanes. Where the compiler, the CPU or a rule's numbers do not
+allow it (``applies``), numerics computes the same bits element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import present
+from ..isa.architectures import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Codes, Instruction, Operands
+from .kernels._jit import interpreted
+from .kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
+from .kernels.chains import fused_chain, half_quad_chain, quad_chain
+from .kernels.group_chains import fits, group_chain
+from .kernels.hardware import has_fused, rounding
+from .planes import Planes, planes
+
+ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
+
+
+def applies(instruction: Instruction, rule: Rule) -> bool:
+    """Whether ``compute`` takes this rule, here."""
+    able = _ABLE.get(type(rule))
+    return able is not None and not interpreted() and able(instruction, rule)
+
+
+def compute(operands: Operands, rule: Rule) -> Codes:
+    """Codes of D ``(batch, m, n)``, for a rule that ``applies``; the default environment is the caller's."""
+    return _RULES[type(rule)](operands, rule)
+
+
+def canonical(value: npt.NDArray[Any], element: Format) -> Codes:
+    """Codes of numbers of the format's dtype; every NaN is the canonical one."""
+    codes = np.ascontiguousarray(value).view(element.code_dtype)
+    return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)
+
+
+# --- f64 -----------------------------------------------------------------------------------------------
+
+
+def _has_fused(instruction: Instruction, rule: FusedMultiplyAdd) -> bool:
+    return has_fused()
+
+
+def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
+    a, b = (np.ascontiguousarray(codes).view(np.float64) for codes in (operands.a, operands.b))
+    result = np.array(operands.c, order="C").view(np.float64)
+    with rounding(ROUNDINGS[operands.instruction.rounding]):
+        fused_chain(a, b, result)
+    return canonical(result, operands.instruction.d)
+
+
+# --- m8n8k4 in software --------------------------------------------------------------------------------
+
+
+def _always(instruction: Instruction, rule: SoftwareQuad) -> bool:
+    return True
+
+
+def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
+    form = operands.instruction
+    a, b = _single(operands.a, form.a), _single(operands.b, form.b)
+    result = _single(operands.c, form.c)
+    half = form.d is FORMATS["f16"]
+    (half_quad_chain if half else quad_chain)(a, b, result)
+    with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
+        return canonical(result.astype(form.d.dtype), form.d)
+
+
+def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
+    """Values of f16 or f32 codes, an array of their own."""
+    with np.errstate(invalid="ignore"):
+        return np.array(np.ascontiguousarray(codes).view(element.dtype).astype(np.float32), order="C")
+
+
+# --- 4-bit block-scaled forms --------------------------------------------------------------------------
+
+
+def _groups_fit(form: Instruction, rule: ScaledGroups) -> bool:
+    terms = form.stored_k // rule.group + 1
+    largest = _largest(form.a) * _largest(form.b)
+    scale_bits = 2 * present(form.scale, "scale").fraction_bits
+    in_f32 = rule.output.format == "f32" and form.stored_k % rule.group == 0
+    return in_f32 and fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
+
+
+def _units(codes: Codes, element: Format) -> npt.NDArray[np.int16]:
+    """The values in units of the format's smallest subnormal number."""
+    number = planes(codes, element)
+    return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent), np.int16)
+
+
+def _largest(element: Format) -> int:
+    every = planes(np.arange(1 << element.bits, dtype=element.code_dtype), element)
+    return int(np.max(np.abs(every.significand) << (every.exponent - element.minimum_exponent)))
+
+
+def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
+    form = operands.instruction
+    scale = present(form.scale, "scale")
+    of_a, of_b = (
+        _arrays(planes(present(codes, "scales"), scale)) for codes in (operands.scale_a, operands.scale_b)
+    )
+    product_bits = sum(x.fraction_bits - x.minimum_exponent for x in (form.a, form.b))
+    numbers = (
+        form.stored_k,
+        rule.group,
+        form.shape.k // form.scale_chunks,
+        rule.fraction_bits,
+        rule.exponent_floor,
+        product_bits + 2 * scale.fraction_bits,
+        rule.output.precision,
+    )
+    a, b, result = _units(operands.a, form.a), _units(operands.b, form.b), _single(operands.c, form.c)
+    group_chain(a, b, _columns(operands), of_a, of_b, numbers, rule.output.nearest, result)
+    return canonical(result, form.d)
+
+
+def _columns(operands: Operands) -> npt.NDArray[np.intp]:
+    if operands.columns is not None:
+        return np.ascontiguousarray(operands.columns)
+    return np.ascontiguousarray(np.broadcast_to(np.arange(operands.a.shape[2]), operands.a.shape))
+
+
+def _arrays(number: Planes) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    return (
+        np.ascontiguousarray(number.significand, np.int32),
+        np.ascontiguousarray(number.exponent),
+        np.ascontiguousarray(number.special),
+    )
+
+
+_ABLE: dict[type[Rule], Callable[[Instruction, Any], bool]] = {
+    FusedMultiplyAdd: _has_fused,
+    SoftwareQuad: _always,
+    ScaledGroups: _groups_fit,
+}
+_RULES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
+    FusedMultiplyAdd: _multiply_add,
+    SoftwareQuad: _quads,
+    ScaledGroups: _groups,
+}

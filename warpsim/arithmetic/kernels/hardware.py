@@ -1,0 +1,87 @@
+"""Two things that only the CPU has: its fused multiply-add, and the rounding that it is in.
+
+A CPU without the instruction, or a kernel that is not compiled, says so; there binary64 computes the same
+bits in integers. Other roundings are set for a thread and put back; whoever sets one computes nothing else
+in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from ._jit import interpreted, kernel
+from .binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
+from .vectors import F64, I1, I32, cgutils, intrinsic, ir, types
+
+_LLVM_ROUNDINGS = {TOWARD_ZERO: 0, NEAREST: 1, UP: 2, DOWN: 3}  # as llvm.set.rounding numbers them
+
+
+@intrinsic
+def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]:
+    """``a * b + c`` of float64, rounded once, as the CPU is set to round."""
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        name, kind = "llvm.fma.f64", ir.FunctionType(F64, [F64] * 3)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
+
+    return types.float64(types.float64, types.float64, types.float64), emit
+
+
+def _has_instruction(context: Any) -> bool:
+    """Every 64-bit ARM has it; of x86, those whose features name it."""
+    triple, _, features = context.codegen().magic_tuple()
+    return triple.startswith(("aarch64", "arm64")) or "+fma" in features.split(",")
+
+
+@intrinsic
+def _compiled_with_fused(typing: Any) -> tuple[Any, Callable[..., Any]]:
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return ir.Constant(I1, int(_has_instruction(context)))
+
+    return types.boolean(), emit
+
+
+@intrinsic
+def _llvm_set_rounding(typing: Any, mode: Any) -> tuple[Any, Callable[..., Any]]:
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [I32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.set.rounding")
+        builder.call(function, [builder.trunc(values[0], I32)])
+        return context.get_dummy_value()
+
+    return types.none(types.int64), emit
+
+
+@kernel
+def _asks_for_fused() -> bool:
+    return bool(_compiled_with_fused())
+
+
+@kernel
+def _set_rounding(mode: int) -> None:
+    _llvm_set_rounding(mode)
+
+
+@cache
+def has_fused() -> bool:
+    """Whether ``fused`` is an instruction of the CPU that kernels are compiled for."""
+    return not interpreted() and bool(_asks_for_fused())
+
+
+@contextmanager
+def rounding(mode: int) -> Iterator[None]:
+    """A block whose float operations round in a mode of binary64; afterwards to nearest again.
+
+    For nothing but the call of one kernel, in the default environment.
+    """
+    if mode == NEAREST:
+        yield
+        return
+    _set_rounding(_LLVM_ROUNDINGS[mode])
+    try:
+        yield
+    finally:
+        _set_rounding(_LLVM_ROUNDINGS[NEAREST])
