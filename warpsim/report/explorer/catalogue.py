@@ -92,7 +92,9 @@ def _form(form: Instruction, tables: dict[str, Table]) -> Document:
         "products": form.products,
         "targets": tables["targets"].number([list(ARCHITECTURES).index(name) for name in legal]),
         "arithmetic": tables["arithmetic"].number([_rule(form, name, tables["rules"]) for name in legal]),
-        "layouts": {name: tables["layouts"].number(_layout(form, name)) for name in operands if name in "abcd"},
+        "layouts": {
+            name: tables["layouts"].number(_layout(form, name)) for name in operands if name in "abcd"
+        },
         "formulas": {name: tables["formulas"].number(_formula(form, name)) for name in operands},
     }
     return document | _sparse(form, tables) | _scaled(form, tables) | _shared(form, tables)

@@ -207,6 +207,29 @@ function wordCell(lanes, lane, column, places) {
   };
 }
 
+const MOST = 16; // registers of an operand that the pad has
+
+// The lanes of a part by group and thread, and below them the registers: cells with the key of what they stand for.
+export function padFigure(form, part) {
+  const first = form.warps > 1 ? WARP * part : 0;
+  const box = (row, column, text, key, more) => ({
+    text, lines: [text], lane: 0, register: 0, places: [], row, height: 1, column, width: 1, key, ...more,
+  });
+  const lanes = range(0, WARP).map((lane) => box(lane % 4, Math.floor(lane / 4), `T${first + lane}`, `lane/${first + lane}`,
+    { lane, only: "lane" }));
+  const lines = form.operands.filter((operand) => form.registers[operand] <= MOST).flatMap((operand) =>
+    range(0, Math.ceil(form.registers[operand] / 8)).map((line) => [operand, line]));
+  const registers = lines.flatMap(([operand, line], row) =>
+    range(8 * line, Math.min(form.registers[operand], 8 * line + 8)).map((register) =>
+      box(row + 5, register % 8, form.registerName(operand, register).replace("scale_", "s"), `register/${operand}/${register}`,
+        { register, only: "register" })));
+  const names = { e: "E", scale_a: "SA", scale_b: "SB" };
+  const figure = figureOf("pad", "Lanes and registers", "", [...lanes, ...registers]);
+  figure.rowLabels = figure.rows.map(([row]) => (row < 4 ? `t${row}` : names[lines[row - 5][0]] ?? lines[row - 5][0].toUpperCase()));
+  figure.columnLabels = range(0, 8).map((group) => `g${group}`);
+  return figure;
+}
+
 // --- shared memory ---------------------------------------------------------------------------------
 
 const UNIT = 16; // bytes that no swizzle separates
@@ -238,5 +261,31 @@ function tileCell(form, operand, tile, line, box, step) {
     text: hex(address), lines: [hex(address)], lane: 4 * bank, register: bank, address,
     places: [{ operand: "tile", side: operand, row: mn, column: k, address }],
     row: line, height: 1, column: box * step, width: step,
+  };
+}
+
+// The part of a packed tile that the instruction reads, over the matrix: A is m x k, B is k x n.
+export function sharedFigure(form, operand, tile) {
+  const [rows, columns] = form.extent(operand);
+  const along = (UNIT / tile.size) * tile.elements;
+  const inRows = (tile.major === "K") === (operand === "b"); // boxes stand upright
+  const [height, width] = inRows ? [along, 1] : [1, along];
+  const cells = range(0, Math.ceil(rows / height)).flatMap((line) => range(0, Math.ceil(columns / width)).map((box) =>
+    sharedCell(form, operand, tile, [line * height, box * width], [height, width], [rows, columns])));
+  const title = `${matrixTitle(form, operand)}, in shared memory, ${tile.major}-major, swizzle ${tile.swizzle}`;
+  return figureOf(operand, title, "row \\ column", cells);
+}
+
+function sharedCell(form, operand, tile, [row, column], [height, width], [rows, columns]) {
+  const places = range(row, Math.min(row + height, rows)).flatMap((y) =>
+    range(column, Math.min(column + width, columns)).map((x) => {
+      const address = form.address(tile, ...(operand === "a" ? [y, x] : [x, y]));
+      return { operand, row: y, column: x, address, shared: true };
+    }));
+  const { address } = places[0];
+  const bank = Math.floor(address / UNIT) % 8;
+  return {
+    text: hex(address), lines: [hex(address)], lane: 4 * bank, register: bank, places,
+    row, height: Math.min(height, rows - row), column, width: Math.min(width, columns - column),
   };
 }
