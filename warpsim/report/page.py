@@ -82,10 +82,9 @@ def _embedded(text: str) -> str:
 
 
 def bundle(*entries: str, folders: Sequence[str] = ("static",)) -> str:
-    """Modules and all that they import as one script, imported ones first; the first folder that has one wins."""
-    return "\n".join(
-        ["const modules = {};", *(_wrapped(name, folders) for name in _in_order(entries, folders))]
-    )
+    """Modules and all that they import as one script, imported ones first; the first folder wins."""
+    names = _in_order(entries, folders)
+    return "\n".join(["const modules = {};", *(_wrapped(name, folders) for name in names)])
 
 
 def _module(name: str, folders: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from ...views.formulas import formula, logical_column_lines, section
 from ...views.information import rule_on, rule_text, version_text
 from ...views.places import register_operands
 from ...views.shared_tiles import shared_tile
+from .sass import SEEN, sass_of
 from .strides import Mode, grid_modes
 
 Document = dict[str, Any]
@@ -95,6 +96,7 @@ def _form(form: Instruction, tables: dict[str, Table]) -> Document:
         "layouts": {
             name: tables["layouts"].number(_layout(form, name)) for name in operands if name in "abcd"
         },
+        "sass": _sass(form),
         "formulas": {name: tables["formulas"].number(_formula(form, name)) for name in operands},
     }
     return document | _sparse(form, tables) | _scaled(form, tables) | _shared(form, tables)
@@ -130,6 +132,16 @@ def _formula_document(key: _Key) -> Document:
 
 def _selectors(form: Instruction, operand: str) -> Iterable[int]:
     return form.selectors if operand == "e" else (0,)
+
+
+def _sass(form: Instruction) -> list[list[str]]:
+    """``[targets, instructions]``: what ptxas makes of the form, where somebody looked."""
+    targets: dict[str, list[str]] = {}
+    for target in SEEN:
+        name = sass_of(form, target)
+        if name is not None:
+            targets.setdefault(name, []).append(target)
+    return [[", ".join(found), name] for name, found in targets.items()]
 
 
 # --- registers ---------------------------------------------------------------------------------------

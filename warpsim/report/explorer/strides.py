@@ -39,7 +39,7 @@ def _straight(points: Points, step: Points) -> int:
 
 
 def points_of(modes: Sequence[Mode], coordinates: int) -> Points:
-    """``(points, coordinates)``: what every index adds; the inverse of modes_of, up to points behind the last."""
+    """``(points, coordinates)``: what every index adds, with points behind the last; undoes modes_of."""
     total = np.zeros((1, coordinates), np.intp)
     for extent, *step in modes:
         digit = np.arange(extent)[:, None, None] * np.array(step)

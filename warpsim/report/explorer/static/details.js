@@ -1,7 +1,7 @@
 // What is known of a form besides its figures: its name, registers, targets, arithmetic, formulas and descriptors.
 
 import { byId, make, table } from "./elements.js";
-import { cuteLayout, cuteOperands, cuteText } from "./snippets.js";
+import { cuteLayout, cuteText } from "./snippets.js";
 
 // --- head ------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ const HEADINGS = { e: "Metadata", scale_a: "Scales of A", scale_b: "Scales of B"
 function formulaBlock(form, operand, state) {
   const { section, domain, lines, more } = form.formula(operand);
   const shown = lines[operand === "e" ? state.selector : 0];
-  const cute = cuteOperands(form).includes(operand)
+  const cute = !operand.startsWith("scale_")
     ? [make("p", { class: "cute" }, cuteText(cuteLayout(form, operand, state.selector, form.products > 1 ? state.part : 0)))] : [];
   return make(
     "div", { class: `formula of-${operand}` },
