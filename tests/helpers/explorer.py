@@ -36,7 +36,8 @@ function drawn(name, operand, selector) {
   const form = forms.get(name);
   if (operand.startsWith("scale_")) return [figures.scaleFigure(form, operand, {})];
   return Array.from({ length: form.parts }, (_, part) => part).flatMap((part) => {
-    if (operand === "e") return [figures.chunksFigure, figures.wordsFigure].map((make) => make(form, selector, part));
+    const both = [figures.chunksFigure, figures.wordsFigure];
+    if (operand === "e") return both.map((make) => make(form, selector, part));
     const views = operand === "a" && form.sparse ? [false, true] : [false];
     return views.map((logical) => figures.matrixFigure(form, operand, part, logical));
   });

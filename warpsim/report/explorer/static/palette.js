@@ -15,7 +15,7 @@ function colour(hue, lightness, saturation) {
 
 export function laneColour(lane, dark = false) {
   const [group, thread] = [(Math.floor(lane / 4) % 8) / 8, lane % 4];
-  return dark ? colour(group, 0.23 + 0.045 * thread, 0.38) : colour(group, 0.91 - 0.06 * thread, 0.72);
+  return dark ? colour(group, 0.18 + 0.035 * thread, 0.42) : colour(group, 0.91 - 0.06 * thread, 0.72);
 }
 
 const TURN = 0.618034; // of the circle: neighbours differ, however many there are
@@ -23,5 +23,5 @@ const TURN = 0.618034; // of the circle: neighbours differ, however many there a
 export function registerColour(register, dark = false) {
   const hue = (0.58 + TURN * register) % 1;
   const shade = register % 3;
-  return dark ? colour(hue, 0.25 + 0.05 * shade, 0.4) : colour(hue, 0.88 - 0.05 * shade, 0.7);
+  return dark ? colour(hue, 0.2 + 0.035 * shade, 0.42) : colour(hue, 0.88 - 0.05 * shade, 0.7);
 }
