@@ -92,7 +92,8 @@ class Reader:
         """The first box of a figure with that text in its first line."""
         script = """return [...document.querySelectorAll(`svg[data-figure="${arguments[0]}"] .box`)]
             .find((box) => box.querySelector("text")?.textContent === arguments[1])"""
-        found = self.run(script, figure, text)
+        self.run("document.querySelector(`[data-name=${arguments[0]}]`).scrollIntoView()", figure)
+        found = WebDriverWait(self.driver, 10).until(lambda _: self.run(script, figure, text))
         self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", found)
         return found
 
@@ -108,7 +109,8 @@ class Reader:
     def lit(self, figure: str, *levels: str) -> set[str]:
         """Keys of what is lit in a figure; a mark of a whole box has the key of its first element."""
         script = """const svg = document.querySelector(`svg[data-figure="${arguments[0]}"]`);
-            return [...svg.querySelectorAll(".lit-layer rect")].map((mark) => [mark.dataset.of, mark.dataset.light])"""
+            return [...svg.querySelectorAll(".lit-layer > rect")]
+                .map((mark) => [mark.dataset.of, mark.dataset.light])"""
         return {key for key, level in self.run(script, figure) if not levels or level in levels}
 
     def line(self) -> str:
@@ -223,6 +225,8 @@ def test_scales_and_products(browser, path):
     page = Reader(browser, path, SCALED, "&at=d/3/5")
     form = warpsim.decode(SCALED)
     found = feeds(form, 3, 5)
+    page.box("scale_b", "T0")
+    page.box("scale_a", "T0")
     assert page.lit("scale_a", "from") == {f"scale_a/{one.row}/{one.column}" for one in found.scale_a}
     assert page.lit("scale_b", "from") == {f"scale_b/{one.row}/{one.column}" for one in found.scale_b}
     page = Reader(browser, path, QUADS, "&part=2&at=d/5/3")
@@ -329,7 +333,8 @@ SHOWN = {"dense": DENSE, "sparse": SPARSE, "scaled": SCALED, "quads": QUADS, "bi
 OVERFLOW = """
 const wide = document.documentElement.scrollWidth - innerWidth;
 const cut = [...document.querySelectorAll("main > * *")]
-  .filter((one) => !one.closest(".scroll, svg, .spoken") && one.getBoundingClientRect().right > innerWidth + 0.5)
+  .filter((one) => !one.closest(".scroll, svg, .spoken"))
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5)
   .map((one) => one.id || one.className);
 return [wide, cut];
 """

@@ -25,7 +25,7 @@ function counted(count, word) {
 
 function facts(form) {
   const names = { e: "metadata", scale_a: "scales of A", scale_b: "scales of B" };
-  const registers = Object.entries(form.registers).map(([operand, count]) => `${names[operand] ?? operand.toUpperCase()} ${count}`);
+  const registers = form.operands.map((operand) => `${names[operand] ?? operand.toUpperCase()} ${form.registers[operand]}`);
   const shared = form.shared ? ["A in registers or shared memory, B in shared memory"] : [];
   const sparse = form.sparse ? [`${form.pattern.name} sparse: ${form.stored_k} of ${form.k} columns of A stored`] : [];
   const several = form.products > 1 ? [`${form.products} products at once`] : [];

@@ -55,7 +55,9 @@ export class Panel {
   index() {
     this.at = new Map();
     this.cellAt = new Map();
+    this.named = new Map(); // cells that are a word or a lane as a whole
     for (const cell of this.figure.cells) {
+      if (this.headings.word) this.named.set(this.headings.word(cell), cell);
       cell.places.forEach((place, at) => this.at.set(keyOf(place), { cell, at }));
       for (let row = cell.row; row < cell.row + cell.height; row += 1) {
         for (let column = cell.column; column < cell.column + cell.width; column += 1) {
@@ -68,13 +70,14 @@ export class Panel {
   svg(label) {
     this.boxes = new Map(this.figure.cells.map((cell) => [cell, this.box(cell)]));
     this.lit = draw("g", { class: "lit-layer" });
+    this.texts = this.labels();
     return draw(
       "svg", {
         class: "figure", width: this.width, height: this.height, viewBox: `0 0 ${this.width} ${this.height}`,
         tabindex: "0", role: "application", "aria-label": `${label}: arrow keys move, Enter pins`,
         "data-figure": this.figure.name, style: `--font: ${this.font}px`,
       },
-      draw("g", { class: "boxes" }, [...this.boxes.values()]), this.separators(), this.labels(), this.lit,
+      draw("g", { class: "boxes" }, [...this.boxes.values()]), this.separators(), this.texts, this.lit,
     );
   }
 
@@ -192,8 +195,7 @@ export class Panel {
 
   // The cell that a key names as a whole.
   cellOf(key) {
-    if (!this.headings.word) return null;
-    return this.figure.cells.find((one) => this.headings.word(one) === key) ?? null;
+    return this.named.get(key) ?? null;
   }
 
   // The key beside another: one place on in a direction, or the first key there is.
@@ -228,10 +230,11 @@ export class Panel {
   light(lights) {
     const { cells, marks } = this.held(lights);
     for (const [cell, held] of cells) marks.push(...this.marksOf(cell, held));
-    for (const [cell, box] of this.boxes) box.classList.toggle("on", cells.has(cell));
+    const bright = [...cells.keys()].map((cell) => this.boxes.get(cell).cloneNode(true)); // above the dimmed ones
     this.element.classList.toggle("focused", cells.size > 0);
-    this.lit.replaceChildren(...marks.toSorted((x, y) => (x.dataset.light === "here") - (y.dataset.light === "here")));
-    for (const label of this.element.querySelectorAll(".label[data-key]")) {
+    this.lit.replaceChildren(
+      ...bright, ...marks.toSorted((x, y) => (x.dataset.light === "here") - (y.dataset.light === "here")));
+    for (const label of this.texts.querySelectorAll("[data-key]")) {
       label.classList.toggle("on", lights.has(label.dataset.key));
     }
   }

@@ -82,6 +82,7 @@ class Explorer {
   redraw() {
     const room = byId("main").clientWidth - 40;
     this.room = room;
+    this.board?.close();
     this.board = new Board(this.form, this.state, room);
     byId("composite").replaceChildren(this.board.composite);
     byId("others").replaceChildren(...this.board.others);
@@ -231,7 +232,16 @@ class Explorer {
     for (const side of ["a", "b"]) this.state.majors[side] = parts.get(`major_${side}`) === "MN" ? "MN" : "K";
     this.show(form);
     const key = parts.get("at");
-    if (key && this.board.panels.some((panel) => panel.found(key)) || /^(lane|register)\//.test(key ?? "")) this.pin(key);
+    if (key && this.knows(key)) this.pin(key);
+  }
+
+  // Whether a key of an address names something of the form.
+  knows(key) {
+    try {
+      return say(this.form, this.state, key).length > 0;
+    } catch {
+      return false;
+    }
   }
 
   // --- copying ------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ export class Form {
     this.size = `m${this.m}n${this.n}k${this.k}`;
     this.sparse = Boolean(entry.pattern);
     this.warps = this.lanes / 32;
-    this.operands = Object.keys(entry.registers);
+    this.operands = Object.keys(entry.registers).filter((one) => one !== "c" || this.lanes === 32); // wgmma's C is D
     this.cache = new Map();
   }
 

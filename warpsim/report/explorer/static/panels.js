@@ -42,28 +42,38 @@ function rowsOfPart(form, state, figure) {
   };
 }
 
-// All figures of a form as they are shown, by name.
+function sharedTile(form, state, side) {
+  const tile = form.tile(side, state.swizzle, state.majors[side]);
+  return tile && !tile.error ? tile : null;
+}
+
+// How to make the figures of a form as they are shown, by name; made when they are looked at.
+function makersOf(form, state) {
+  const makers = {};
+  const matrix = (operand) => () => rowsOfPart(form, state, matrixOrTile(form, state, operand));
+  for (const operand of ["a", "b"]) {
+    if (!inShared(form, state, operand) || sharedTile(form, state, operand)) makers[operand] = matrix(operand);
+  }
+  makers.d = () => matrixFigure(form, "d", state.part);
+  if (form.types.c !== form.types.d && form.operands.includes("c")) makers.c = () => matrixFigure(form, "c", state.part);
+  if (form.sparse) {
+    makers.e = () => chunksFigure(form, state.selector, state.part);
+    makers.words = () => wordsFigure(form, state.selector, state.part);
+  }
+  for (const side of form.scale ? ["scale_a", "scale_b"] : []) makers[side] = () => scaleFigure(form, side, state.ids);
+  for (const side of form.shared ? ["a", "b"] : []) {
+    const tile = sharedTile(form, state, side);
+    if (tile) makers[`tile_${side}`] = () => tileFigure(form, side, tile);
+  }
+  makers.registers = () => registersFigure(form, state.part, state.selector, state.ids);
+  return makers;
+}
+
 export function figuresOf(form, state) {
   const figures = {};
-  for (const operand of ["a", "b"]) {
-    const figure = rowsOfPart(form, state, matrixOrTile(form, state, operand));
-    if (figure) figures[operand] = figure;
-  }
-  figures.d = matrixFigure(form, "d", state.part);
-  if (form.types.c !== form.types.d) figures.c = matrixFigure(form, "c", state.part);
-  figures.registers = registersFigure(form, state.part, state.selector, state.ids);
-  if (form.sparse) {
-    figures.e = chunksFigure(form, state.selector, state.part);
-    figures.words = wordsFigure(form, state.selector, state.part);
-  }
-  if (form.scale) {
-    for (const side of ["scale_a", "scale_b"]) figures[side] = scaleFigure(form, side, state.ids);
-  }
-  if (form.shared) {
-    for (const side of ["a", "b"]) {
-      const tile = form.tile(side, state.swizzle, state.majors[side]);
-      if (tile && !tile.error) figures[`tile_${side}`] = tileFigure(form, side, tile);
-    }
+  for (const [name, make_] of Object.entries(makersOf(form, state))) {
+    let made = null;
+    Object.defineProperty(figures, name, { enumerable: true, get: () => (made ??= make_()) });
   }
   return figures;
 }
@@ -111,6 +121,8 @@ function rowHeight(b, y) {
 
 // --- panels ----------------------------------------------------------------------------------------
 
+const BANKS = "16 bytes a box, one colour for the same four banks";
+const WORDS = "rows and columns of the elements, low bits first; point at a lane or a register";
 const TITLES = {
   a: "A", b: "B", c: "C", d: "D", e: "Metadata by chunk", words: "Metadata by word", scale_a: "Scales of A",
   scale_b: "Scales of B", registers: "Registers of each lane", pad: "Lanes and registers",
@@ -121,7 +133,7 @@ function block(name, title, note, panel, extra = []) {
   return make(
     "section", { class: `part of-${name}`, "data-name": name, "aria-label": title },
     make("h3", {}, make("span", { class: "name" }, title), " ", make("small", {}, note), tools, ...extra),
-    make("div", { class: "scroll" }, panel.element),
+    make("div", { class: "scroll" }, panel?.element ?? []),
   );
 }
 
@@ -163,7 +175,7 @@ export class Board {
       d: this.matrix("d", same ? "D and C" : "D", { ...under, y }),
       c: figures.c && this.matrix("c", "C", { ...under, y }),
     };
-    if (figures.e) Object.assign(made, this.metadata({ a: a * columnsOf(figures.a ?? figures.e), d: d * columnsOf(figures.d), y, font }));
+    if ("e" in figures) Object.assign(made, this.metadata({ a: a * columnsOf(figures.a ?? figures.e), d: d * columnsOf(figures.d), y, font }));
     scrollTogether([made.b, made.d, made.c]);
     return make("div", { class: "composite" }, Object.values(made).filter(Boolean));
   }
@@ -201,31 +213,39 @@ export class Board {
     return `${size}, ${form.registers[operand]} register${form.registers[operand] > 1 ? "s" : ""}`;
   }
 
+  // Figures below the composite, drawn when they come near the window.
   makeOthers(room) {
-    const { form, figures } = this;
-    const found = [];
-    const fitted = (figure, more = {}) => {
-      const least = Math.max(boxWidth(figure), 6.2 * Math.max(...figure.columnLabels.map((one) => one.length)) + 8) / narrowest(figure);
-      const fitting = (room - leftOf(figure) - 40) / columnsOf(figure);
-      return { x: clamp(fitting, least, least * 1.35), y: 26, ...more };
-    };
-    for (const side of ["scale_a", "scale_b"].filter((one) => figures[one])) {
-      found.push(block(side, TITLES[side], `.${form.scale.type}`, this.panel(figures[side], fitted(figures[side], { y: 30 }))));
-    }
-    for (const side of ["a", "b"].filter((one) => figures[`tile_${one}`])) {
-      const name = `tile_${side}`;
-      found.push(block(name, `${side.toUpperCase()} as packed in shared memory`, "16 bytes a box, one colour for the same four banks",
-        this.panel(figures[name], fitted(figures[name], { y: 22, label: `tile of ${side.toUpperCase()}` }))));
-    }
-    found.push(this.registerMap(fitted));
-    return found;
+    const { form } = this;
+    const notes = { scale_a: `.${form.scale?.type}`, scale_b: `.${form.scale?.type}`, tile_a: BANKS, tile_b: BANKS, registers: WORDS };
+    this.watcher = new IntersectionObserver((seen) => seen.filter((one) => one.isIntersecting).forEach((one) => this.fill(one.target, room)),
+      { rootMargin: "600px" });
+    return Object.keys(notes).filter((name) => name in this.figures).map((name) => {
+      const title = TITLES[name] ?? `${name.at(-1).toUpperCase()} as packed in shared memory`;
+      const made = block(name, title, notes[name], null);
+      made.classList.add("waiting");
+      this.watcher.observe(made);
+      return made;
+    });
   }
 
-  registerMap(fitted) {
-    const { figures, form } = this;
-    const figure = figures.registers;
+  fill(place, room) {
+    this.watcher.unobserve(place);
+    const { name } = place.dataset;
+    const figure = this.figures[name];
+    const least = Math.max(boxWidth(figure), 6.2 * Math.max(...figure.columnLabels.map((one) => one.length)) + 8) / narrowest(figure);
+    const fitting = (room - leftOf(figure) - 40) / columnsOf(figure);
+    const heights = { registers: 20, tile_a: 22, tile_b: 22 };
+    const headings = name === "registers" ? this.registerHeadings(figure) : {};
+    const panel = this.panel(figure, { x: clamp(fitting, least, least * 1.35), y: heights[name] ?? 30, headings });
+    place.classList.remove("waiting");
+    place.querySelector(".scroll").replaceChildren(panel.element);
+    panel.light(this.lights ?? new Map());
+  }
+
+  registerHeadings(figure) {
+    const { form } = this;
     const operandOf = (name) => form.operands.find((one) => name === `%${one}` || new RegExp(`^%${one}\\d+$`).test(name));
-    const headings = {
+    return {
       row: (at) => `lane/${figure.rowLabels[at].slice(1)}`,
       column: (at) => {
         const operand = operandOf(figure.columnLabels[at]);
@@ -233,11 +253,14 @@ export class Board {
       },
       word: (cell) => `word/${cell.places[0].operand}/${cell.lane}/${cell.register}`,
     };
-    const panel = this.panel(figure, fitted(figure, { y: 20, headings }));
-    return block("registers", TITLES.registers, "rows and columns of the elements, low bits first; point at a lane or a register", panel);
+  }
+
+  close() {
+    this.watcher.disconnect();
   }
 
   light(lights) {
+    this.lights = lights;
     for (const panel of this.panels) panel.light(lights);
   }
 

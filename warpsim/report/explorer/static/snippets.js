@@ -103,8 +103,9 @@ export function cuteText({ domain, codomain: to, thread, value, lanes, first }) 
 
 // The operands that have a layout of their own in CuTe's notation: D only beside a C of another format.
 export function cuteOperands(form) {
-  return form.operands.filter((operand) =>
-    !operand.startsWith("scale_") && (operand !== "d" || form.types.c !== form.types.d));
+  const same = form.types.c === form.types.d;
+  const all = form.operands.filter((operand) => !operand.startsWith("scale_"));
+  return all.includes("c") && same ? all.filter((operand) => operand !== "d") : all;
 }
 
 function typed(kind, numbers) {
