@@ -104,18 +104,26 @@ function compositeSizes(figures, room, zoom) {
   const wide = columnsOf(d) > 16;
   const upright = b && !wide ? boxWidth(b) / narrowest(b) : 0;
   const least = { a: a ? boxWidth(a) / narrowest(a) : 0, d: Math.max(boxWidth(d) / narrowest(d), upright, wide ? 17 : 0) };
-  const labels = 2 * 46 + 60;
-  const needed = (a ? columnsOf(a) * least.a : 0) + columnsOf(d) * least.d;
-  const stretch = wide ? 1 : clamp((room - labels) / needed, 0.8, 2.1);
+  const stretch = wide ? 1 : largest((one) => Math.max(PAD, a ? one * columnsOf(a) * least.a + leftOf(a) : 0)
+    + one * columnsOf(d) * least.d + Math.max(...[b, d].filter(Boolean).map(leftOf)) + FRAMES <= room);
   const font = 10.5 * clamp(Math.sqrt(stretch), 0.95, 1.18) * zoom ** 0.6;
   const y = 30 * clamp(stretch, 0.95, 1.15);
   return { a: least.a * stretch * zoom, d: least.d * stretch * zoom, b: (b ? rowHeight(b, y) : 0) * zoom, y: y * zoom, font };
 }
 
+const PAD = 312; // pixels of the lanes and registers
+const FRAMES = 62; // and of what is around and between two figures
+
+// How far boxes can grow, from what they need at least.
+function largest(fits) {
+  for (let one = 2.1; one > 0.8; one -= 0.02) if (fits(one)) return one;
+  return 0.8;
+}
+
 // A box of B is as high as one of D where it is upright, so that both lines fit; in shared memory higher.
 function rowHeight(b, y) {
   const least = lowest(b);
-  if (b.cells.some((cell) => cell.lines.length === 1)) return least > 1 ? Math.max(46 / least, 6) : y * 0.8;
+  if (b.cells.some((cell) => cell.lines.length === 1)) return least > 1 ? 46 / least : y * 0.8;
   return y / least;
 }
 
@@ -129,7 +137,9 @@ const TITLES = {
 };
 
 function block(name, title, note, panel, extra = []) {
-  const tools = make("button", { type: "button", class: "export", "data-export": name, title: "copy or save this figure" }, "Export");
+  const tools = name === "pad" ? "" : make("button", {
+    type: "button", class: "export", "data-export": name, title: "copy or save this figure",
+  }, "Export");
   return make(
     "section", { class: `part of-${name}`, "data-name": name, "aria-label": title },
     make("h3", {}, make("span", { class: "name" }, title), " ", make("small", {}, note), tools, ...extra),
@@ -177,7 +187,8 @@ export class Board {
     };
     if ("e" in figures) Object.assign(made, this.metadata({ a: a * columnsOf(figures.a ?? figures.e), d: d * columnsOf(figures.d), y, font }));
     scrollTogether([made.b, made.d, made.c]);
-    return make("div", { class: "composite" }, Object.values(made).filter(Boolean));
+    const slim = columnsOf(figures.d) > 16 && room < 1100; // D needs the room beside A
+    return make("div", { class: slim ? "composite slim" : "composite" }, Object.values(made).filter(Boolean));
   }
 
   matrix(operand, title, sizes) {
@@ -191,7 +202,7 @@ export class Board {
     return {
       e: block("e", TITLES.e, "which lane's bits describe a chunk of A", this.panel(e, { x: width(e, a), y, font })),
       words: block("words", TITLES.words, "which chunk a word's bits describe", this.panel(words, {
-        x: Math.max(boxWidth(words), Math.min((d - 24) / columnsOf(words), 76)), y, font,
+        x: Math.max((boxWidth(words) * font) / 10.5, Math.min((d - 24) / columnsOf(words), 76)), y, font,
       })),
     };
   }

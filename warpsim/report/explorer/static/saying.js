@@ -39,6 +39,7 @@ function sourcesPieces(form, state, row, column) {
   const own = (place) => form.products === 1 || place.product === state.part;
   const line = (operand, test) => form.places(operand, state.selector, state.ids).filter((place) => own(place) && test(place));
   const pieces = [{ text: "sums", hint: true }];
+  if (form.shared) pieces.push({ text: `${state.shared ? `A row ${row} and ` : ""}B column ${column} of shared memory`, hint: true });
   if (form.inRegisters("a") && !(form.shared && state.shared)) {
     pieces.push({ text: `A row ${row}: ${lanesText(line("a", (place) => place.row === row))}`, operand: "a" });
   }
