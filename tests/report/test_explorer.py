@@ -249,6 +249,8 @@ def test_cute_layouts_of_every_kind_of_form(scripts: Scripts) -> None:
     for mnemonic, form in one_of_a_kind():
         for selector in form.selectors or (0,):
             expected = [" ".join(line.split()) for line in cute_lines(form, None, selector)]
+            if form.family.lanes > 32:  # its C is its D
+                expected = [re.sub("^C", "D", line) for line in expected]
             found = [" ".join(line.split()) for line in scripts("cute", mnemonic, selector)]
             assert found == expected, mnemonic
 

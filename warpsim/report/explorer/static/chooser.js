@@ -37,7 +37,8 @@ export class Chooser {
   refresh() {
     this.found = this.catalogue.search(this.wanted);
     const count = this.found.reduce((total, { forms }) => total + forms.length, 0);
-    byId("count").textContent = `${count.toLocaleString("en")} of ${this.catalogue.forms.length.toLocaleString("en")} forms`;
+    const [some, all] = [count, this.catalogue.forms.length].map((one) => one.toLocaleString("en"));
+    byId("count").textContent = `${some} of ${all} forms`;
     byId("clear").hidden = Object.values(this.wanted).every((value) => !value);
     byId("none").hidden = this.found.length > 0;
     let family = null;
@@ -52,12 +53,12 @@ export class Chooser {
 
   item({ at, forms }) {
     const [form] = forms;
-    const { a, b, d } = form.types;
+    const type = (operand) => make("i", { class: `of-${operand}` }, form.types[operand]);
     const more = forms.length > 1 ? [make("small", { class: "many" }, `${forms.length} N`)] : [];
     return make(
       "li", { role: "option", id: `group-${at}`, "data-group": at, "aria-selected": "false", title: form.mnemonic },
       make("b", {}, forms.length > 1 ? shapeName(form) : form.size),
-      make("span", { class: "types" }, make("i", { class: "of-d" }, d), " ← ", make("i", { class: "of-a" }, a), " · ", make("i", { class: "of-b" }, b)),
+      make("span", { class: "types" }, type("d"), " ← ", type("a"), " · ", type("b")),
       ...tagsOf(form).map((tag) => make("span", { class: "tag" }, tag)), ...more,
     );
   }

@@ -25,9 +25,11 @@ function counted(count, word) {
 
 function facts(form) {
   const names = { e: "metadata", scale_a: "scales of A", scale_b: "scales of B" };
-  const registers = form.operands.map((operand) => `${names[operand] ?? operand.toUpperCase()} ${form.registers[operand]}`);
+  const registers = form.operands.map((operand) =>
+    `${names[operand] ?? operand.toUpperCase()} ${form.registers[operand]}`);
   const shared = form.shared ? ["A in registers or shared memory, B in shared memory"] : [];
-  const sparse = form.sparse ? [`${form.pattern.name} sparse: ${form.stored_k} of ${form.k} columns of A stored`] : [];
+  const sparse = form.sparse
+    ? [`${form.pattern.name} sparse: ${form.stored_k} of ${form.k} columns of A stored`] : [];
   const several = form.products > 1 ? [`${form.products} products at once`] : [];
   return [
     form.lanes > 32 ? "warpgroup, 128 lanes" : "warp, 32 lanes", ...several, ...sparse, ...shared,
@@ -55,18 +57,22 @@ function showTargets(form) {
   byId("arithmetic").replaceChildren(arithmeticTable(form), ...sassLines(form));
 }
 
+function wrapped(caption, header, rows) {
+  return table(caption, header, rows, { className: "plain wrapped" });
+}
+
 function arithmeticTable(form) {
   const groups = Map.groupBy(form.rules, (rule) => `${rule.text}\n${rule.evidence}`);
   const rows = [...groups.values()].map((rules) => ({
     cells: [rules.map((rule) => rule.target).join(", "), rules[0].text, rules[0].evidence],
   }));
-  return table("How each target sums, and why that is believed", ["targets", "sums", "evidence"], rows, { className: "plain wrapped" });
+  return wrapped("How each target sums, and why that is believed", ["targets", "sums", "evidence"], rows);
 }
 
 function sassLines(form) {
   if (!form.sass?.length) return [];
   const rows = form.sass.map(([targets, names]) => ({ cells: [targets, names] }));
-  return [table("What ptxas makes of it", ["targets", "SASS"], rows, { className: "plain wrapped" })];
+  return [wrapped("What ptxas 13.0 makes of it", ["targets", "SASS"], rows)];
 }
 
 // --- formulas --------------------------------------------------------------------------------------
@@ -76,11 +82,13 @@ const HEADINGS = { e: "Metadata", scale_a: "Scales of A", scale_b: "Scales of B"
 function formulaBlock(form, operand, state) {
   const { section, domain, lines, more } = form.formula(operand);
   const shown = lines[operand === "e" ? state.selector : 0];
-  const cute = !operand.startsWith("scale_")
-    ? [make("p", { class: "cute" }, cuteText(cuteLayout(form, operand, state.selector, form.products > 1 ? state.part : 0)))] : [];
+  const product = form.products > 1 ? state.part : 0;
+  const cute = operand.startsWith("scale_") ? []
+    : [make("p", { class: "cute" }, cuteText(cuteLayout(form, operand, state.selector, product)))];
   return make(
     "div", { class: `formula of-${operand}` },
-    make("h4", {}, make("span", { class: "name" }, HEADINGS[operand] ?? operand.toUpperCase()), " ", make("small", {}, `${domain}; PTX ISA ${section}`)),
+    make("h4", {}, make("span", { class: "name" }, HEADINGS[operand] ?? operand.toUpperCase()), " ",
+      make("small", {}, `${domain}; PTX ISA ${section}`)),
     make("pre", {}, [...shown, ...more].join("\n")), ...cute,
   );
 }
@@ -102,10 +110,12 @@ function descriptorBlock(form, side, state) {
   const tile = form.tile(side, state.swizzle, state.majors[side]);
   const title = make("h4", {}, make("span", { class: "name" }, `${side.toUpperCase()} descriptor`), " ");
   if (!tile || tile.error) {
-    return make("div", { class: `formula of-${side}` }, title, make("p", { class: "refused" }, tile?.error ?? "none"));
+    const reason = make("p", { class: "refused" }, tile?.error ?? "none");
+    return make("div", { class: `formula of-${side}` }, title, reason);
   }
-  title.append(make("code", { id: `word-${side}` }, tile.word), make("small", {}, ` at address 0, packed ${counted(tile.extent[0], "row")} of ${tile.extent[1] * tile.elements}`));
+  const size = `${counted(tile.extent[0], "row")} of ${tile.extent[1] * tile.elements}`;
+  title.append(make("code", { id: `word-${side}` }, tile.word), make("small", {}, ` at address 0, packed ${size}`));
   const rows = tile.fields.map(([name, bits, raw, value, meaning]) => ({ cells: [name, bits, raw, value, meaning] }));
   return make("div", { class: `formula of-${side}` }, title,
-    table(`Fields of the descriptor of ${side.toUpperCase()}`, ["field", "bits", "raw", "value", "meaning"], rows, { className: "plain wrapped" }));
+    wrapped(`Descriptor of ${side.toUpperCase()}`, ["field", "bits", "raw", "value", "meaning"], rows));
 }

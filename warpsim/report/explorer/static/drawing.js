@@ -261,8 +261,8 @@ export class Panel {
 
   mark([x, y, width, height], level, key) {
     return draw("rect", {
-      x: x + 1, y: y + 1, width: Math.max(width - 2, 1), height: Math.max(height - 2, 1), rx: 1.5, "data-light": level,
-      "data-of": key, class: `of-${key.split("/")[0]}`,
+      x: x + 1, y: y + 1, width: Math.max(width - 2, 1), height: Math.max(height - 2, 1), rx: 1.5,
+      "data-light": level, "data-of": key, class: `of-${key.split("/")[0]}`,
     });
   }
 }

@@ -190,7 +190,8 @@ export function registersFigure(form, part, selector, ids) {
   }
   const lanes = [...new Set([...words.keys()].map((key) => Number(key.split("/")[0])))].sort((x, y) => x - y);
   const cells = [...words].map(([key, places]) => wordCell(lanes, ...key.split("/").map(Number), places));
-  const figure = figureOf("registers", `Registers of ${form.size}${partSuffix(form, part)}`, "lane \\ register", cells);
+  const title = `Registers of ${form.size}${partSuffix(form, part)}`;
+  const figure = figureOf("registers", title, "lane \\ register", cells);
   figure.rowLabels = figure.rows.map(([row]) => `T${lanes[row]}`);
   figure.columnLabels = figure.columns.map(([column]) => columns[column]);
   return figure;
@@ -215,17 +216,18 @@ export function padFigure(form, part) {
   const box = (row, column, text, key, more) => ({
     text, lines: [text], lane: 0, register: 0, places: [], row, height: 1, column, width: 1, key, ...more,
   });
-  const lanes = range(0, WARP).map((lane) => box(lane % 4, Math.floor(lane / 4), `T${first + lane}`, `lane/${first + lane}`,
-    { lane, only: "lane" }));
+  const lanes = range(0, WARP).map((lane) =>
+    box(lane % 4, Math.floor(lane / 4), `T${first + lane}`, `lane/${first + lane}`, { lane, only: "lane" }));
   const lines = form.operands.filter((operand) => form.registers[operand] <= MOST).flatMap((operand) =>
     range(0, Math.ceil(form.registers[operand] / 8)).map((line) => [operand, line]));
   const registers = lines.flatMap(([operand, line], row) =>
     range(8 * line, Math.min(form.registers[operand], 8 * line + 8)).map((register) =>
-      box(row + 5, register % 8, form.registerName(operand, register).replace("scale_", "s"), `register/${operand}/${register}`,
-        { register, only: "register" })));
+      box(row + 5, register % 8, form.registerName(operand, register).replace("scale_", "s"),
+        `register/${operand}/${register}`, { register, only: "register" })));
   const names = { e: "E", scale_a: "SA", scale_b: "SB" };
   const figure = figureOf("pad", "Lanes and registers", "", [...lanes, ...registers]);
-  figure.rowLabels = figure.rows.map(([row]) => (row < 4 ? `t${row}` : names[lines[row - 5][0]] ?? lines[row - 5][0].toUpperCase()));
+  const nameOf = ([operand]) => names[operand] ?? operand.toUpperCase();
+  figure.rowLabels = figure.rows.map(([row]) => (row < 4 ? `t${row}` : nameOf(lines[row - 5])));
   figure.columnLabels = range(0, 8).map((group) => `g${group}`);
   return figure;
 }

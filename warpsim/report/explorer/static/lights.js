@@ -79,9 +79,11 @@ const ELEMENT = {
 export function heldBy(form, state, key) {
   const [kind, ...rest] = key.split("/");
   const operands = kind === "lane" ? form.operands : [rest[0]];
-  const [lane, register] = { lane: [Number(rest[0])], word: rest.slice(1).map(Number), register: [null, Number(rest[1])] }[kind];
+  const numbers = rest.slice(-2).map(Number);
+  const [lane, register] = { lane: [numbers[0]], word: numbers, register: [null, numbers.at(-1)] }[kind];
   return operands.flatMap((operand) => form.places(operand, state.selector, state.ids)
-    .filter((place) => (lane === null || place.lane === lane) && (register === undefined || place.register === register)));
+    .filter((place) => lane === null || place.lane === lane)
+    .filter((place) => register === undefined || place.register === register));
 }
 
 // Keys and levels that a subject lights.

@@ -24,7 +24,9 @@ export function inShared(form, state, operand) {
 }
 
 function matrixOrTile(form, state, operand) {
-  if (!inShared(form, state, operand)) return matrixFigure(form, operand, state.part, state.logical && operand === "a");
+  if (!inShared(form, state, operand)) {
+    return matrixFigure(form, operand, state.part, state.logical && operand === "a");
+  }
   const tile = form.tile(operand, state.swizzle, state.majors[operand]);
   return tile && !tile.error ? sharedFigure(form, operand, tile) : null;
 }
@@ -55,12 +57,15 @@ function makersOf(form, state) {
     if (!inShared(form, state, operand) || sharedTile(form, state, operand)) makers[operand] = matrix(operand);
   }
   makers.d = () => matrixFigure(form, "d", state.part);
-  if (form.types.c !== form.types.d && form.operands.includes("c")) makers.c = () => matrixFigure(form, "c", state.part);
+  const own = form.types.c !== form.types.d && form.operands.includes("c");
+  if (own) makers.c = () => matrixFigure(form, "c", state.part);
   if (form.sparse) {
     makers.e = () => chunksFigure(form, state.selector, state.part);
     makers.words = () => wordsFigure(form, state.selector, state.part);
   }
-  for (const side of form.scale ? ["scale_a", "scale_b"] : []) makers[side] = () => scaleFigure(form, side, state.ids);
+  for (const side of form.scale ? ["scale_a", "scale_b"] : []) {
+    makers[side] = () => scaleFigure(form, side, state.ids);
+  }
   for (const side of form.shared ? ["a", "b"] : []) {
     const tile = sharedTile(form, state, side);
     if (tile) makers[`tile_${side}`] = () => tileFigure(form, side, tile);
@@ -92,32 +97,41 @@ function columnsOf(figure) {
   return figure.columns.reduce((total, [, count]) => total + count, 0);
 }
 
-// Pixels of a box that shows its second line, and the least that it needs.
-function boxWidth(figure) {
-  const longest = Math.max(...figure.cells.map((cell) => Math.max(...cell.lines.map((line) => line.length))));
+// Pixels that a box needs for so many of its lines.
+function boxWidth(figure, lines = 2) {
+  const longest = Math.max(...figure.cells.flatMap((cell) => cell.lines.slice(0, lines).map((line) => line.length)));
   return longest * 6.3 + 5;
+}
+
+// Pixels that columns of A, and of B and D, need at least for so many lines.
+function leastSizes({ a, b, d }, wide, lines) {
+  const of = (figure) => boxWidth(figure, lines) / narrowest(figure);
+  return { a: a ? of(a) : 0, d: Math.max(of(d), b && !wide ? of(b) : 0, wide ? 17 : 0) };
 }
 
 // Pixels of a column of A, of B and D, and of a row of B and of A and D; the size of letters.
 function compositeSizes(figures, room, zoom) {
   const { a, b, d } = figures;
   const wide = columnsOf(d) > 16;
-  const upright = b && !wide ? boxWidth(b) / narrowest(b) : 0;
-  const least = { a: a ? boxWidth(a) / narrowest(a) : 0, d: Math.max(boxWidth(d) / narrowest(d), upright, wide ? 17 : 0) };
-  const stretch = wide ? 1 : largest((one) => Math.max(PAD, a ? one * columnsOf(a) * least.a + leftOf(a) : 0)
-    + one * columnsOf(d) * least.d + Math.max(...[b, d].filter(Boolean).map(leftOf)) + FRAMES <= room);
+  const needs = (least) => (one) => Math.max(PAD, a ? one * columnsOf(a) * least.a + leftOf(a) : 0)
+    + one * columnsOf(d) * least.d + Math.max(...[b, d].filter(Boolean).map(leftOf)) + FRAMES <= room;
+  const both = leastSizes(figures, wide, 2);
+  const least = wide || needs(both)(SMALLEST) ? both : leastSizes(figures, wide, 1);
+  const stretch = wide ? 1 : largest(needs(least));
   const font = 10.5 * clamp(Math.sqrt(stretch), 0.95, 1.18) * zoom ** 0.6;
   const y = 30 * clamp(stretch, 0.95, 1.15);
-  return { a: least.a * stretch * zoom, d: least.d * stretch * zoom, b: (b ? rowHeight(b, y) : 0) * zoom, y: y * zoom, font };
+  const high = b ? rowHeight(b, y) : 0;
+  return { a: least.a * stretch * zoom, d: least.d * stretch * zoom, b: high * zoom, y: y * zoom, font };
 }
 
+const SMALLEST = 0.88;
 const PAD = 312; // pixels of the lanes and registers
 const FRAMES = 62; // and of what is around and between two figures
 
 // How far boxes can grow, from what they need at least.
 function largest(fits) {
-  for (let one = 2.1; one > 0.8; one -= 0.02) if (fits(one)) return one;
-  return 0.8;
+  for (let one = 2.1; one > SMALLEST; one -= 0.02) if (fits(one)) return one;
+  return SMALLEST;
 }
 
 // A box of B is as high as one of D where it is upright, so that both lines fit; in shared memory higher.
@@ -185,7 +199,8 @@ export class Board {
       d: this.matrix("d", same ? "D and C" : "D", { ...under, y }),
       c: figures.c && this.matrix("c", "C", { ...under, y }),
     };
-    if ("e" in figures) Object.assign(made, this.metadata({ a: a * columnsOf(figures.a ?? figures.e), d: d * columnsOf(figures.d), y, font }));
+    const wide = { a: a * columnsOf(figures.a ?? figures.e), d: d * columnsOf(figures.d) };
+    if ("e" in figures) Object.assign(made, this.metadata({ ...wide, y, font }));
     scrollTogether([made.b, made.d, made.c]);
     const slim = columnsOf(figures.d) > 16 && room < 1100; // D needs the room beside A
     return make("div", { class: slim ? "composite slim" : "composite" }, Object.values(made).filter(Boolean));
@@ -227,9 +242,10 @@ export class Board {
   // Figures below the composite, drawn when they come near the window.
   makeOthers(room) {
     const { form } = this;
-    const notes = { scale_a: `.${form.scale?.type}`, scale_b: `.${form.scale?.type}`, tile_a: BANKS, tile_b: BANKS, registers: WORDS };
-    this.watcher = new IntersectionObserver((seen) => seen.filter((one) => one.isIntersecting).forEach((one) => this.fill(one.target, room)),
-      { rootMargin: "600px" });
+    const type = `.${form.scale?.type}`;
+    const notes = { scale_a: type, scale_b: type, tile_a: BANKS, tile_b: BANKS, registers: WORDS };
+    const fill = (seen) => seen.filter((one) => one.isIntersecting).forEach((one) => this.fill(one.target, room));
+    this.watcher = new IntersectionObserver(fill, { rootMargin: "600px" });
     return Object.keys(notes).filter((name) => name in this.figures).map((name) => {
       const title = TITLES[name] ?? `${name.at(-1).toUpperCase()} as packed in shared memory`;
       const made = block(name, title, notes[name], null);
@@ -243,7 +259,8 @@ export class Board {
     this.watcher.unobserve(place);
     const { name } = place.dataset;
     const figure = this.figures[name];
-    const least = Math.max(boxWidth(figure), 6.2 * Math.max(...figure.columnLabels.map((one) => one.length)) + 8) / narrowest(figure);
+    const label = 6.2 * Math.max(...figure.columnLabels.map((one) => one.length)) + 8;
+    const least = Math.max(boxWidth(figure), label) / narrowest(figure);
     const fitting = (room - leftOf(figure) - 40) / columnsOf(figure);
     const heights = { registers: 20, tile_a: 22, tile_b: 22 };
     const headings = name === "registers" ? this.registerHeadings(figure) : {};
@@ -255,7 +272,7 @@ export class Board {
 
   registerHeadings(figure) {
     const { form } = this;
-    const operandOf = (name) => form.operands.find((one) => name === `%${one}` || new RegExp(`^%${one}\\d+$`).test(name));
+    const operandOf = (name) => form.operands.find((one) => new RegExp(`^%${one}\\d*$`).test(name));
     return {
       row: (at) => `lane/${figure.rowLabels[at].slice(1)}`,
       column: (at) => {

@@ -37,14 +37,19 @@ function sharedPieces(form, state, operand, row, column) {
 
 function sourcesPieces(form, state, row, column) {
   const own = (place) => form.products === 1 || place.product === state.part;
-  const line = (operand, test) => form.places(operand, state.selector, state.ids).filter((place) => own(place) && test(place));
+  const line = (operand, test) =>
+    form.places(operand, state.selector, state.ids).filter((place) => own(place) && test(place));
   const pieces = [{ text: "sums", hint: true }];
-  if (form.shared) pieces.push({ text: `${state.shared ? `A row ${row} and ` : ""}B column ${column} of shared memory`, hint: true });
+  if (form.shared) {
+    const rows = state.shared ? `A row ${row} and ` : "";
+    pieces.push({ text: `${rows}B column ${column} of shared memory`, hint: true });
+  }
   if (form.inRegisters("a") && !(form.shared && state.shared)) {
     pieces.push({ text: `A row ${row}: ${lanesText(line("a", (place) => place.row === row))}`, operand: "a" });
   }
   if (form.inRegisters("b")) {
-    pieces.push({ text: `B column ${column}: ${lanesText(line("b", (place) => place.column === column))}`, operand: "b" });
+    const lanes = lanesText(line("b", (place) => place.column === column));
+    pieces.push({ text: `B column ${column}: ${lanes}`, operand: "b" });
   }
   if (form.sparse) {
     pieces.push({ text: `metadata: ${lanesText(line("e", (place) => place.row === row))}`, operand: "e" });
@@ -80,7 +85,8 @@ function fieldPieces(form, state, row, chunk) {
   const { stored, chunk: width } = form.pattern;
   return [
     { text: placeText(form, place), operand: "e", strong: true },
-    { text: `metadata of row ${row}, columns ${span(width * chunk, width)}: says where in them A[${row},${span(stored * chunk, stored)}] stood` },
+    { text: `metadata of row ${row}, columns ${span(width * chunk, width)}:` },
+    { text: `says where in them A[${row},${span(stored * chunk, stored)}] stood` },
   ];
 }
 
@@ -117,9 +123,10 @@ function tilePieces(form, side, mn, k, state) {
   const tile = form.tile(side, state.swizzle, state.majors[side]);
   const address = form.address(tile, mn, k * tile.elements);
   const name = side === "a" ? "m" : "n";
+  const bank = Math.floor(address / 4) % 32;
   return [
     { text: `bytes ${hex(address)}..${hex(address + 15)}`, operand: side, strong: true },
-    { text: `${side.toUpperCase()}, ${name} = ${mn}, k = ${k * tile.elements} and on; banks ${Math.floor(address / 4) % 32}..${Math.floor(address / 4) % 32 + 3}` },
+    { text: `${side.toUpperCase()}, ${name} = ${mn}, k = ${k * tile.elements} and on; banks ${bank}..${bank + 3}` },
   ];
 }
 

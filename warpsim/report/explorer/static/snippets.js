@@ -46,7 +46,8 @@ function warpgroupPtx(form, selector, shared, tiles) {
     ? [...(shared ? [transposed("a")] : []), transposed("b")] : [];
   const scales = form.formats[form.types.a].float ? [1, 1] : [];
   const operands = [
-    vector(form, "d"), shared ? "%desc_a" : vector(form, "a"), "%desc_b", ...(form.sparse ? [`%e0, ${selector}`] : []),
+    vector(form, "d"), shared ? "%desc_a" : vector(form, "a"), "%desc_b",
+    ...(form.sparse ? [`%e0, ${selector}`] : []),
     ["%scale_d", ...scales, ...trans].join(", "),
   ];
   return [
@@ -207,9 +208,10 @@ function metadataCode(form, selector) {
 function scaleCode(form, side) {
   const { lines, threads } = form.scaleTable(side);
   const line = side === "a" ? "row" : "column";
+  const lane = sum([...terms(lines, 0, line), ...terms(threads, 0, "thread_id")]);
   return [
     `/* scales of ${side.toUpperCase()} */`,
-    define(`scale_${side}_lane`, [line, "thread_id"], sum([...terms(lines, 0, line), ...terms(threads, 0, "thread_id")])),
+    define(`scale_${side}_lane`, [line, "thread_id"], lane),
     define(`scale_${side}_low_bit`, ["chunk", "byte_id"], "8 * (byte_id + chunk)"),
   ].join("\n");
 }
@@ -219,7 +221,8 @@ export function tileCode(form, operand, tile) {
   const k = tile.elements > 1 ? `(k / ${tile.elements})` : "k";
   const offset = sum([...terms(tile.mn, 0, "mn"), ...terms(tile.k, 0, k)]);
   const name = `${operand}_address`;
-  const head = `/* ${operand.toUpperCase()} in shared memory, ${tile.major}-major, swizzle ${tile.swizzle}: byte from the start */`;
+  const kind = `${tile.major}-major, swizzle ${tile.swizzle}`;
+  const head = `/* ${operand.toUpperCase()} in shared memory, ${kind}: byte from the start */`;
   if (!tile.mask) return `${head}\n${define(name, ["mn", "k"], offset)}`;
   return `${head}\nstatic inline int ${name}(int mn, int k) {\n  int offset = ${offset};\n`
     + `  return offset ^ (offset >> 7 & ${tile.mask}) << 4;\n}`;
@@ -229,11 +232,12 @@ export function tileCode(form, operand, tile) {
 export function codeOf(form, { selector = 0, tiles = {} } = {}) {
   const matrices = form.operands.filter((operand) => "abcd".includes(operand) && operand.length === 1)
     .filter((operand) => operand !== "c" || form.types.c !== form.types.d);
+  const packed = Object.entries(tiles).filter(([, tile]) => tile && !tile.error);
   return [
     `/* ${form.mnemonic}: plain C; in CUDA, put __device__ in front */`,
     ...matrices.map((operand) => fragmentCode(form, operand)),
     form.sparse ? metadataCode(form, selector) : null,
     ...(form.scale ? ["a", "b"].map((side) => scaleCode(form, side)) : []),
-    ...Object.entries(tiles).filter(([, tile]) => tile && !tile.error).map(([operand, tile]) => tileCode(form, operand, tile)),
+    ...packed.map(([operand, tile]) => tileCode(form, operand, tile)),
   ].filter(Boolean).join("\n\n");
 }

@@ -69,7 +69,8 @@ function rgb(colour) {
 // Boxes stand in the columns and rows of the grid: as wide as their text needs, whatever they cover.
 export function latexOf(figure, colouring = "lane") {
   const grid = gridOf(figure);
-  const longest = Math.max(...figure.columnLabels.map((one) => one.length), ...figure.cells.map((one) => one.text.length));
+  const texts = [...figure.columnLabels, ...figure.cells.map((one) => one.text)];
+  const longest = Math.max(...texts.map((one) => one.length));
   const width = (0.16 * longest + 0.2).toFixed(2);
   const boxes = grid.flatMap((line, row) => line.flatMap((cell, column) => (cell ? [
     `\\filldraw[fill=${rgb(colourOf(cell, colouring))}] (${column},${row}) rectangle (${column + 1},${row + 1});`,
