@@ -26,6 +26,8 @@ from warpsim.report.explorer.sass import sass_of
 from warpsim.report.explorer.strides import grid_of, modes_of, points_of
 from warpsim.views.drawing import figure_lines
 from warpsim.views.figures import figures
+from warpsim.views.formulas import formula
+from warpsim.views.information import rule_on, rule_text
 from warpsim.views.layout import cute_lines
 from warpsim.views.places import places, register_operands
 from warpsim.views.shared_tiles import shared_tile, tile_figure
@@ -87,6 +89,29 @@ def test_every_form_is_in_it() -> None:
         assert set(named) == form.targets
         assert entry["types"] == {operand: form.format(operand).name for operand in "abcd"}
         assert entry["registers"] == form.registers
+
+
+def test_how_every_target_sums_every_form() -> None:
+    for mnemonic, form in FORMS.items():
+        targets = [catalogue()["targets"][at] for at in TABLES["targets"][ENTRIES[mnemonic]["targets"]]]
+        numbers = TABLES["arithmetic"][ENTRIES[mnemonic]["arithmetic"]]
+        for target, number in zip(targets, numbers, strict=True):
+            rule, known = TABLES["rules"][number], rule_on(form, target)
+            assert (rule["label"], rule["evidence"]) == (known.evidence.label, str(known.evidence))
+            if target in ("sm_75", "sm_80", "sm_90a", "sm_120a"):
+                assert rule["text"] == rule_text(known)
+
+
+def test_the_formulas_are_those_of_layout() -> None:
+    for mnemonic, form in FORMS.items():
+        if form.family.lanes > 32 and form.shape.n not in (8, 64):
+            continue
+        for operand, number in ENTRIES[mnemonic]["formulas"].items():
+            entry = TABLES["formulas"][number]
+            for selector in form.selectors if operand == "e" else (0,):
+                known = formula(form, operand, selector)
+                assert entry["lines"][selector] == [line.strip() for line in known.lines()[1:]]
+                assert entry["section"] == known.section
 
 
 def test_the_layout_of_every_form_is_its_fragment() -> None:

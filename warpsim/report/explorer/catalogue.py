@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import WarpsimError
 from ...isa.architectures import ARCHITECTURES
-from ...isa.descriptor import Major, tile_offsets
+from ...isa.descriptor import Field, Major, tile_offsets
 from ...isa.families import FAMILIES, forms
 from ...isa.formats import FORMATS
 from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
@@ -167,9 +167,9 @@ def _layout(form: Instruction, operand: str) -> Document:
 
 def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
     """What layouts and formulas are made of: forms that have these in common have them in common."""
-    storage = form.storage(operand).bits if operand in "abcd" else form.storage("a").bits
+    storage = [form.storage(one).bits for one in ("a", *(operand if operand in "abcd" else ""))]
     quads = (form.a_layout, form.b_layout, form.c.name, form.d.name) if form.products > 1 else ()
-    return form.shape, form.pattern, storage, form.register_bits, form.scale_chunks, quads
+    return form.shape, form.pattern, *storage, form.register_bits, form.scale_chunks, quads
 
 
 @cache
@@ -282,5 +282,5 @@ def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
             }
 
 
-def _field(field: Any) -> list[str]:
+def _field(field: Field) -> list[str]:
     return [field.name, field.bits, f"{field.raw:#x}", field.value, field.meaning]
