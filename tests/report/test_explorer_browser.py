@@ -387,6 +387,19 @@ def test_nothing_is_asked_of_a_network_or_complained_about(browser, path):
     assert browser.get_log("browser") == []
 
 
+def test_it_shows_itself_in_a_notebook(browser, tmp_path):
+    framed = tmp_path / "cell.html"
+    framed.write_text(f"<!DOCTYPE html><body>{warpsim.explore(SPARSE)._repr_html_()}</body>")
+    browser.get(framed.as_uri())
+    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+    try:
+        WebDriverWait(browser, 20).until(lambda one: one.execute_script(READY))
+        assert browser.find_element(By.ID, "mnemonic").text.replace("\n", "") == SPARSE
+        ActionChains(browser).send_keys("c").perform()
+    finally:
+        browser.switch_to.default_content()
+
+
 def test_choosing_at_a_narrow_width(browser, path):
     browser.set_window_size(800, 1000)
     try:

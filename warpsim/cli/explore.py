@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def explore(mnemonic: str | None, out: Path, as_json: bool) -> int:
     """Write a page with the layouts of every form of every target: one HTML file that loads nothing.
 
-    A above B beside D, metadata, scales and shared tiles, from element to lane and back; PTX, CuTe layouts
-    and C code to copy; figures as text, CSV, Markdown and LaTeX. It opens at MNEMONIC.
+    B above D and A beside it, metadata, scales and shared tiles, from element to lane and back; PTX, CuTe
+    layouts and C code to copy; figures as text, CSV, Markdown and LaTeX. It opens at MNEMONIC.
     """
     if find_spec("jinja2") is None:
         raise click.UsageError("the page needs jinja2: pip install 'warpsim[report]'")

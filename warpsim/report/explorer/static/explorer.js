@@ -143,7 +143,11 @@ class Explorer {
       if (state.majors[side] !== "K") parts.set(`major_${side}`, state.majors[side]);
     }
     if (this.pinned) parts.set("at", this.pinned);
-    history.replaceState(null, "", `#${parts.toString().replaceAll("%2F", "/").replaceAll("%3A", ":")}`);
+    try {
+      history.replaceState(null, "", `#${parts.toString().replaceAll("%2F", "/").replaceAll("%3A", ":")}`);
+    } catch {
+      // a notebook's frame has no address of its own
+    }
   }
 
   recall() {
