@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .products.gemm import gemm, gemm_sparse
     from .products.warming import warmup
     from .report import Report, view
+    from .report.explorer import Explorer, explore
     from .vectors.formats import read_vectors, write_vectors
     from .vectors.outcomes import Outcome, verify
     from .vectors.register_traces import RegisterTrace, read_register_trace
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterError",
     "Device",
+    "Explorer",
     "Fault",
     "IllegalInstruction",
     "Instruction",
@@ -107,6 +109,7 @@ __all__ = [
     "evidence",
     "execute",
     "explain",
+    "explore",
     "find_element",
     "find_lane",
     "find_origins",
@@ -168,6 +171,7 @@ _NAMES = {  # of each module, in the order of the imports above
     "products.gemm": "gemm gemm_sparse",
     "products.warming": "warmup",
     "report": "Report view",
+    "report.explorer": "Explorer explore",
     "vectors.formats": "read_vectors write_vectors",
     "vectors.outcomes": "Outcome verify",
     "vectors.register_traces": "RegisterTrace read_register_trace",

@@ -44,6 +44,7 @@ _MODULES = {  # of each verb, in the order of --help; imported when the verb is 
     "info": "info",
     "desc": "desc",
     "layout": "layout",
+    "explore": "explore",
     "view": "view",
     "explain": "explain",
     "diff": "diff",

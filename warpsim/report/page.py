@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..environment import in_default_environment
 from ..errors import present
@@ -39,27 +39,28 @@ def _environment() -> Environment:
     )
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
     """The text of a file beside this module."""
     environment = _environment()
     loader = present(environment.loader, "loader")
     return loader.get_source(environment, name)[0]
 
 
+def rendered(template: str, **values: Any) -> str:
+    """The page that a template makes of values."""
+    return _environment().get_template(template).render(version=__version__, **values)
+
+
 @in_default_environment
 def page(report: Report) -> str:
     """The whole page: it loads nothing from anywhere."""
-    return (
-        _environment()
-        .get_template("templates/report.html")
-        .render(
-            version=__version__,
-            report=report.document,
-            document=_embedded(json.dumps(report.document, separators=(",", ":"))),
-            arrays=report.pool.text(),
-            style=_source("static/report.css"),
-            script=bundle("main.js"),
-        )
+    return rendered(
+        "templates/report.html",
+        report=report.document,
+        document=_embedded(json.dumps(report.document, separators=(",", ":"))),
+        arrays=report.pool.text(),
+        style=source("static/report.css"),
+        script=bundle("main.js"),
     )
 
 
@@ -80,17 +81,25 @@ def _embedded(text: str) -> str:
 # --- scripts ---------------------------------------------------------------------------------------
 
 
-def bundle(*entries: str) -> str:
-    """Modules of static/ and all that they import as one script, imported ones first."""
-    return "\n".join(["const modules = {};", *(_wrapped(name) for name in _in_order(entries))])
+def bundle(*entries: str, folders: Sequence[str] = ("static",)) -> str:
+    """Modules and all that they import as one script, imported ones first; the first folder wins."""
+    names = _in_order(entries, folders)
+    return "\n".join(["const modules = {};", *(_wrapped(name, folders) for name in names)])
 
 
-def _in_order(entries: Iterable[str]) -> list[str]:
+def _module(name: str, folders: Sequence[str]) -> str:
+    """The text of a module of scripts."""
+    loader = present(_environment().loader, "loader")
+    known = set(loader.list_templates())
+    return source(next(path for folder in folders if (path := f"{folder}/{name}") in known))
+
+
+def _in_order(entries: Iterable[str], folders: Sequence[str]) -> list[str]:
     """The modules that the entries need, every one behind those that it imports."""
     order: list[str] = []
 
     def visit(name: str) -> None:
-        for _, imported in _IMPORT.findall(_source(f"static/{name}")):
+        for _, imported in _IMPORT.findall(_module(name, folders)):
             visit(imported)
         if name not in order:
             order.append(name)
@@ -100,9 +109,9 @@ def _in_order(entries: Iterable[str]) -> list[str]:
     return order
 
 
-def _wrapped(name: str) -> str:
+def _wrapped(name: str, folders: Sequence[str]) -> str:
     """One module as a function that returns what it exports."""
-    text = _source(f"static/{name}")
+    text = _module(name, folders)
     exported = ", ".join(_EXPORT.findall(text))
     body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', text)
     return (

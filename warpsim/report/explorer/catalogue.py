@@ -1,0 +1,286 @@
+"""Everything that the explorer's page knows, as JSON-ready data: all forms, and tables that they share.
+
+A form names its layouts by their numbers in tables of distinct ones. Layouts are modes (see strides.py), read
+off the package's own fragments, metadata, scales and tiles and never computed a second time. Does not know
+how a page shows them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import WarpsimError
+from ...isa.architectures import ARCHITECTURES
+from ...isa.descriptor import Field, Major, tile_offsets
+from ...isa.families import FAMILIES, forms
+from ...isa.formats import FORMATS
+from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
+from ...isa.instruction import Instruction
+from ...isa.swizzle import SWIZZLE_BYTES
+from ...views.formulas import formula, logical_column_lines, section
+from ...views.information import rule_on, rule_text, version_text
+from ...views.places import register_operands
+from ...views.shared_tiles import shared_tile
+from .sass import SEEN, sass_of
+from .strides import Mode, grid_modes
+
+Document = dict[str, Any]
+_MAJORS: tuple[Major, ...] = ("K", "MN")
+
+
+class _Key:
+    """An operand of a form for a cache; equal to those of other forms that have the same numbers."""
+
+    def __init__(self, form: Instruction, operand: str, numbers: tuple[Any, ...]) -> None:
+        self.form, self.operand = form, operand
+        self._numbers = (form.family.rules, operand, *numbers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._numbers == other._numbers
+
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
+
+class Table:
+    """Distinct entries, each kept once; a form says the number of the one that it has."""
+
+    def __init__(self) -> None:
+        self.entries: list[Any] = []
+        self._known: dict[str, int] = {}
+
+    def number(self, entry: Any) -> int:
+        """The number of an entry, which is added if it is new."""
+        key = json.dumps(entry)
+        if key not in self._known:
+            self._known[key] = len(self.entries)
+            self.entries.append(entry)
+        return self._known[key]
+
+
+@cache
+def catalogue() -> Document:
+    """All forms of all targets; not to be written to."""
+    names = ("layouts", "metadata", "scales", "tiles", "formulas", "targets", "arithmetic", "rules")
+    tables = {name: Table() for name in names}
+    described = [_form(form, tables) for form in forms().values()]
+    return {
+        "targets": list(ARCHITECTURES),
+        "families": [family.name for family in FAMILIES],
+        "formats": {name: {"bits": one.bits, "float": one.is_float} for name, one in FORMATS.items()},
+        "tables": {name: table.entries for name, table in tables.items()},
+        "forms": described,
+    }
+
+
+def _form(form: Instruction, tables: dict[str, Table]) -> Document:
+    legal = [name for name in ARCHITECTURES if name in form.targets]
+    operands = register_operands(form)
+    document: Document = {
+        "mnemonic": form.mnemonic,
+        "family": form.family.name,
+        "shape": [form.shape.m, form.shape.n, form.shape.k],
+        "types": {operand: form.format(operand).name for operand in "abcd"},
+        "lanes": form.family.lanes,
+        "since": version_text(form.since),
+        "registers": form.registers,
+        "register_bits": form.register_bits,
+        "products": form.products,
+        "targets": tables["targets"].number([list(ARCHITECTURES).index(name) for name in legal]),
+        "arithmetic": tables["arithmetic"].number([_rule(form, name, tables["rules"]) for name in legal]),
+        "layouts": {
+            name: tables["layouts"].number(_layout(form, name)) for name in operands if name in "abcd"
+        },
+        "sass": _sass(form),
+        "formulas": {name: tables["formulas"].number(_formula(form, name)) for name in operands},
+    }
+    return document | _sparse(form, tables) | _scaled(form, tables) | _shared(form, tables)
+
+
+def _rule(form: Instruction, target: str, rules: Table) -> int:
+    return rules.number(_rule_document(_Key(form, "d", (form.operation, form.d.name, form.sparse)), target))
+
+
+@cache
+def _rule_document(key: _Key, target: str) -> Document:
+    rule = rule_on(key.form, target)
+    evidence = rule.evidence
+    return {"text": rule_text(rule), "label": evidence.label, "evidence": str(evidence)}
+
+
+def _formula(form: Instruction, operand: str) -> Document:
+    return _formula_document(_Key(form, operand, _layout_numbers(form, operand)))
+
+
+@cache
+def _formula_document(key: _Key) -> Document:
+    """The manual's formula of an operand, of metadata for each selector."""
+    form, operand = key.form, key.operand
+    found = [formula(form, operand, selector) for selector in _selectors(form, operand)]
+    return {
+        "section": section(form, operand),
+        "domain": found[0].domain.removesuffix(", selector 0"),
+        "lines": [[line.strip() for line in one.lines()[1:]] for one in found],
+        "more": logical_column_lines(form) if operand in ("a", "e") else [],
+    }
+
+
+def _selectors(form: Instruction, operand: str) -> Iterable[int]:
+    return form.selectors if operand == "e" else (0,)
+
+
+def _sass(form: Instruction) -> list[list[str]]:
+    """``[targets, instructions]``: what ptxas makes of the form, where somebody looked."""
+    targets: dict[str, list[str]] = {}
+    for target in SEEN:
+        name = sass_of(form, target)
+        if name is not None:
+            targets.setdefault(name, []).append(target)
+    return [[", ".join(found), name] for name, found in targets.items()]
+
+
+# --- registers ---------------------------------------------------------------------------------------
+
+
+def _layout(form: Instruction, operand: str) -> Document:
+    """The layout of a, b, c or d: ``(lane, value) -> (row, column)``, products below each other."""
+    storage = form.storage(operand)
+    lanes, values = _modes(_Key(form, operand, _layout_numbers(form, operand)))
+    rows, columns = form.matrix_shape(operand)
+    return {
+        "lanes": lanes,
+        "values": values,
+        "rows": rows,
+        "columns": columns,
+        "products": form.products,
+        "storage": storage.bits,
+        "shift": storage.shift,
+        "bits": form.format(operand).bits,
+        "register_bits": form.register_bits,
+    }
+
+
+def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
+    """What layouts and formulas are made of: forms that have these in common have them in common."""
+    storage = [form.storage(one).bits for one in ("a", *(operand if operand in "abcd" else ""))]
+    quads = (form.a_layout, form.b_layout, form.c.name, form.d.name) if form.products > 1 else ()
+    return form.shape, form.pattern, *storage, form.register_bits, form.scale_chunks, quads
+
+
+@cache
+def _modes(key: _Key) -> tuple[list[Mode], list[Mode]]:
+    layout = key.form.family.fragment(key.form, key.operand)
+    return grid_modes(np.stack([layout.row_index, layout.column_index], axis=-1))
+
+
+# --- metadata and scales -----------------------------------------------------------------------------
+
+
+def _sparse(form: Instruction, tables: dict[str, Table]) -> Document:
+    """Pattern, selectors and the place of every metadata field; nothing for a dense form."""
+    if form.pattern is None:
+        return {}
+    pattern = form.pattern
+    return {
+        "stored_k": form.stored_k,
+        "ordered": form.ordered,
+        "pattern": {
+            "name": pattern.name,
+            "chunk": pattern.chunk,
+            "stored": pattern.stored,
+            "unit": pattern.unit,
+        },
+        "metadata": [tables["metadata"].number(_metadata(form, selector)) for selector in form.selectors],
+    }
+
+
+def _metadata(form: Instruction, selector: int) -> Document:
+    """``(row, chunk) -> (lane, lowest bit)`` under a selector; ``first`` is the lane of row 0, chunk 0."""
+    fields = metadata_map(form, selector)
+    rows, bits = form.shape.m, int(fields[0, 2])
+    grid = fields.reshape(rows, -1, 5)[..., :2]
+    first, second = grid_modes(grid)
+    return {
+        "rows": first,
+        "chunks": second,
+        "first": int(fields[0, 0]),
+        "bits": bits,
+        "extent": [rows, grid.shape[1]],
+    }
+
+
+def _scaled(form: Instruction, tables: dict[str, Table]) -> Document:
+    if form.scale is None:
+        return {}
+    sides = {side: tables["scales"].number(_scale(form, side)) for side in "ab"}
+    return {"scale": {"type": form.scale.name, "vector": form.scale_vector, "sides": sides}}
+
+
+def _scale(form: Instruction, side: str) -> Document:
+    """Lanes of the rows of A or columns of B for thread id 0 and what each further one adds; legal ids."""
+    byte_ids, thread_ids = (list(ids) for ids in legal_scale_ids(form, side))
+    lanes = np.array([scale_lanes(form, side, thread) for thread in thread_ids])
+    lines, threads = grid_modes(lanes.T[..., None])
+    return {
+        "lines": lines,
+        "threads": threads,
+        "count": lanes.shape[1],
+        "chunks": form.scale_chunks,
+        "byte_ids": byte_ids,
+        "thread_ids": thread_ids,
+    }
+
+
+# --- shared memory -----------------------------------------------------------------------------------
+
+
+def _shared(form: Instruction, tables: dict[str, Table]) -> Document:
+    if form.family.lanes == 32:
+        return {}
+    return {"shared": {operand: tables["tiles"].number(_tiles(form, operand)) for operand in "ab"}}
+
+
+def _tiles(form: Instruction, operand: str) -> list[Document]:
+    rows, columns = form.matrix_shape(operand)
+    mn, k = (rows, columns) if operand == "a" else (columns, rows)
+    return _tiles_of(_Key(form, operand, (mn, k, form.a.bits)))
+
+
+@cache
+def _tiles_of(key: _Key) -> list[Document]:
+    return list(_each_tile(key.form, key.operand))
+
+
+def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
+    """The packed tile in each swizzle and major, or why there is none."""
+    for major in _MAJORS:
+        for swizzle in SWIZZLE_BYTES:
+            named = {"swizzle": swizzle, "major": major}
+            try:
+                tile = shared_tile(form, operand, swizzle, major)
+            except WarpsimError as error:
+                yield {**named, "error": error.message}
+                continue
+            mn, k = tile.addresses.shape
+            offsets = tile_offsets(tile.descriptor, mn, k, tile.size, major)
+            first, second = grid_modes(offsets[..., None])
+            yield {
+                **named,
+                "mn": first,
+                "k": second,
+                "extent": [mn, k],
+                "size": tile.size,
+                "elements": tile.size * 8 // form.a.bits,
+                "mask": SWIZZLE_BYTES[swizzle] // 16 - 1,
+                "word": f"{tile.descriptor.encode():#018x}",
+                "fields": [_field(one) for one in tile.descriptor.fields(major)],
+            }
+
+
+def _field(field: Field) -> list[str]:
+    return [field.name, field.bits, f"{field.raw:#x}", field.value, field.meaning]
