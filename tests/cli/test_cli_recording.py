@@ -283,8 +283,13 @@ def test_view_shows_the_launch() -> None:
     assert done.stdout == "whole.html: 16 instructions, 0.2 MB\n"
     page = Path("whole.html").read_text()
     assert "16 matrix instructions of kernel loop, grid" in page
-    assert page.count('class="of-warp"') == 4
-    assert '<button type="button" tabindex="-1" data-index="15"' in page
+    assert page.count('class="of-warp"') == 0
+    assert 'id="timeline"' in page
+    write_recording("old.npz", replace(WHOLE, timeline=None))
+    assert run("view", "old.npz", "--select", "warp=1").return_value == 0
+    old = Path("old.html").read_text()
+    assert old.count('class="of-warp"') == 4
+    assert '<button type="button" tabindex="-1" data-index="15"' in old
     assert "line 15 · CTA (0, 0, 0), warp 1, step 2" in page
 
 

@@ -55,6 +55,7 @@ def page(report: Report) -> str:
         .render(
             version=__version__,
             report=report.document,
+            timeline=report.timeline,
             document=_embedded(json.dumps(report.document, separators=(",", ":"))),
             arrays=report.pool.text(),
             style=_source("static/report.css"),

@@ -142,7 +142,7 @@ class TimelineRecorder(StripKeeper):
         for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
             for offset in np.unique(offsets[lanes.index // WARP == warp]).tolist():
                 ended = f", ends phase {history_of(wave, offset).over}" if ends.get(offset) else ""
-                strip.notes[f"mbarrier {named(wave, offset)}{ended}"] = None
+                strip.notes[f"mbarrier {_named_from(wave, offset, warp)}{ended}"] = None
                 if ended:
                     state.causes[offset] = strip
 
@@ -166,7 +166,7 @@ class TimelineRecorder(StripKeeper):
         strip.flying, strip.last = strip.flying + 1, None
         touched = (pending.writes or pending.reads) if pending.kind != "wgmma" else ()
         strip.size += sum(int((one.ranges[:, 1] - one.ranges[:, 0]).sum()) for one in touched)
-        strip.notes |= {f"mbarrier {named(wave, offset)}": None for offset, _ in pending.signals}
+        strip.notes |= {f"mbarrier {_named_from(wave, offset, warp)}": None for offset, _ in pending.signals}
         self._state(wave).flights[pending] = strip
 
     def completed(self, wave: Wave, pending: Pending) -> None:
@@ -244,14 +244,18 @@ class TimelineRecorder(StripKeeper):
         """Warps execute an mma; that of warpgroups is told apart."""
         if instruction.family.lanes == WARP:
             for warp in warps.tolist():
+                execution = self._state(wave).execution(warp, front.pc)
                 strip = self._add(wave, warp, front.pc, "matrix", name="mma", run="mma")
                 if strip is not None:
+                    strip.executions.append(execution)
                     strip.last = self.moments - 1
 
     def _multiplication(self, wave: Wave, warp: int, pc: int) -> Strip | None:
         """A wgmma is issued by the warpgroup with that first warp."""
+        execution = self._state(wave).execution(warp, pc)
         strip = self._add(wave, warp, pc, "wgmma", name="wgmma", warps=_GROUP, run="wgmma")
         if strip is not None:
+            strip.executions.append(execution)
             self._state(wave).open.setdefault(warp, {})[strip] = None
         return strip
 
@@ -279,3 +283,10 @@ class TimelineRecorder(StripKeeper):
                 for own in range(warp, warp + _GROUP):
                     self._link(strip, state.waits.get((own, front.pc), (None, None))[0])
         self._end(wave, Lanes(np.isin(places.number, groups)), front.pc)
+
+
+def _named_from(wave: Wave, offset: int, warp: int) -> str:
+    """An mbarrier as a warp of the wave would name it: in the shared memory of another CTA, with that."""
+    own = int(offset // wave.shared_stride)
+    where = "" if own == warp // wave.warps else f" of CTA ({', '.join(map(str, wave.ctas[own].tolist()))})"
+    return f"{named(wave, offset)}{where}"
