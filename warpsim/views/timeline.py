@@ -135,16 +135,16 @@ def arrival(link: Link) -> int:
 
 
 def shown_links(timeline: Timeline, rows: Sequence[Row]) -> list[Link]:
-    """The links that are drawn: of waits that the same thing ended at once, that of the nearest row."""
+    """The links that are drawn: of waits of a CTA that the same thing ended at once, that of the nearest row."""
     places = {id(strip): place for place, row in enumerate(rows) for strip in row.strips}
-    nearest = dict[tuple[int, int, int | None, int], Link]()
+    nearest = dict[tuple[object, ...], Link]()
 
     def distance(link: Link) -> int:
         return abs(places[id(link.source)] - places[id(link.target)])
 
     for link in timeline.links:
         target = link.target
-        key = id(link.source), target.first, target.last, target.pc
+        key = id(link.source), target.cta, target.first, target.last, target.pc
         if key not in nearest or distance(link) < distance(nearest[key]):
             nearest[key] = link
     return list(nearest.values())

@@ -5,8 +5,9 @@ Knows moments and limits; what the events are is timeline.py's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from ..wave import Wave
 
 MOST_STRIPS = 4000
+
+News = ParamSpec("News")
+
+
+def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concatenate[Any, News], None]:
+    """A method that hears of something as long as there is room for it."""
+
+    @wraps(hear)
+    def heard(self: Any, *news: News.args, **named: News.kwargs) -> None:
+        if not self.is_full:
+            hear(self, *news, **named)
+
+    return heard
 
 
 class StripKeeper:
@@ -40,6 +54,7 @@ class StripKeeper:
         self.moments = 0
         self._strips: list[Strip] = []
         self._links: dict[tuple[Strip, Strip], int | None] = {}
+        self._lines: dict[int, int] = {}
         self._warps: dict[WarpName, int | None] = {}
         self._states: WeakKeyDictionary[Wave, State] = WeakKeyDictionary()
 
@@ -71,7 +86,7 @@ class StripKeeper:
     ) -> Strip | None:
         """A new strip, or the latest one of this warp if it is of the same ``run``; None if not selected."""
         state = self._state(wave)
-        line = wave.code[pc].statement.location().line
+        line = self._line(wave, pc)
         if self.is_full or not state.takes(wave, warp, pc, line, warps):
             return None
         latest = state.runs.get(warp)
@@ -87,6 +102,12 @@ class StripKeeper:
         if line not in strip.lines:
             strip.lines.append(line)
         return strip
+
+    def _line(self, wave: Wave, pc: int) -> int:
+        """The line of a statement, which is found by reading the statement again."""
+        if pc not in self._lines:
+            self._lines[pc] = wave.code[pc].statement.location().line
+        return self._lines[pc]
 
     def _new(self, wave: Wave, warp: int, pc: int, kind: Kind, name: str, warps: int) -> Strip:
         record = wave.code[pc]
