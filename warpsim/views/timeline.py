@@ -135,7 +135,7 @@ def arrival(link: Link) -> int:
 
 
 def shown_links(timeline: Timeline, rows: Sequence[Row]) -> list[Link]:
-    """The links that are drawn: of waits of a CTA that the same thing ended at once, that of the nearest row."""
+    """The links that are drawn: of waits of a CTA that one thing ended at once, that of the nearest row."""
     places = {id(strip): place for place, row in enumerate(rows) for strip in row.strips}
     nearest = dict[tuple[object, ...], Link]()
 
