@@ -14,6 +14,7 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, pri
 from .sources import SELECT, WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
+    from ..execution.pipeline import Undefined
     from ..explanation.explain import TargetComparison
     from ..explanation.explanation import Explanation
     from ..explanation.walk import Walk
@@ -135,7 +136,7 @@ def _of_operands(
 
     targets = choices["targets"]
     form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, choices["operands"])
-    undefined = "fallback" if choices["allow_undefined"] else "error"
+    undefined: Undefined = "fallback" if choices["allow_undefined"] else "error"
     product = choices["product"]
     if not given.keys() & {"A", "B", "C", "D"}:
         given["undefined"] = undefined

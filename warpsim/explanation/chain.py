@@ -52,8 +52,8 @@ class Chain:
 
     def after(self, form: Instruction, link: Link, c: Codes) -> Codes:
         """D ``(..., m, n)`` of one instruction, as codes, from C of the same shape."""
-        matrices = [matrix_of(one, kind) for one, kind in ((link.a, form.a), (link.b, form.b), (c, form.c))]
-        found = matmul_matrices(form, *matrices, link.scale_a, link.scale_b, undefined=self.undefined)
+        a, b, start = matrix_of(link.a, form.a), matrix_of(link.b, form.b), matrix_of(c, form.c)
+        found = matmul_matrices(form, a, b, start, link.scale_a, link.scale_b, undefined=self.undefined)
         return codes_of(found, form.d, "D")
 
     def along(self, moves: Sequence[tuple[Instruction, Link]], c: Codes) -> list[Codes]:

@@ -133,7 +133,7 @@ def _shown(
     """The explanation of one instruction; side by side where targets start it from the same accumulator."""
     form, link = chain.form, chain.links[at]
     given = ((link.a, form.a), (link.b, form.b), (before[0], form.c))
-    matrices = [*(matrix_of(codes, kind) for codes, kind in given), link.scale_a, link.scale_b]
+    matrices: list[Any] = [*(matrix_of(codes, kind) for codes, kind in given), link.scale_a, link.scale_b]
     if len(names) > 1 and len({int(c[chain.element]) for c in before}) == 1:
         return compare_matrices(form, *chain.element, names, *matrices, undefined=chain.undefined)
     return explain_matrices(form, *chain.element, *matrices, target=names[0], undefined=chain.undefined)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -31,11 +31,11 @@ def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concat
     """A method that hears of something as long as there is room for it."""
 
     @wraps(hear)
-    def heard(self: Any, *news: News.args, **named: News.kwargs) -> None:
+    def heard(self: Any, /, *news: News.args, **named: News.kwargs) -> None:
         if not self.is_full:
             hear(self, *news, **named)
 
-    return heard
+    return cast("Callable[Concatenate[Any, News], None]", heard)
 
 
 class StripKeeper:
