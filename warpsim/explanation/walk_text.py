@@ -82,8 +82,8 @@ def outcome_lines(walk: Walk, outcome: Outcome) -> Iterator[str]:
         above = ulps_text(apart(outcome.codes[-1], codes[-1], walk.instruction.d))
         unit = " ulps" if walk.instruction.d.is_float else ""
         yield (
-            f"  {name} makes {_text(walk, codes[-1])}: what came out is above that by {above}{unit}; of its tile "
-            f"{outcome.tile[name]} of {outcome.size} elements are as they came out"
+            f"  {name} makes {_text(walk, codes[-1])}: what came out is above that by {above}{unit}; of its "
+            f"tile {outcome.tile[name]} of {outcome.size} elements are as they came out"
         )
     yield from _known(outcome)
     yield from _found(walk, outcome)
