@@ -56,8 +56,8 @@ _OPTIONS = (
     click.option("--lane", type=click.IntRange(0, 31), metavar="N", help="Print this lane only."),
     selection_option(
         "Record, draw or print these only: executions by a CTA (cta=0 cta=1: by two, such as those of a "
-        "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each line "
-        "and of each register is printed."
+        "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each "
+        "line and of each register is printed."
     ),
 )
 

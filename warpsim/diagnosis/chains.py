@@ -1,7 +1,7 @@
 """Matrix instructions that add to each other's D: which follows which, and several of them as one product.
 
 An instruction follows the latest one before it whose D, bit for bit, is its C. Knows events; the search for
-mistakes is report.py's and loops.py's.
+mistakes is that of products.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..execution.interface import decompress, unpack, unpack_metadata
 from ..execution.pipeline import execute_inputs
 from ..isa.instruction import Inputs
 from ..machine.machine import Event
-from .loops import LoopDiagnosis, diagnose_product
+from . import LoopDiagnosis, diagnose_product
 
 _WARP = 32
 
