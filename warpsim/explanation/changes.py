@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..execution.pipeline import rule_for
+from ..isa.architectures import ARCHITECTURES
 from ..isa.codes import magnitudes, matrix_of
 from ..isa.instruction import Codes, Instruction
 from .chain import Chain, Link
@@ -181,10 +182,10 @@ def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator
 
 def _other_forms(chain: Chain, form: Instruction) -> list[Instruction]:
     """The instruction on other chips, one of those that compute alike."""
-    rules = {rule_for(form): form}
-    for target in chain.form.targets:
+    rules = {rule_for(form).bare: form}
+    for target in (one for one in ARCHITECTURES if one in chain.form.targets):
         other = chain.on(target)
-        rules.setdefault(rule_for(other), other)
+        rules.setdefault(rule_for(other).bare, other)
     return [one for one in rules.values() if one is not form]
 
 
