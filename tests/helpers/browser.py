@@ -31,6 +31,7 @@ if not (CHROMIUM and DRIVER):
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 READY = "return document.documentElement.dataset.ready"
+PAINTED = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
 
 
 def started() -> Any:
@@ -66,6 +67,7 @@ class Reader:
     def cell(self, key: str) -> Any:
         found = self.one(f'#board [data-key="{key}"]')
         self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", found)
+        self.driver.execute_async_script(PAINTED)  # cells out of view are filled in as they come into it
         return found
 
     def press(self, *keys: str) -> None:
