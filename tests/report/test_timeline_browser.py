@@ -181,6 +181,17 @@ def test_clicking_a_wgmma_shows_its_instructions_one_after_the_other(browser, cl
     )
 
 
+def test_instructions_of_warps_in_turn_are_listed_one_by_one(browser, folder):
+    whole = recorded("dense_f16 normal", "cta=0")
+    warpsim.view(whole).save(folder / "turns.html")
+    page = opened(browser, folder / "turns.html", NARROW, "dark")
+    strip = strips(page, "matrix")[0]
+    page.run("arguments[0].focus()", strip)
+    places = [at for at, one in enumerate(whole.events) if (one.warp, one.index) == (0, 0)]
+    assert len(places) == 4
+    assert f"instructions {', '.join(str(at + 1) for at in places)} of this report" in told(page)
+
+
 def test_the_strip_of_what_is_shown_is_marked_and_in_view(browser, cluster):
     page = opened(browser, cluster, NARROW, "light")
     last = len(recorded("multicast_f16", "cta=0 cta=1").events) - 1

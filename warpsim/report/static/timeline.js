@@ -5,6 +5,8 @@ import { make } from "./elements.js";
 const HINT = "Point at a strip, or move with the arrow keys. A click or Enter on an mma or wgmma shows that "
   + "instruction below.";
 
+const FEW = 6;
+
 export class Timeline {
   // go(index) shows an instruction of the page.
   constructor(section, go) {
@@ -116,9 +118,8 @@ export class Timeline {
   whereTo(strip) {
     const places = placesOf(strip);
     if (!places.length) return [];
-    const [first, last] = [places[0] + 1, places.at(-1) + 1];
     const at = places.indexOf(this.index);
-    const which = places.length > 1 ? `instructions ${first} to ${last}` : `instruction ${first}`;
+    const which = places.length > 1 ? `instructions ${listed(places)}` : `instruction ${places[0] + 1}`;
     const shown = at < 0 ? "" : `, shown: ${places[at] + 1}`;
     return [make("span", { class: "go" }, `\n→ ${which} of this report${shown}`)];
   }
@@ -147,6 +148,14 @@ export class Timeline {
     const distance = (one) => Math.abs(leftOf(one) - leftOf(strip));
     return other?.reduce((best, one) => (distance(one) < distance(best) ? one : best));
   }
+}
+
+// Numbers of instructions, from 1 on: a run, or one by one.
+function listed(places) {
+  const [first, last] = [places[0], places.at(-1)];
+  if (last - first === places.length - 1) return `${first + 1} to ${last + 1}`;
+  const shown = places.slice(0, FEW).map((one) => one + 1).join(", ");
+  return places.length > FEW ? `${shown} … ${last + 1}` : shown;
 }
 
 function leftOf(strip) {
