@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         find_lane,
         find_sources,
     )
+    from .explanation.walk import walk_product
     from .generation.generate import corner_vectors, coverage, generate_vectors
     from .generation.separation import separate
     from .isa.instruction import Instruction
@@ -138,6 +139,7 @@ __all__ = [
     "unpack_metadata",
     "verify",
     "view",
+    "walk_product",
     "warmup",
     "write_vectors",
 ]
@@ -159,6 +161,7 @@ _NAMES = {  # of each module, in the order of the imports above
         "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
         "find_element find_lane find_sources"
     ),
+    "explanation.walk": "walk_product",
     "generation.generate": "corner_vectors coverage generate_vectors",
     "generation.separation": "separate",
     "isa.instruction": "Instruction",

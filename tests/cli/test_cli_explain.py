@@ -245,7 +245,7 @@ def test_refusals(folder, arguments, message):
         ([DENSE, "A.npy", "--element", "0,0"], "'A.npy': which operand is it? NAME=A.npy"),
         (
             [DENSE, "A=A.npy", "--element", "0,0"],
-            "matrices are A, B and perhaps C, and no registers beside them",
+            "matrices are A, B and perhaps C and D, and no registers beside them",
         ),
         ([TRACE, "--element", "3"], "--element '3': expected ROW,COLUMN such as 3,17"),
         ([TRACE, "--element", "3,1", "--target", "sm_80,sm_1"], "'sm_1' is none of"),

@@ -239,7 +239,17 @@ def test_diff_of_two_recordings() -> None:
     assert done.stdout == (
         "1 of 32 matrix instructions differ\n"
         "  line 15, CTA (0, 0, 0), warp 1, step 2: 1 of 128 words of D differ, from the same operands\n"
-    )
+        "the first that differs by itself: line 15, CTA (0, 0, 0), warp 1, step 2, event 5\n"
+        "  D of the first is right for what was read, D of the second is not\n"
+        "  the second's D against what both read:\n"
+        f"    {DENSE} on sm_80\n"
+        "      D differs: 127 equal, 1 more\n"
+    ) + _rest(done.stdout)
+
+
+def _rest(text: str) -> str:
+    """What the search says."""
+    return text[text.index("      where: ") :]
 
 
 def test_diff_says_what_was_read_otherwise_and_what_is_missing() -> None:
@@ -251,6 +261,9 @@ def test_diff_says_what_was_read_otherwise_and_what_is_missing() -> None:
         "1 of 31 matrix instructions differ\n"
         "  line 15, CTA (0, 0, 0), warp 1, step 0: 0 of 128 words of D differ, which read another a\n"
         "  1 in the first only; first: line 20, CTA (1, 1, 0), warp 1, step 0\n"
+        "the first that differs by itself: line 15, CTA (0, 0, 0), warp 1, step 0, event 1\n"
+        "  a: 64 of 64 words differ, in lanes 0 to 31\n"
+        "  D of the first is right for what was read, D of the second is not\n"
     )
 
 
@@ -283,8 +296,13 @@ def test_view_shows_the_launch() -> None:
     assert done.stdout == "whole.html: 16 instructions, 0.2 MB\n"
     page = Path("whole.html").read_text()
     assert "16 matrix instructions of kernel loop, grid" in page
-    assert page.count('class="of-warp"') == 4
-    assert '<button type="button" tabindex="-1" data-index="15"' in page
+    assert page.count('class="of-warp"') == 0
+    assert 'id="timeline"' in page
+    write_recording("old.npz", replace(WHOLE, timeline=None))
+    assert run("view", "old.npz", "--select", "warp=1").return_value == 0
+    old = Path("old.html").read_text()
+    assert old.count('class="of-warp"') == 4
+    assert '<button type="button" tabindex="-1" data-index="15"' in old
     assert "line 15 · CTA (0, 0, 0), warp 1, step 2" in page
 
 

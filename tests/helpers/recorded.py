@@ -52,6 +52,13 @@ def launched(**options: Any) -> LaunchReport:
 
 def recording(**options: Any) -> Recording:
     """The recording of that launch."""
-    events = launched(record=True, **options).events
-    grid, block = (2, 2, 1), (64, 1, 1)
-    return Recording(kernel="loop", file="loop.ptx", target="sm_80", grid=grid, block=block, events=events)
+    report = launched(record=True, timeline=True, **options)
+    return Recording(
+        kernel="loop",
+        file="loop.ptx",
+        target="sm_80",
+        grid=(2, 2, 1),
+        block=(64, 1, 1),
+        events=report.events,
+        timeline=report.timeline,
+    )

@@ -90,6 +90,16 @@ def test_a_text_selects_too() -> None:
     assert len(launched(record="cta=1,1 warp=0 line=15 step=2").events) == 1
 
 
+def test_several_ctas_are_selected_together() -> None:
+    selection = selection_of("cta=1 warp=0 cta=0,1 cta=1,0 line=15")
+    assert str(selection) == "cta=1,0,0 cta=0,1,0 warp=0 line=15"
+    found = [_place(event) for event in launched(record=selection).events]
+    expected = [one for one in EVERY if one.cta in ((1, 0, 0), (0, 1, 0)) and (one.warp, one.line) == (0, 15)]
+    assert found == [_place(one) for one in expected]
+    assert len(found) == 6
+    assert [_place(one) for one in EVERY if selection.takes(one)] == found
+
+
 WRONG = {
     "cta=0 wrap=1": "selection:1:7: error: 'wrap' is none of cta, warp, line, step\n"
     "    cta=0 wrap=1\n          ^~~~",

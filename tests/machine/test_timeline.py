@@ -129,6 +129,50 @@ def test_what_is_selected() -> None:
     assert [(one.warp, one.count) for one in first.strips] == [(0, 1), (1, 1)]
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_ctas_of_a_cluster_are_shown_together(schedule: str) -> None:
+    """Copies and arrivals of one CTA end waits of the other; alone, they have no cause there."""
+    found = timeline("multicast_f16", schedule, "cta=0 cta=1")
+    check_order(found)
+    assert {cta for cta, _ in found.warps} == {(0, 0, 0), (1, 0, 0)}
+    across = [link for link in found.links if link.source.cta != link.target.cta]
+    kinds = {(one.source.kind, one.target.kind) for one in across}
+    assert kinds >= {("arrival", "wait"), ("arrival", "barrier")}
+    assert ("copy", "wait") in kinds or schedule in ("program", "earliest")  # where copies are late
+    remote = [one for one in of_kind(found, "arrival") if any("of CTA" in note for note in one.notes)]
+    assert {tuple(one.cta) for one in remote} == {(0, 0, 0), (1, 0, 0)}
+    alone = timeline("multicast_f16", schedule, "cta=1")
+    assert not [link for link in alone.links if link.source.cta != link.target.cta]
+
+
+@pytest.mark.parametrize("name", ["cooperative_f16", "dense_f16 normal", "bulk_ring normal"])
+@pytest.mark.parametrize("schedule", ["program", "random:7"])
+def test_strips_name_the_executions_that_are_recorded(name: str, schedule: str) -> None:
+    one = case(name)
+    kernel = loaded(one.file)[one.entry]
+    report = kernel(
+        one.grid,
+        one.block,
+        one.passed(one.arguments),
+        shared_bytes=one.shared_bytes,
+        schedule=schedule,
+        checks="off",
+        timeline="cta=0",
+        record="cta=0",
+    )
+    assert report.timeline is not None
+    named = [(strip.warp, *one) for strip in report.timeline.strips for one in strip.executions]
+    assert sorted(named) == sorted((one.warp, one.pc, one.index) for one in report.events)
+
+
+def test_a_timeline_on_which_nobody_insists_stops_nothing() -> None:
+    one = case("dense_f16 normal")
+    kernel = loaded(one.file)[one.entry]
+    recorder = TimelineRecorder(selection_of(True), limit=20, insisted=False)
+    kernel(one.grid, one.block, one.passed(one.arguments), observers=[recorder])
+    assert recorder.is_full
+
+
 def test_without_a_timeline_there_is_none() -> None:
     one = case("dense_f16 normal")
     kernel = loaded(one.file)[one.entry]

@@ -1,14 +1,8 @@
-"""The interactive report in a real browser: clicked, hovered over, typed at, and read.
-
-Needs Debian's chromium with chromium-driver, and selenium (``pip install '.[browser]'``); skipped, saying
-so, where one is missing. Screenshots are kept in build/screenshots, which git ignores.
-"""
+"""The interactive report in a real browser: clicked, hovered over, typed at, and read."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +10,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.browser import READY, ActionChains, By, Keys, Reader, WebDriverWait
 from tests.helpers.reports import TRACES, example
 from warpsim.errors import Location
 from warpsim.explanation.digits import code_text
@@ -28,83 +23,7 @@ from warpsim.traces.reading import Trace
 from warpsim.traces.running import Run
 from warpsim.views.places import feeds, lane_places
 
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="selenium is not installed: pip install '.[browser]'"
-)
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="chromium and chromedriver are not installed: apt install chromium-driver",
-)
-
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 SPARSE, LAST = "mma_sp_m16n8k32_f16", 7  # the last instruction of the trace: f32, ordered metadata
-READY = "return document.documentElement.dataset.ready"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,1100"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=DRIVER)
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.execute_cdp_cmd("Network.enable", {})
-    offline = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("reports")
-
-
-class Reader:
-    """A page that is open, and what can be read in it."""
-
-    def __init__(self, driver: Any, path: Path, address: str = "") -> None:
-        self.driver = driver
-        driver.get("about:blank")
-        driver.get(f"{path.as_uri()}{address}")
-        WebDriverWait(driver, 20).until(lambda one: one.execute_script(READY))
-
-    def run(self, script: str, *arguments: Any) -> Any:
-        return self.driver.execute_script(script, *arguments)
-
-    def one(self, selector: str) -> Any:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def cell(self, key: str) -> Any:
-        found = self.one(f'#board [data-key="{key}"]')
-        self.run("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", found)
-        return found
-
-    def press(self, *keys: str) -> None:
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def lit(self, *levels: str) -> set[str]:
-        """Keys of what is lit, at one of the levels if some are given."""
-        pairs = self.run(
-            "return [...document.querySelectorAll('#board [data-key][data-light]')]"
-            ".map(cell => [cell.dataset.key, cell.dataset.light])"
-        )
-        return {key for key, level in pairs if not levels or level in levels}
-
-    def line(self) -> str:
-        return self.one("#line").text
-
-    def picture(self, name: str) -> None:
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
 
 
 def opened(browser: Any, folder: Path, name: str, address: str = "") -> Reader:

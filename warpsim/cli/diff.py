@@ -15,7 +15,6 @@ from .sources import (
     SELECT,
     check_unselected,
     decoded,
-    executed,
     is_file,
     is_recording,
     is_vectors,
@@ -26,7 +25,6 @@ from .sources import (
 if TYPE_CHECKING:
     from ..machine.observers.selection import Selection
     from ..vectors.recordings import Recording
-    from ..vectors.sets import VectorSet
 
 _WARP = 32  # lanes
 Diagnosed = list[tuple[str, Any]]
@@ -64,17 +62,20 @@ def diff(
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
     MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger ones are a loop along k
     MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C
-    TRACE                                      a D that it expects and does not get
+    TRACE                                      a D that it expects and does not get; instructions that add
+                                               to one D together
     VECTORS                                    the cases whose D the model does not give
     RECORDING                                  the same, of a launch
     RECORDING D=d.npy                          the D of its events against expected matrices, or registers d=
-    DUMP DUMP                                  two register dumps, the D of two vector sets, or two recordings
+    DUMP DUMP                                  two register dumps, or the D of two vector sets
+    RECORDING RECORDING                        what differs, the first instruction that does so by itself, and
+                                               why
 
     Operands are the arguments of warpsim.execute by name, or matrices A, B, C and D. Exit code 1: D differs.
     """
     if is_file(source) and len(operands) == 1 and "=" not in operands[0]:
         if is_recording(source) and is_recording(operands[0]):
-            return _compare_recordings(source, operands[0], selection, as_json)
+            return _compare_recordings(source, operands[0], selection, 1 if singles else 2, as_json)
         return _compare(source, operands[0], element, as_json)
     check_unselected(source, selection)
     if is_file(source) and (target or (operands and not is_recording(source))):
@@ -117,9 +118,9 @@ def _shown(found: Any) -> tuple[Any, Any]:
     """What makes the lines and the document of a diagnosis."""
     from ..diagnosis import Holding, LoopDiagnosis
     from ..views import findings as views
-    from ..views.recordings import Misplaced
+    from ..views.recordings import Followed, Misplaced
 
-    if isinstance(found, Misplaced):
+    if isinstance(found, Misplaced | Followed):
         return found.lines, found.document
     if isinstance(found, Holding):
         return lambda: views.holding_lines(found), lambda: views.holding_document(found)
@@ -141,13 +142,13 @@ def _diagnosed(
     layout: str | None = None,
 ) -> Diagnosed:
     """What was looked at, and its diagnosis; of a trace, vector set or recording only what differs."""
+    from .differing import of_recording, of_set, of_trace
+
     if is_recording(source):
         found = recorded(source, selection)
-        return list(_against(found, operands, most) if operands else _of_recording(found, most))
+        return list(_against(found, operands, most) if operands else of_recording(found, most))
     if is_file(source):
-        return list(
-            _of_set(read_set(source), source, most) if is_vectors(source) else _of_trace(source, most)
-        )
+        return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
     return _of_operands(source, operands, target, most, layout)
 
 
@@ -275,49 +276,9 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _of_trace(source: str, most: int) -> Iterator[tuple[str, Any]]:
-    """Instructions whose D a check expected otherwise."""
-    from ..diagnosis import diagnose_inputs
-    from ..report.expectations import expectations
-
-    run = executed(source, literal=True)
-    wanted: dict[int, Any] = {}
-    for one in expectations(run):
-        d = wanted.setdefault(one.event, run.events[one.event].d.copy())
-        d[:, one.register] = one.words
-    for number, d in sorted(wanted.items()):
-        event = run.events[number]
-        if (d == event.d).all():
-            continue
-        place = event.statement.location()
-        for first, inputs, computed in event.executions():
-            part = d[first : first + len(computed)]
-            if (part != computed).any():
-                warp = f", warp {first // 32}" if len(event.d) > len(computed) else ""
-                title = (
-                    f"{place.file}:{place.line}: event {number}{warp}: the expected D against what was read"
-                )
-                yield title, diagnose_inputs(event.instruction, inputs, part, most=most)
-
-
-def _of_recording(recording: Recording, most: int) -> Iterator[tuple[str, Any]]:
-    """The executions of each statement that differ from the model, together."""
-    for one in recording.sets():
-        yield from _of_set(one.vectors, one.title, most)
-        yield from _misplaced(recording, one.statement.location().line, one.title)
-
-
-def _misplaced(recording: Recording, line: int, title: str) -> Iterator[tuple[str, Any]]:
-    """What origins said of the operands of a statement, where they were looked at and do not fit."""
-    from ..views.recordings import Misplaced
-
-    if notes := recording.notes_of(line):
-        yield f"{title}: where its operands come from", Misplaced(notes)
-
-
 def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iterator[tuple[str, Any]]:
-    """The events whose D is not as it is expected: their operands against that."""
-    from ..diagnosis import diagnose_inputs
+    """The events whose D is not as it is expected, by an operand."""
+    from .differing import against_expected
 
     (form, *others) = dict.fromkeys(event.instruction for event in recording.events)
     if others:
@@ -328,37 +289,7 @@ def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iter
             "of a recording give the D that was expected: d=FILE (registers) or D=FILE (matrix)"
         )
     given |= _packed(form, given)
-    for event, d in zip(recording.events, _one_each(given["d"], len(recording.events)), strict=True):
-        if (d != event.d).any():
-            place = event.statement.location()
-            title = f"{place.file}:{place.line}: {event.place}: the expected D against what was read"
-            yield title, diagnose_inputs(form, event.inputs, d, most=most)
-    for line in dict.fromkeys(event.line for event in recording.events):
-        yield from _misplaced(recording, line, f"{recording.file}:{line}: {form.mnemonic}")
-
-
-def _one_each(d: Any, events: int) -> Any:
-    """``(events, lanes, registers)``."""
-    from ..errors import OperandError
-
-    found = d if d.ndim == 3 else d[None]
-    if len(found) != events:
-        raise OperandError(f"D has {len(found)} tiles, but {events} events are selected: expected one each")
-    return found
-
-
-def _of_set(vectors: VectorSet, source: str, most: int) -> Iterator[tuple[str, Any]]:
-    """The cases of equal immediates that differ from the model, together."""
-    from ..diagnosis import diagnose
-    from ..vectors.sets import expected
-
-    differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
-    for part in vectors.inputs():
-        d, wrong = vectors.d[part.cases], differ[part.cases]
-        if wrong.any():
-            arrays = {name: x[wrong] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
-            title = f"{source}: {int(wrong.sum())} of {len(wrong)} cases differ"
-            yield title, diagnose(vectors.instruction, d=d[wrong], most=most, **arrays)
+    return against_expected(recording, form, given["d"], most)
 
 
 # --- two dumps -------------------------------------------------------------------------------------
@@ -407,23 +338,36 @@ def _typed(array: Any, element: str | None) -> Any:
     return array.view(FORMATS[element].dtype)
 
 
-def _compare_recordings(first: str, second: str, selection: Selection | None, as_json: bool) -> int:
-    from ..views.recordings import comparison_document, comparison_lines
+def _compare_recordings(
+    first: str, second: str, selection: Selection | None, most: int, as_json: bool
+) -> int:
+    from ..views.recordings import (
+        comparison_document,
+        comparison_lines,
+        divergence_document,
+        divergence_lines,
+    )
 
-    found = attempt(_recordings_compared, Path(first), second, selection)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
+    made = attempt(_recordings_compared, Path(first), second, selection, most)
+    if isinstance(made, Failure):
+        return fail(made, as_json)
+    found, parted = made
     if as_json:
-        print_json(comparison_document(found))
+        print_json(comparison_document(found) | {"first": parted and divergence_document(parted)})
     else:
-        say("\n".join(comparison_lines(found)))
+        more = () if parted is None else divergence_lines(parted, (first, second))
+        say("\n".join([*comparison_lines(found), *more]))
     return EXPECTED if found.equal else MISMATCH
 
 
-def _recordings_compared(first: Path, second: str, selection: Selection | None) -> Any:
+def _recordings_compared(first: Path, second: str, selection: Selection | None, most: int) -> Any:
+    """What differs, and where the two part."""
+    from ..diagnosis.divergence import first_divergence
     from ..diagnosis.recordings import compare_recordings
 
-    return compare_recordings(*(recorded(source, selection) for source in (str(first), second)))
+    one, two = (recorded(source, selection) for source in (str(first), second))
+    found = compare_recordings(one, two)
+    return found, first_divergence(found, one, two, most)
 
 
 def _dumped(source: str) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, pri
 from .sources import SELECT, WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
+    from ..execution.pipeline import Undefined
     from ..explanation.explain import TargetComparison
     from ..explanation.explanation import Explanation
     from ..explanation.walk import Walk
@@ -52,7 +53,9 @@ def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> in
 
     Operands of a MNEMONIC are arguments of warpsim.execute by name, such as a=a.txt e=0x44444444 selector=1,
     or matrices such as A=a.npy B=b.npy; larger ones are a product whose accumulator is followed along k, to
-    the first instruction at which targets part, or to that of --event.
+    the first instruction at which targets part, or to that of --event. D=d.npy is what came out: of the end
+    (m, n), and which change of one instruction makes it is looked for; or of every instruction
+    (instructions, m, n), and the first one that makes something else is explained.
     """
     if is_file(source) and choices["operands"]:
         raise click.UsageError("operands go with a mnemonic: a trace or vector set has its own")
@@ -81,7 +84,8 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     from ..explanation import text as explain_text
     from ..explanation.explain import TargetComparison
     from ..explanation.page import walk_document, walk_page
-    from ..explanation.walk import Walk, walk_lines
+    from ..explanation.walk import Walk
+    from ..explanation.walk_text import walk_lines
 
     title, found = _found(source, choices)
     if isinstance(found, Walk):
@@ -117,6 +121,13 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
     )
 
 
+def _is_product(form: Any, given: dict[str, Any]) -> bool:
+    """Whether there are matrices other than those of one instruction, or what came out."""
+    shape = form.shape
+    sizes = (given["A"].shape, given["B"].shape) != ((shape.m, shape.k), (shape.k, shape.n))
+    return "D" in given or (sizes and given["A"].ndim == given["B"].ndim == 2)
+
+
 def _of_operands(
     mnemonic: str, choices: dict[str, Any], row: int, column: int
 ) -> Explanation | TargetComparison | Walk:
@@ -125,20 +136,22 @@ def _of_operands(
 
     targets = choices["targets"]
     form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, choices["operands"])
-    undefined = "fallback" if choices["allow_undefined"] else "error"
+    undefined: Undefined = "fallback" if choices["allow_undefined"] else "error"
     product = choices["product"]
-    if not given.keys() & {"A", "B", "C"}:
+    if not given.keys() & {"A", "B", "C", "D"}:
         given["undefined"] = undefined
         if len(targets) > 1:
             return compare_dot(form, row, column, targets, product=product, **given)
         return explain_dot(form, row, column, product=product, **given)
-    if {"A", "B"} <= given.keys() <= {"A", "B", "C"} and given["A"].shape[-1] > form.shape.k:
+    given.pop("printed", None)
+    if not {"A", "B"} <= given.keys() <= {"A", "B", "C", "D", "scale_a", "scale_b"}:
+        raise click.UsageError("matrices are A, B and perhaps C and D, and no registers beside them")
+    if _is_product(form, given):
         from ..explanation.walk import walk_product
 
         chosen = targets or (form.target or "",)
-        return walk_product(form, row, column, **given, targets=chosen, at=choices["event"])
-    if not {"A", "B"} <= given.keys() <= {"A", "B", "C", "scale_a", "scale_b"}:
-        raise click.UsageError("matrices are A, B and perhaps C, and no registers beside them")
+        at = choices["event"]
+        return walk_product(form, row, column, **given, targets=chosen, at=at, undefined=undefined)
     matrices = given["A"], given["B"], given.get("C"), given.get("scale_a"), given.get("scale_b")
     if len(targets) > 1:
         return compare_matrices(form, row, column, targets, *matrices, undefined=undefined)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..machine.observers.debugger import Debugger, Stop
     from ..machine.observers.recorder import Recorder
     from ..machine.observers.selection import Selection
+    from ..machine.observers.strips import Timeline
     from ..machine.observers.timeline import TimelineRecorder
     from ..vectors.recordings import PackingNote
 
@@ -32,7 +33,8 @@ _OPTIONS = (
         "--trace-mma",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE.npz",
-        help="Record the matrix instructions, for run, verify, explain, diff, lint and view.",
+        help="Record the matrix instructions, for run, verify, explain, diff, lint and view, which shows the "
+        "timeline, too.",
     ),
     click.option(
         "--timeline",
@@ -53,8 +55,9 @@ _OPTIONS = (
     ),
     click.option("--lane", type=click.IntRange(0, 31), metavar="N", help="Print this lane only."),
     selection_option(
-        "Record, draw or print these only: executions by a CTA, by a warp of it, of a line, the so many-th "
-        "of each warp. Without it, the first at each line and of each register is printed."
+        "Record, draw or print these only: executions by a CTA (cta=0 cta=1: by two, such as those of a "
+        "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each "
+        "line and of each register is printed."
     ),
 )
 
@@ -81,6 +84,7 @@ class Looking:
     recorded: int = 0
     packing: tuple[PackingNote, ...] | None = None  # to be kept in the recording
     drawn: int = 0
+    kept: Timeline | None = None
 
     def check(self) -> None:
         """Raise UsageError for options that go with others that are not given."""
@@ -105,7 +109,8 @@ class Looking:
             yield [one for one in (recorder, debugger, times) if one is not None]
         finally:
             if times is not None:
-                self._draw(times, module, kernel, grid, schedule)
+                self.kept = None if times.is_full else replace(times.timeline(), schedule=schedule)
+                self._draw(module, kernel, grid)
             if recorder is not None:
                 self._write(recorder, module, kernel, grid, block)
             if debugger is not None:
@@ -118,10 +123,16 @@ class Looking:
         return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
 
     def _times(self) -> TimelineRecorder | None:
-        from ..machine.observers.selection import EVERYTHING
+        """What draws the timeline; a recording has that of whole CTAs, if it is not too long."""
+        from ..machine.observers.selection import EVERYTHING, Selection
         from ..machine.observers.timeline import TimelineRecorder
 
-        return None if self.timeline is None else TimelineRecorder(self.selection or EVERYTHING)
+        selection = self.selection or EVERYTHING
+        if self.timeline is not None:
+            return TimelineRecorder(selection)
+        if self.trace_mma is None:
+            return None
+        return TimelineRecorder(Selection(ctas=selection.ctas), insisted=False)
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ..errors import OperandError
@@ -161,23 +172,21 @@ class Looking:
             block=_three(block),
             events=events,
             packing=self.packing,
+            timeline=self.kept if self.kept is not None and self.kept.strips else None,
         )
         write_recording(self.trace_mma, recording)
 
-    def _draw(
-        self, times: TimelineRecorder, module: LoadedModule, kernel: str, grid: Any, schedule: str
-    ) -> None:
+    def _draw(self, module: LoadedModule, kernel: str, grid: Any) -> None:
         from ..files.archives import write_lines
         from ..views.timeline_svg import draw_timeline
 
-        assert self.timeline is not None
-        found = times.timeline()
-        if not found.strips:  # nothing has run, or nothing is selected
+        found = self.kept
+        if self.timeline is None or found is None or not found.strips:  # nothing has run, or is selected
             return
         self.drawn = len(found.strips)
         which = f", {self.selection} only" if self.selection is not None else ""
         size = " x ".join(map(str, _three(grid)))
-        notes = [f"{module.target}, grid {size}, schedule {schedule}{which}"]
+        notes = [f"{module.target}, grid {size}, schedule {found.schedule}{which}"]
         write_lines(
             self.timeline, [draw_timeline(found, f"{kernel} of {module.module.program.source.file}", notes)]
         )
@@ -192,9 +201,13 @@ class Looking:
 
     def lines(self) -> Iterator[str]:
         """What became of the recording."""
+        from ..machine.observers.strip_keeper import MOST_STRIPS
+
         if self.trace_mma is not None:
             plural = "s"[: self.recorded != 1]
             yield f"{self.recorded:,} matrix instruction{plural} recorded in {self.trace_mma}"
+            if self.kept is None:
+                yield f"without a timeline, which has more than {MOST_STRIPS:,} events: --select some CTAs"
         if self.packing is not None:
             yield from (f"line {one.line}: {one}" for one in self.packing)
             count = len(self.packing)
@@ -209,7 +222,8 @@ class Looking:
         """The stops, the recording and the timeline as JSON-ready data, where they were asked for."""
         found: dict[str, Any] = {"stops": self.documents} if self.breaks or self.watches else {}
         if self.trace_mma is not None:
-            found["recording"] = {"file": str(self.trace_mma), "events": self.recorded}
+            strips = None if self.kept is None else len(self.kept.strips)
+            found["recording"] = {"file": str(self.trace_mma), "events": self.recorded, "timeline": strips}
         if self.packing is not None:
             found["packing"] = [asdict(one) for one in self.packing]
         if self.timeline is not None:

@@ -45,7 +45,7 @@ def view(
     loads nothing.
 
     Matrices, registers, metadata and scales light up where they belong together; every element of D has
-    its explanation. Broken ordering rules of wgmma are listed in it.
+    its explanation. Broken ordering rules of wgmma are listed in it. Of a launch it has the timeline.
     """
     if find_spec("jinja2") is None:
         raise click.UsageError("a report needs jinja2: pip install 'warpsim[report]'")

@@ -30,8 +30,10 @@ class EventDifference:
     words: int
 
     def __str__(self) -> str:
+        targets = [one.instruction.target for one in (self.first, self.second)]
         if not self.operands:
-            why = "from the same operands"
+            chips = f", on {targets[0]} and on {targets[1]}" if targets[0] != targets[1] else ""
+            why = f"from the same operands{chips}"
         else:
             why = f"which read another {', '.join(self.operands)}"
         place = f"line {self.first.line}, {self.first.place}"
@@ -81,8 +83,8 @@ def _differences(pairs: list[tuple[LaunchEvent, LaunchEvent]]) -> Iterator[Event
 
 
 def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
-    """Names of what the two read otherwise; the instruction comes first."""
-    if first.instruction != second.instruction:
+    """Names of what the two read otherwise; the instruction comes first, its chip is none of that."""
+    if first.instruction.mnemonic != second.instruction.mnemonic:
         yield "instruction"
     for name, words in first.inputs.registers.items():
         other = second.inputs.registers.get(name)

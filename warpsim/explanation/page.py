@@ -6,6 +6,7 @@ In the data every code and every exact integer is a string, so that no reader lo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -27,7 +28,8 @@ from .text import (
     term_table,
     yardstick_table,
 )
-from .walk import Walk, walk_lines
+from .walk import Outcome, Walk
+from .walk_text import summary_lines
 
 Document = dict[str, Any]
 
@@ -141,7 +143,8 @@ def walk_document(walk: Walk) -> Document:
     """The accumulators of a product's element as JSON-ready data, and the instruction that is explained."""
     bits, several = walk.instruction.d.bits, isinstance(walk.shown, TargetComparison)
     shown = comparison_document(walk.shown) if several else explanation_document(walk.shown)  # type: ignore[arg-type]
-    return {
+    outcome = {} if walk.outcome is None else {"outcome": _outcome_document(walk.outcome, bits)}
+    return outcome | {
         "element": list(walk.element),
         "accumulators": {
             name: [hexadecimal(code, bits) for code in codes] for name, codes in walk.codes.items()
@@ -149,6 +152,21 @@ def walk_document(walk: Walk) -> Document:
         "parting": walk.parting,
         "instruction": walk.at,
         "explained": shown,
+    }
+
+
+def _outcome_document(outcome: Outcome, bits: int) -> Document:
+    """What came out, by whom it is made, and the changes of one instruction that make it."""
+    found = outcome.search
+    return {
+        "codes": [hexadecimal(code, bits) for code in outcome.codes],
+        "parting": outcome.parting if outcome.every else None,
+        "makes": list(outcome.makes),
+        "tile": {"equal": outcome.tile, "of": outcome.size},
+        "on": outcome.on,
+        "tried": found.tried if found else 0,
+        "fitting": found.fitting if found else 0,
+        "changes": [asdict(one) for one in found.changes] if found else [],
     }
 
 
@@ -200,8 +218,7 @@ def walk_page(walk: Walk) -> str:
     """The walk as text above the page of the instruction that is explained."""
     row, column = walk.element
     parts = _comparison_parts if isinstance(walk.shown, TargetComparison) else explanation_parts
-    lines = walk_lines(walk)
-    above = element("pre", "\n".join(lines[: lines.index("")]))
+    above = element("pre", "\n".join(summary_lines(walk)))
     return page(f"D[{row},{column}] of a product", [above, *parts(walk.shown)])  # type: ignore[arg-type]
 
 

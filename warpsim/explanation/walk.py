@@ -1,38 +1,62 @@
 """One element of a whole product: its accumulator after every instruction along k, on one target or several.
 
-Walks to the first instruction at which targets part, and explains that one; where they never do, the last.
-Orders other than ascending k (split k, promotion) are not walked.
+Walks to the first instruction at which targets part, or at which the accumulators that came out part from
+those of a target, and explains that one; where there is none, the last. Of D at the end alone only the end is
+known: changes.py says which change of one instruction makes it. Orders other than ascending k (split k,
+promotion) are not walked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arithmetic.reference import decode
 from ..environment import in_default_environment
 from ..errors import OperandError
+from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of
 from ..isa.instruction import Codes, Instruction
 from ..ptx.decode import Form, resolved
-from ..ptx.qualifiers import on_target
-from ..views.text import words
-from .digits import code_text, hexadecimal
+from .chain import Chain, chain_of
+from .changes import Search, search
 from .explain import TargetComparison, compare_matrices, explain_matrices
 from .explanation import Explanation
-from .text import comparison_lines, explanation_lines
 
-_SHOWN = 16  # instructions of a long walk that are listed
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came out: the element's code after every instruction (one: in the end only), and who makes it.
+
+    ``codes`` are those of D as it came out. ``parting`` is the first instruction at which they part from a
+    target, None where they never do; it is known only where there is a code for every instruction. ``tile``
+    counts elements of the tile of D that a target makes, of ``size``; what fills up a ragged tile is none.
+    ``search`` has changes of one instruction that make the element, on target ``on``; None where a target
+    makes it.
+    """
+
+    codes: tuple[int, ...]
+    parting: dict[str, int | None]
+    makes: tuple[str, ...]
+    tile: dict[str, int]
+    size: int
+    on: str
+    search: Search | None
+
+    @property
+    def every(self) -> bool:
+        """Whether the accumulators in between are known, or there are none."""
+        return bool(self.parting)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
     """``codes`` of the accumulator after every instruction, by target; ``parting`` is the first at which they
     differ, None where they never do; ``shown`` explains instruction ``at``, ``element`` being its place in D.
+    ``outcome`` is about the D that came out, where that is given.
     """
 
     instruction: Instruction
@@ -41,9 +65,12 @@ class Walk:
     parting: int | None
     at: int
     shown: Explanation | TargetComparison
+    outcome: Outcome | None = None
 
     @in_default_environment
     def __str__(self) -> str:
+        from .walk_text import walk_lines  # which is about these records
+
         return "\n".join(walk_lines(self))
 
 
@@ -55,98 +82,142 @@ def walk_product(
     A: npt.ArrayLike,
     B: npt.ArrayLike,
     C: npt.ArrayLike | None = None,
+    D: npt.ArrayLike | None = None,
     *,
-    targets: Sequence[str],
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    targets: Sequence[str] = (),
     at: int | None = None,
+    undefined: Undefined = "error",
 ) -> Walk:
     """How D[row, column] of A ``(m, k)``, B ``(k, n)`` and C comes about, instruction after instruction.
 
+    A sparse A obeys the pattern; block scales are ``(m, chunks)`` and ``(chunks, n)`` along k. ``D`` is what
+    came out: ``(m, n)``, or ``(instructions, m, n)`` with the accumulators after each instruction.
     ``at`` chooses the instruction that is explained. Raises as explain does, and OperandError for an
     element or an instruction that there is not.
     """
-    form = resolved(instruction, targets[0])
-    steps, c = _tile(form, row, column, np.asarray(A), np.asarray(B), None if C is None else np.asarray(C))
-    inner = row % form.shape.m, column % form.shape.n
-    walked = {target: _walked(on_target(form, target), steps, c, inner) for target in targets}
-    codes = {target: tuple(code for code, _ in one) for target, one in walked.items()}
+    form = resolved(instruction, targets[0] if targets else None)
+    names = tuple(dict.fromkeys(targets or (form.target or "",)))
+    chain = chain_of(form, row, column, A, B, C, scale_a, scale_b, undefined)
+    tiles = {name: [chain.c, *chain.along(_moves(chain, chain.on(name)), chain.c)] for name in names}
+    codes = {name: tuple(int(one[chain.element]) for one in each[1:]) for name, each in tiles.items()}
     together = enumerate(zip(*codes.values(), strict=True))
     parting = next((place for place, each in together if len(set(each)) > 1), None)
-    chosen = (len(steps) - 1 if parting is None else parting) if at is None else at
-    if chosen not in range(len(steps)):
-        raise OperandError(f"instruction {chosen}: there are 0 to {len(steps) - 1} along k")
-    before = [one[chosen][1] for one in walked.values()]
-    a, b = steps[chosen]
-    if len(targets) > 1 and len({int(c[inner]) for c in before}) == 1:
-        shown: Any = compare_matrices(form, *inner, targets, a, b, before[0])
-    else:
-        shown = explain_matrices(form, *inner, a, b, before[0], target=targets[0])
-    return Walk(instruction=form, element=(row, column), codes=codes, parting=parting, at=chosen, shown=shown)
-
-
-def _tile(
-    form: Instruction, row: int, column: int, A: Any, B: Any, C: Any
-) -> tuple[list[tuple[Codes, Codes]], Codes]:
-    """A and B of every instruction for the tile that the element is in, and its C; zeros fill them up."""
-    m, n, k = form.shape.m, form.shape.n, form.shape.k
-    if A.ndim != 2 or B.ndim != 2 or not (0 <= row < A.shape[0] and 0 <= column < B.shape[1]):
-        raise OperandError(f"D has no element [{row}, {column}]: A is {A.shape}, B is {B.shape}")
-    top, left = row // m * m, column // n * n
-    a = _filled(codes_of(A[top : top + m], form.a, "A"), m, -(-A.shape[1] // k) * k)
-    b = _filled(codes_of(B[:, left : left + n], form.b, "B"), a.shape[1], n)
-    zero = np.zeros((m, n), form.c.code_dtype)
-    c = zero if C is None else _filled(codes_of(C[top : top + m, left : left + n], form.c, "C"), m, n)
-    return [(a[:, i : i + k], b[i : i + k]) for i in range(0, a.shape[1], k)], c
-
-
-def _filled(codes: Codes, rows: int, columns: int) -> Codes:
-    return np.pad(codes, [(0, rows - codes.shape[0]), (0, columns - codes.shape[1])])
-
-
-def _walked(
-    form: Instruction, steps: list[tuple[Codes, Codes]], c: Codes, element: tuple[int, int]
-) -> list[tuple[int, Codes]]:
-    """Of every instruction the code of the element after it, and C before it."""
-    from ..execution.pipeline import matmul_matrices
-
-    found = []
-    for a, b in steps:
-        values = [matrix_of(codes, kind) for codes, kind in ((a, form.a), (b, form.b), (c, form.c))]
-        d = codes_of(matmul_matrices(form, *values), form.d, "D")
-        found.append((int(d[element]), c))
-        c = d
-    return found
-
-
-def walk_lines(walk: Walk) -> list[str]:
-    """The accumulator after every instruction, and the one that is explained."""
-    row, column = walk.element
-    targets = list(walk.codes)
-    count = len(next(iter(walk.codes.values())))
-    lines = [f"D[{row},{column}] of a product, {count} instructions of {walk.instruction.mnemonic}"]
-    lines += [f"  {line}" for line in words(list(_table(walk, count)))]
-    if len(targets) > 1:
-        where = "never part" if walk.parting is None else f"part at instruction {walk.parting}"
-        lines.append(f"  {' and '.join(targets)} {where}")
-    inner = (
-        comparison_lines(walk.shown)
-        if isinstance(walk.shown, TargetComparison)
-        else explanation_lines(walk.shown)
+    came = None if D is None else _came(chain, D, (np.shape(A)[0], np.shape(B)[1]))
+    outcome = None if came is None else _outcome(chain, tiles, came)
+    chosen = _chosen(chain, parting, outcome) if at is None else at
+    if chosen not in range(len(chain.links)):
+        raise OperandError(f"instruction {chosen}: there are 0 to {len(chain.links) - 1} along k")
+    before = [each[chosen] for each in tiles.values()]
+    if came is not None and len(came) > 1 and chosen:
+        before = [came[chosen - 1]] * len(before)
+    return Walk(
+        instruction=form,
+        element=(row, column),
+        codes=codes,
+        parting=parting,
+        at=chosen,
+        shown=_shown(chain, chosen, names, before),
+        outcome=outcome,
     )
-    return [*lines, "", f"instruction {walk.at}, k from {walk.at * walk.instruction.shape.k} on:", *inner]
 
 
-def _table(walk: Walk, count: int) -> Iterator[list[str]]:
-    """A heading, and a line for each instruction: all, or those around the one that is explained."""
-    element = walk.instruction.d
-    yield ["instruction", "k", *(f"{target}, accumulator after it" for target in walk.codes)]
-    first = min(max(walk.at - _SHOWN // 2, 0), max(count - _SHOWN, 0))
-    for at in range(first, min(first + _SHOWN, count)):
-        start = at * walk.instruction.shape.k
-        cells = [
-            f"{hexadecimal(codes[at], element.bits)} = {code_text(decode(codes[at], element), element)}"
-            for codes in walk.codes.values()
-        ]
-        mark = " *" if at == walk.at else ""
-        yield [f"{at}{mark}", f"{start}..{start + walk.instruction.shape.k - 1}", *cells]
-    if count > _SHOWN:
-        yield [f"of {count}", "", *("" for _ in walk.codes)]
+def _moves(chain: Chain, form: Instruction) -> list[Any]:
+    return [(form, link) for link in chain.links]
+
+
+def _shown(
+    chain: Chain, at: int, names: Sequence[str], before: Sequence[Codes]
+) -> Explanation | TargetComparison:
+    """The explanation of one instruction; side by side where targets start it from the same accumulator."""
+    form, link = chain.form, chain.links[at]
+    given = ((link.a, form.a), (link.b, form.b), (before[0], form.c))
+    matrices: list[Any] = [*(matrix_of(codes, kind) for codes, kind in given), link.scale_a, link.scale_b]
+    if len(names) > 1 and len({int(c[chain.element]) for c in before}) == 1:
+        return compare_matrices(form, *chain.element, names, *matrices, undefined=chain.undefined)
+    return explain_matrices(form, *chain.element, *matrices, target=names[0], undefined=chain.undefined)
+
+
+def _chosen(chain: Chain, parting: int | None, outcome: Outcome | None) -> int:
+    """Where something parts: what came out from targets, or a change explains it, or targets."""
+    if outcome is not None:
+        places = [place for place in outcome.parting.values() if place is not None]
+        if places:
+            return min(places) if outcome.makes else max(places)
+        found = outcome.search.changes if outcome.search else ()
+        if found and found[0].at is not None:
+            return found[0].at
+    return len(chain.links) - 1 if parting is None else parting
+
+
+# --- what came out -----------------------------------------------------------------------------------
+
+
+def _came(chain: Chain, D: npt.ArrayLike, shape: tuple[int, int]) -> list[Codes]:
+    """Codes of the tile of D as it came out: in the end, or after every instruction. Raises OperandError."""
+    codes, count = codes_of(D, chain.form.d, "D"), len(chain.links)
+    if codes.shape not in (shape, (count, *shape)):
+        raise OperandError(
+            f"D has shape {codes.shape}, but A and B make {shape}, or {(count, *shape)} after every "
+            f"instruction"
+        )
+    (top, left), (m, n) = chain.corner, (chain.form.shape.m, chain.form.shape.n)
+    part = codes.reshape(-1, *shape)[:, top : top + m, left : left + n]
+    return list(np.pad(part, [(0, 0), (0, m - part.shape[1]), (0, n - part.shape[2])]))
+
+
+def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes]) -> Outcome:
+    """Which targets make what came out; if none does, what change of one instruction does."""
+    place = chain.element
+    ends = {name: each[-1] for name, each in tiles.items()}
+    parting = {name: _parting(chain, name, came) for name in tiles} if len(came) == len(chain.links) else {}
+    makes = tuple(name for name in tiles if _makes(name, parting, ends, came, place))
+    on, found = next(iter(tiles)), None
+    if parting and not makes:
+        on = max(parting, key=lambda name: parting[name] or 0)
+        only = parting[on] or 0
+        found = search(chain, chain.on(on), [chain.c, *came], came[only], only)
+    elif not makes:
+        on, found = _searched(chain, tiles, came[-1])
+    return Outcome(
+        codes=tuple(int(one[place]) for one in came),
+        parting=parting,
+        makes=makes,
+        tile={name: chain.alike(one, came[-1]) for name, one in ends.items()},
+        size=chain.size,
+        on=on,
+        search=found,
+    )
+
+
+def _searched(chain: Chain, tiles: dict[str, list[Codes]], wanted: Codes) -> tuple[str, Search]:
+    """The first target on which a change makes the element, and what was found; else the first of all."""
+    searches = ((name, search(chain, chain.on(name), each[:-1], wanted)) for name, each in tiles.items())
+    found = list[tuple[str, Search]]()
+    for one in searches:
+        if one[1].fitting:
+            return one
+        found.append(one)
+    return found[0]
+
+
+def _makes(
+    name: str,
+    parting: dict[str, int | None],
+    ends: dict[str, Codes],
+    came: Sequence[Codes],
+    place: tuple[int, int],
+) -> bool:
+    return parting[name] is None if parting else bool(ends[name][place] == came[-1][place])
+
+
+def _parting(chain: Chain, name: str, came: Sequence[Codes]) -> int | None:
+    """The first instruction that makes something else of the accumulators that came out before it."""
+    form, c = chain.on(name), chain.c
+    for at, (link, d) in enumerate(zip(chain.links, came, strict=True)):
+        (own,) = chain.elements(form, link, c[chain.element][None])
+        if own != d[chain.element]:
+            return at
+        c = d
+    return None

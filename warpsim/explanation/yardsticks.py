@@ -64,10 +64,10 @@ def ulp(value: Fraction, element: Format) -> Fraction:
 
 def _rounded(name: str, number: Number, result: Format, code: int) -> Yardstick:
     own = ieee_sum([number], result)
-    return Yardstick(name=name, code=own, ulps=_apart(code, own, result))
+    return Yardstick(name=name, code=own, ulps=apart(code, own, result))
 
 
-def _apart(code: int, other: int, element: Format) -> Fraction | None:
+def apart(code: int, other: int, element: Format) -> Fraction | None:
     """How many codes ``code`` lies above ``other``; None beside NaN or Inf."""
     if any(decode(each, element).kind is not Kind.FINITE for each in (code, other)):
         return None

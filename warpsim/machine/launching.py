@@ -7,7 +7,7 @@ launch is grid.py's and wave.py's business, where modules come from is loading.p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..environment import in_default_environment
@@ -155,7 +155,7 @@ class LaunchableKernel:
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist(), launch.inferred),
             events=recorder.events(),
-            timeline=times.timeline() if timeline else None,
+            timeline=replace(times.timeline(), schedule=str(schedule)) if timeline else None,
         )
 
     def _job(

@@ -29,16 +29,21 @@ from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
 from .launches import check_size, launch_document
 from .layouts import format_documents, layout_document
+from .timelines import TimelinePieces, timeline_pieces
 
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The data of a report; the arrays that the document refers to lie in the pool."""
+    """The data of a report; the arrays that the document refers to lie in the pool.
+
+    ``timeline`` is what a launch did in its order, where that was recorded.
+    """
 
     document: Document
     pool: Pool
+    timeline: TimelinePieces | None = None
 
 
 @in_default_environment
@@ -64,7 +69,7 @@ def _gather_recording(recording: Recording) -> Report:
         "hazards": [],
         "launch": launch_document(recording),
     }
-    return Report(document=document, pool=writer.pool)
+    return Report(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
 
 
 def _gather_run(run: Run) -> Report:

@@ -57,6 +57,7 @@ def page(report: Report) -> str:
     return rendered(
         "templates/report.html",
         report=report.document,
+        timeline=report.timeline,
         document=_embedded(json.dumps(report.document, separators=(",", ":"))),
         arrays=report.pool.text(),
         style=source("static/report.css"),

@@ -19,6 +19,7 @@ from ..isa.instruction import Inputs
 from ..isa.registers import Words
 from ..machine.observers.recorder import LaunchEvent
 from ..machine.observers.selection import EVERYTHING, Selection
+from ..machine.observers.strips import Timeline
 from ..ptx.statements import InstructionStatement
 from .sets import VectorSet, immediates_of, provenance_of
 
@@ -69,7 +70,8 @@ class Recording:
     """Matrix instructions of a launch: ``events`` by CTA, time and warp.
 
     ``path`` is the file that it came from, "" for none; ``provenance`` says what computed D. ``packing`` is
-    what was found where the elements of their operands come from, None where nobody looked.
+    what was found where the elements of their operands come from, None where nobody looked; ``timeline`` what
+    warps did in their order, None where that was not kept.
     """
 
     kernel: str
@@ -81,6 +83,7 @@ class Recording:
     path: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: {"kind": "model", "version": __version__})
     packing: tuple[PackingNote, ...] | None = None
+    timeline: Timeline | None = None
 
     def notes_of(self, line: int) -> tuple[PackingNote, ...]:
         """What does not fit of the operands of the statement in a line."""

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from ..diagnosis.divergence import Divergence, OperandChange
 from ..diagnosis.recordings import EventDifference, RecordingComparison
 from ..execution.pipeline import evidence
 from ..machine.observers.recorder import LaunchEvent
 from ..vectors.recordings import PackingNote, Recording
 from ..vectors.verification import Item
+from .findings import diagnosis_document, diagnosis_lines
 from .information import Document, evidence_document
 from .report import event_lines
 from .verification import tally_document
 
 _SHOWN = 10  # events of a list
+_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,24 @@ class Misplaced:
     def document(self) -> Document:
         """The same as JSON-ready data."""
         return {"as_expected": False, "packing": [asdict(note) for note in self.notes]}
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Instructions whose D is as expected if they start from the D that was expected before them."""
+
+    count: int
+    as_expected = False
+
+    def lines(self) -> Iterator[str]:
+        """One line."""
+        several = "s are" if self.count > 1 else " is"
+        start = "they start" if self.count > 1 else "it starts"
+        yield f"{self.count:,} more D{several} as expected where {start} from the D expected before"
+
+    def document(self) -> Document:
+        """The same as JSON-ready data."""
+        return {"as_expected": False, "followed": self.count}
 
 
 def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> Iterator[str]:
@@ -84,6 +105,71 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
 def event_document(event: LaunchEvent) -> Document:
     """Where a recorded instruction was executed."""
     return {"line": event.line, "cta": list(event.cta), "warp": event.warp, "step": event.index}
+
+
+def divergence_lines(found: Divergence, paths: tuple[str, str]) -> Iterator[str]:
+    """The first execution that differs by itself: what it read, what its D tells, and what follows."""
+    one = found.difference
+    events = " and ".join(map(str, dict.fromkeys(found.numbers)))
+    yield f"the first that differs by itself: line {one.first.line}, {one.first.place}, event {events}"
+    yield from (f"  {_change_text(change)}" for change in found.changes)
+    elsewhere = [name for name in one.operands if name not in {change.name for change in found.changes}]
+    if elsewhere:
+        yield f"  it read another {', '.join(elsewhere)}"
+    yield f"  {_made_text(found)}"
+    if not one.operands and all(found.made) and found.element is not None:
+        row, column = found.element
+        chips = ",".join(str(event.instruction.target) for event in (one.first, one.second))
+        command = f"warpsim explain {paths[0]} --event {found.numbers[0]} --element {row},{column}"
+        yield f"  the chips part here: {command} --target {chips}"
+    if found.diagnosis is not None:
+        yield f"  {found.subject}:"
+        yield from (f"    {line}" for line in diagnosis_lines(found.diagnosis))
+    if found.follows:
+        others = "others differ" if found.follows > 1 else "other differs"
+        yield f"  {found.follows:,} {others} by nothing but accumulators that had parted before"
+    if found.apart:
+        more = "more differ" if len(found.apart) > 1 else "more differs"
+        yield f"  {len(found.apart):,} {more} by themselves, first: {found.apart[0]}"
+
+
+def _change_text(change: OperandChange) -> str:
+    lanes = change.lanes
+    whole = list(lanes) == list(range(lanes[0], lanes[-1] + 1))
+    shown = ", ".join(map(str, lanes[:_LANES])) + (" …" if len(lanes) > _LANES else "")
+    where = f"lane{'s'[: len(lanes) != 1]} {shown}"
+    if whole and len(lanes) > 1:
+        where = f"lanes {lanes[0]} to {lanes[-1]}"
+    known = {"": "", "zeros": "; the second has zeros"}.get(
+        change.known, f"; the second has what the first reads in {change.known}"
+    )
+    return f"{change.name}: {change.words} of {change.total} words differ, in {where}{known}"
+
+
+def _made_text(found: Divergence) -> str:
+    """Which D is the model's."""
+    if all(found.made):
+        return "both D are right for what was read"
+    if not any(found.made):
+        return "neither D is right for what was read"
+    right, wrong = ("first", "second") if found.made[0] else ("second", "first")
+    return f"D of the {right} is right for what was read, D of the {wrong} is not"
+
+
+def divergence_document(found: Divergence) -> Document:
+    """The same as JSON-ready data."""
+    return {
+        **_difference_document(found.difference),
+        "events": list(found.numbers),
+        "changes": [{**asdict(one), "lanes": list(one.lanes)} for one in found.changes],
+        "as_modelled": list(found.made),
+        "element": None if found.element is None else list(found.element),
+        "subject": found.subject,
+        "diagnosis": None if found.diagnosis is None else diagnosis_document(found.diagnosis),
+        "follows": found.follows,
+        "apart": [_difference_document(one) for one in found.apart[:_SHOWN]],
+        "apart_count": len(found.apart),
+    }
 
 
 def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:

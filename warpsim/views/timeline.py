@@ -135,16 +135,16 @@ def arrival(link: Link) -> int:
 
 
 def shown_links(timeline: Timeline, rows: Sequence[Row]) -> list[Link]:
-    """The links that are drawn: of waits that the same thing ended at once, that of the nearest row."""
+    """The links that are drawn: of waits of a CTA that one thing ended at once, that of the nearest row."""
     places = {id(strip): place for place, row in enumerate(rows) for strip in row.strips}
-    nearest = dict[tuple[int, int, int | None, int], Link]()
+    nearest = dict[tuple[object, ...], Link]()
 
     def distance(link: Link) -> int:
         return abs(places[id(link.source)] - places[id(link.target)])
 
     for link in timeline.links:
         target = link.target
-        key = id(link.source), target.first, target.last, id(target.record)
+        key = id(link.source), target.cta, target.first, target.last, target.pc
         if key not in nearest or distance(link) < distance(nearest[key]):
             nearest[key] = link
     return list(nearest.values())
@@ -164,6 +164,19 @@ NAMES = {
     "fence": "fence",
 }
 ENDLESS = "does not end"
+
+
+def legend_of(timeline: Timeline) -> list[tuple[str, str]]:
+    """Kinds of strips, ``arrow`` and ``endless``, in words, as far as there are any."""
+    there = {strip.kind for strip in timeline.strips}
+    entries: list[tuple[str, str]] = [(kind, words) for kind, words in NAMES.items() if kind in there]
+    if timeline.links:
+        entries.append(("arrow", "ends the wait"))
+    if any(strip.last is None for strip in timeline.strips):
+        entries.append(("endless", ENDLESS))
+    return entries
+
+
 CAPTION = (
     "An order of events, not a performance model: a column is an event, whatever time it would take.",
     "Loads, stores and arithmetic are no events. Point at anything for its statement.",
@@ -192,7 +205,7 @@ def detail(strip: Strip) -> str:
     ended = f"event {strip.last}" if strip.last is not None else f"the end: it {ENDLESS}"
     when = f"event {strip.first}" if strip.last == strip.first else f"event {strip.first} to {ended}"
     lines = [
-        f"{lines_text(strip)}: {times}{strip.record.statement}",
+        f"{lines_text(strip)}: {times}{strip.statement}",
         f"CTA ({', '.join(map(str, strip.cta))}), {who}, {when}",
         *([f"{strip.size:,} bytes"] if strip.size else []),
         *strip.notes,
@@ -202,4 +215,7 @@ def detail(strip: Strip) -> str:
 
 def link_detail(link: Link) -> str:
     """What pointing at an arrow tells."""
-    return f"{lines_text(link.source)} lets go on what waits at {lines_text(link.target)}"
+    source, target = link.source, link.target
+    apart = source.cta != target.cta
+    of, at = (f" of CTA ({', '.join(map(str, one.cta))})" if apart else "" for one in (source, target))
+    return f"{lines_text(source)}{of} lets go on what waits at {lines_text(target)}{at}"

@@ -1,6 +1,7 @@
 """Which executions of statements somebody wants to see: ``cta=0,0 warp=1 line=120 step=3``, each optional.
 
-Knows words and places in a launch; does not know what is done with what is chosen.
+Several CTAs, such as those of a cluster, are several words: ``cta=0 cta=1``. Knows words and places in a
+launch; does not know what is done with what is chosen.
 """
 
 from __future__ import annotations
@@ -35,19 +36,22 @@ Warps = npt.NDArray[np.intp]  # their numbers in a wave
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Executions by a CTA, by a warp of each CTA, of a line, the so many-th of each warp; None for any."""
+    """Executions by some CTAs, by a warp of each CTA, of a line, the so many-th of each warp.
 
-    cta: Dimensions | None = None
+    None, and no CTA, stand for any.
+    """
+
+    ctas: tuple[Dimensions, ...] = ()
     warp: int | None = None
     line: int | None = None
     step: int | None = None
 
     def takes(self, event: Any) -> bool:
         """Whether an event, with ``cta``, ``own_warps``, ``line`` and ``index``, is chosen."""
-        wanted = (self.cta, self.line, self.step)
-        given = (event.cta, event.line, event.index)
+        wanted, given = (self.line, self.step), (event.line, event.index)
         own = self.warp is None or self.warp in event.own_warps
-        return own and all(one is None or one == two for one, two in zip(wanted, given, strict=True))
+        here = not self.ctas or event.cta in self.ctas
+        return own and here and all(one is None or one == two for one, two in zip(wanted, given, strict=True))
 
     def chosen(
         self, wave: Wave, line: int, warps: Warps, numbers: npt.NDArray[np.int64], width: int = 1
@@ -61,13 +65,14 @@ class Selection:
         mask = np.ones(len(warps), np.bool_) if self.step is None else numbers == self.step
         if self.warp is not None:
             mask &= (warps % wave.warps <= self.warp) & (self.warp < warps % wave.warps + width)
-        if self.cta is not None:
-            mask &= (wave.ctas[warps // wave.warps] == self.cta).all(axis=1)
+        if self.ctas:
+            own = wave.ctas[warps // wave.warps]
+            mask &= (own[:, None] == np.array(self.ctas)).all(axis=2).any(axis=1)
         return mask
 
     def __str__(self) -> str:
-        cta = None if self.cta is None else ",".join(map(str, self.cta))
-        given = zip(_NAMES, (cta, self.warp, self.line, self.step), strict=True)
+        ctas = [("cta", ",".join(map(str, one))) for one in self.ctas]
+        given = [*ctas, ("warp", self.warp), ("line", self.line), ("step", self.step)]
         return " ".join(f"{name}={value}" for name, value in given if value is not None)
 
 
@@ -85,6 +90,7 @@ def selection_of(given: Selection | str | bool) -> Selection:
             f"{given!r} is no selection: it is a text such as 'cta=0,0 warp=1 line=120 step=3'"
         )
     values: dict[str, Any] = {}
+    ctas: dict[Dimensions, None] = {}
     for word in _WORD.finditer(given):
         name, equals, value = word[0].partition("=")
         start = word.start()
@@ -93,8 +99,12 @@ def selection_of(given: Selection | str | bool) -> Selection:
         if name in values:
             raise _wrong(given, start, len(name), f"{name} is given twice")
         place = start + len(name) + len(equals) if value else start
-        values[name] = _value(given, place, name, value)
-    return Selection(**values)
+        found = _value(given, place, name, value)
+        if isinstance(found, tuple):
+            ctas[found] = None
+        else:
+            values[name] = found
+    return Selection(ctas=tuple(ctas), **values)
 
 
 def _value(text: str, start: int, name: str, value: str) -> int | Dimensions:

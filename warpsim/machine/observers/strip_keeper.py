@@ -5,8 +5,9 @@ Knows moments and limits; what the events are is timeline.py's business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,21 +20,41 @@ from .timeline_state import State
 from .warp_order import some_of_each
 
 if TYPE_CHECKING:
-    from ..program import Record
     from ..wave import Wave
 
 MOST_STRIPS = 4000
 
+News = ParamSpec("News")
+
+
+def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concatenate[Any, News], None]:
+    """A method that hears of something as long as there is room for it."""
+
+    @wraps(hear)
+    def heard(self: Any, /, *news: News.args, **named: News.kwargs) -> None:
+        if not self.is_full:
+            hear(self, *news, **named)
+
+    return cast("Callable[Concatenate[Any, News], None]", heard)
+
 
 class StripKeeper:
-    """Keeps strips of selected warps of a launch; at most ``limit``."""
+    """Keeps strips of selected warps of a launch; at most ``limit``.
 
-    def __init__(self, selection: Selection = EVERYTHING, limit: int = MOST_STRIPS) -> None:
+    More raise OperandError; where nobody insists, there is no timeline then.
+    """
+
+    def __init__(
+        self, selection: Selection = EVERYTHING, limit: int = MOST_STRIPS, insisted: bool = True
+    ) -> None:
         self.selection = selection
         self.limit = limit
+        self.insisted = insisted
+        self.is_full = False  # there were more
         self.moments = 0
         self._strips: list[Strip] = []
         self._links: dict[tuple[Strip, Strip], int | None] = {}
+        self._lines: dict[int, int] = {}
         self._warps: dict[WarpName, int | None] = {}
         self._states: WeakKeyDictionary[Wave, State] = WeakKeyDictionary()
 
@@ -64,22 +85,32 @@ class StripKeeper:
         self, wave: Wave, warp: int, pc: int, kind: Kind, *, name: str = "", warps: int = 1, run: str = ""
     ) -> Strip | None:
         """A new strip, or the latest one of this warp if it is of the same ``run``; None if not selected."""
-        state, record = self._state(wave), wave.code[pc]
-        line = record.statement.location().line
-        if not state.takes(wave, warp, pc, line, warps):
+        state = self._state(wave)
+        line = self._line(wave, pc)
+        if self.is_full or not state.takes(wave, warp, pc, line, warps):
             return None
         latest = state.runs.get(warp)
         if run and latest is not None and latest[0] == run:
             strip = latest[1]
             strip.count += 1
         else:
-            strip = self._new(wave, warp, record, kind, name, warps)
+            if len(self._strips) >= self.limit and not self.insisted:
+                self.is_full = True
+                return None
+            strip = self._new(wave, warp, pc, kind, name, warps)
         state.runs[warp] = (run, strip)
         if line not in strip.lines:
             strip.lines.append(line)
         return strip
 
-    def _new(self, wave: Wave, warp: int, record: Record, kind: Kind, name: str, warps: int) -> Strip:
+    def _line(self, wave: Wave, pc: int) -> int:
+        """The line of a statement, which is found by reading the statement again."""
+        if pc not in self._lines:
+            self._lines[pc] = wave.code[pc].statement.location().line
+        return self._lines[pc]
+
+    def _new(self, wave: Wave, warp: int, pc: int, kind: Kind, name: str, warps: int) -> Strip:
+        record = wave.code[pc]
         if len(self._strips) >= self.limit:
             raise OperandError(
                 f"the timeline has more than {self.limit:,} events: select fewer, by cta=, warp=, line= or "
@@ -88,7 +119,10 @@ class StripKeeper:
             )
         cta, own = self._state(wave).names[warp]
         moment = self._moment(wave, kind)
-        strip = Strip(kind=kind, cta=cta, warp=own, warps=warps, name=name, record=record, first=moment)
+        text = str(record.statement)
+        strip = Strip(
+            kind=kind, cta=cta, warp=own, warps=warps, name=name, pc=pc, statement=text, first=moment
+        )
         self._strips.append(strip)
         return strip
 

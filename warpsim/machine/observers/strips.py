@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from ..program import Record
     from ..wave import Dimensions
 
 Kind = Literal["wait", "barrier", "matrix", "wgmma", "copy", "store", "arrival", "start", "fence"]
@@ -25,13 +24,15 @@ class Strip:
 
     ``last`` is None for what never ended: a wait in a deadlock, a copy that nobody waited for. A strip may
     stand for ``count`` executions, one directly after the other, at ``lines``; ``warps`` is 4 for a
-    warpgroup's, whose first warp is ``warp``. ``notes`` say in words what it was about.
+    warpgroup's, whose first warp is ``warp``. ``notes`` say in words what it was about; ``executions`` are,
+    of matrix instructions, those of statements by this warp: place in the module and number, from 0.
     """
 
     kind: Kind
     cta: Dimensions
     warp: int
-    record: Record  # of the first execution
+    pc: int  # of the first execution's statement, which is
+    statement: str
     first: int
     last: int | None = None
     warps: int = 1
@@ -40,6 +41,7 @@ class Strip:
     size: int = 0  # bytes that are copied
     lines: list[int] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)  # in the order in which they were made
+    executions: list[tuple[int, int]] = field(default_factory=list)
     flying: int = 0  # executions that have not completed
 
     @property
@@ -65,6 +67,7 @@ class Timeline:
     links: tuple[Link, ...]
     warps: Mapping[WarpName, int | None]
     moments: int
+    schedule: str = ""  # that the launch had
 
     def of(self, cta: Dimensions, warp: int) -> list[Strip]:
         """The strips of a warp, in the order of their first moments."""

@@ -19,7 +19,7 @@ from ..lanes import Front, Lanes, Mask
 from ..phases import history_of, named
 from ..together import Warpgroups
 from .selection import WARP
-from .strip_keeper import StripKeeper, warps_of
+from .strip_keeper import StripKeeper, unless_full, warps_of
 from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 
@@ -59,6 +59,8 @@ class TimelineRecorder(StripKeeper):
         by_itself = is_ended_by_itself(record.statement)
 
         def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+            if self.is_full:
+                return record.step(wave, front, lanes)
             pc = front.pc
             self._wait(wave, pc, lanes, kind)
             changed = record.step(wave, front, lanes)
@@ -70,6 +72,7 @@ class TimelineRecorder(StripKeeper):
 
     # --- waits ---
 
+    @unless_full
     def mbarrier(self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets) -> None:
         """Lanes look at mbarriers: those that wait may do so for ever, and this is for what."""
         waits = self._state(wave).waits
@@ -77,6 +80,7 @@ class TimelineRecorder(StripKeeper):
             if (warp, front.pc) in waits:
                 waits[warp, front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
 
+    @unless_full
     def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have seen the end of a phase of mbarriers."""
         state = self._state(wave)
@@ -91,6 +95,7 @@ class TimelineRecorder(StripKeeper):
                     self._link(state.causes.get(offset), strip)
         self._end(wave, lanes, front.pc)
 
+    @unless_full
     def meeting(self, wave: Wave, arrived: Mask, waited: Mask) -> None:
         """A barrier of CTAs is complete: the last that arrived lets the others go on."""
         state = self._state(wave)
@@ -101,18 +106,21 @@ class TimelineRecorder(StripKeeper):
             if latest.first > strip.first:
                 self._link(latest, strip, latest.first)
 
+    @unless_full
     def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes arrive at the barrier of their cluster."""
         state = self._state(wave)
         for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
             state.clusters[warp // wave.warps // wave.cluster.count] = strip
 
+    @unless_full
     def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
         """It is complete: who arrived last is remembered."""
         state = self._state(wave)
         found = {one: state.clusters.get(one) for one in clusters.tolist()}
         state.ended |= {one: strip for one, strip in found.items() if strip is not None}
 
+    @unless_full
     def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes go on behind the barrier of their cluster."""
         state = self._state(wave)
@@ -121,6 +129,7 @@ class TimelineRecorder(StripKeeper):
             self._link(cause, state.waits.get((warp, front.pc), (None, None))[0])
         self._end(wave, lanes, front.pc)
 
+    @unless_full
     def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes are done, also with mbarriers that they only asked once."""
         self._end(wave, lanes)
@@ -131,27 +140,31 @@ class TimelineRecorder(StripKeeper):
 
     # --- what warps tell ---
 
+    @unless_full
     def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
         for strip in self._mark(wave, warps_of(lanes), front.pc, "start", run="start").values():
             strip.notes |= {f"mbarrier {named(wave, one)}": None for one in offsets.tolist()}
 
+    @unless_full
     def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
         """Lanes arrive at mbarriers, or tell them of bytes."""
         state = self._state(wave)
         for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
             for offset in np.unique(offsets[lanes.index // WARP == warp]).tolist():
                 ended = f", ends phase {history_of(wave, offset).over}" if ends.get(offset) else ""
-                strip.notes[f"mbarrier {named(wave, offset)}{ended}"] = None
+                strip.notes[f"mbarrier {_named_from(wave, offset, warp)}{ended}"] = None
                 if ended:
                     state.causes[offset] = strip
 
+    @unless_full
     def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
         """A fence."""
         self._mark(wave, warps_of(lanes), front.pc, "fence")
 
     # --- what is in flight ---
 
+    @unless_full
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
         """An operation begins."""
         warp, pc = pending.lane // WARP, front.pc
@@ -166,9 +179,10 @@ class TimelineRecorder(StripKeeper):
         strip.flying, strip.last = strip.flying + 1, None
         touched = (pending.writes or pending.reads) if pending.kind != "wgmma" else ()
         strip.size += sum(int((one.ranges[:, 1] - one.ranges[:, 0]).sum()) for one in touched)
-        strip.notes |= {f"mbarrier {named(wave, offset)}": None for offset, _ in pending.signals}
+        strip.notes |= {f"mbarrier {_named_from(wave, offset, warp)}": None for offset, _ in pending.signals}
         self._state(wave).flights[pending] = strip
 
+    @unless_full
     def completed(self, wave: Wave, pending: Pending) -> None:
         """An operation is done."""
         self._down(wave, self._state(wave).flights.get(pending))
@@ -179,6 +193,7 @@ class TimelineRecorder(StripKeeper):
             if not strip.flying:
                 strip.last = self._moment(wave, "completed")
 
+    @unless_full
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
         """An operation tells its mbarrier, whose phase may be over by that."""
         state = self._state(wave)
@@ -188,6 +203,7 @@ class TimelineRecorder(StripKeeper):
             if strip is not None:
                 state.causes[offset] = strip
 
+    @unless_full
     def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
         """Lanes have waited for groups: of copies, those of wgmma are counted apart."""
         state, before = self._state(wave), wave.asynchrony.of(wave, family) - most
@@ -199,6 +215,7 @@ class TimelineRecorder(StripKeeper):
                 if pending.done:
                     del state.flights[pending]
 
+    @unless_full
     def copying(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
@@ -216,6 +233,7 @@ class TimelineRecorder(StripKeeper):
                     self._down(wave, state.copies[offset])
                 state.copies[offset] = strip
 
+    @unless_full
     def landed(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
     ) -> None:
@@ -231,6 +249,7 @@ class TimelineRecorder(StripKeeper):
 
     # --- matrix instructions ---
 
+    @unless_full
     def matrix(
         self,
         wave: Wave,
@@ -244,17 +263,22 @@ class TimelineRecorder(StripKeeper):
         """Warps execute an mma; that of warpgroups is told apart."""
         if instruction.family.lanes == WARP:
             for warp in warps.tolist():
+                execution = self._state(wave).execution(warp, front.pc)
                 strip = self._add(wave, warp, front.pc, "matrix", name="mma", run="mma")
                 if strip is not None:
+                    strip.executions.append(execution)
                     strip.last = self.moments - 1
 
     def _multiplication(self, wave: Wave, warp: int, pc: int) -> Strip | None:
         """A wgmma is issued by the warpgroup with that first warp."""
+        execution = self._state(wave).execution(warp, pc)
         strip = self._add(wave, warp, pc, "wgmma", name="wgmma", warps=_GROUP, run="wgmma")
         if strip is not None:
+            strip.executions.append(execution)
             self._state(wave).open.setdefault(warp, {})[strip] = None
         return strip
 
+    @unless_full
     def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
         """Warpgroups issue a wgmma; it completes at once unless that is told (asynchrony.py)."""
         if wave.asynchrony.moment not in ("program", "earliest"):
@@ -266,6 +290,7 @@ class TimelineRecorder(StripKeeper):
                 strip.flying += 1
                 self._down(wave, strip)
 
+    @unless_full
     def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups commit what they have issued, or wait for it."""
         places, state = Warpgroups.of(wave), self._state(wave)
@@ -279,3 +304,10 @@ class TimelineRecorder(StripKeeper):
                 for own in range(warp, warp + _GROUP):
                     self._link(strip, state.waits.get((own, front.pc), (None, None))[0])
         self._end(wave, Lanes(np.isin(places.number, groups)), front.pc)
+
+
+def _named_from(wave: Wave, offset: int, warp: int) -> str:
+    """An mbarrier as a warp of the wave would name it: in the shared memory of another CTA, with that."""
+    own = int(offset // wave.shared_stride)
+    where = "" if own == warp // wave.warps else f" of CTA ({', '.join(map(str, wave.ctas[own].tolist()))})"
+    return f"{named(wave, offset)}{where}"

@@ -77,11 +77,12 @@ class State:
         self.open: dict[int, dict[Strip, None]] = {}  # by warpgroup: wgmma that is in no group yet,
         self.closed: dict[int, list[dict[Strip, None]]] = {}  # and its groups that nobody has waited for
         self._at: tuple[int, dict[str, int]] = (-1, {})
+        self._matrices: dict[tuple[int, int], int] = {}  # by warp and statement: executions before this one
         self._executions: dict[tuple[int, int], tuple[int, int]] = {}  # how many, and when the last one
 
     def _shows(self, name: WarpName) -> bool:
-        cta, warp = self.selection.cta, self.selection.warp
-        return cta in (None, name[0]) and warp in (None, name[1])
+        ctas, warp = self.selection.ctas, self.selection.warp
+        return (not ctas or name[0] in ctas) and warp in (None, name[1])
 
     def shown(self) -> Iterator[WarpName]:
         """The warps that are shown."""
@@ -107,6 +108,11 @@ class State:
             count += 1
             self._executions[warp, pc] = count, wave.statements
         return self.selection.line in (None, line) and self.selection.step in (None, count)
+
+    def execution(self, warp: int, pc: int) -> tuple[int, int]:
+        """A warp executes a matrix instruction: its statement, and the so many-th time, from 0."""
+        count = self._matrices[warp, pc] = self._matrices.get((warp, pc), -1) + 1
+        return pc, count
 
     def end_runs(self, warps: Sequence[int]) -> None:
         """What these warps do next continues nothing."""

@@ -112,6 +112,7 @@ function listenToKeys(page) {
   document.addEventListener("keydown", (event) => {
     if (byId("help").open || event.target.matches("input")) return;
     if (moveInGrid(event)) return;
+    if (page.timeline?.press(event)) return;
     const done = event.key === "Escape" ? page.release()
       : ["Enter", " "].includes(event.key) ? activate(page, event)
         : stepWithArrows(page, event) || pressed(page, event);
@@ -139,12 +140,15 @@ async function start() {
   startTheme();
   const { document: report, buffer } = await readPayload();
   const page = new Page(report, readReport(report, buffer));
-  if (!page.instructions.length) return;
+  listenToKeys(page);
+  if (!page.instructions.length) {
+    document.documentElement.dataset.ready = "yes";
+    return;
+  }
   byId("shown").hidden = false;
   listenToBoard(page);
   listenToDock(page);
   listenToControls(page);
-  listenToKeys(page);
   page.recall();
   document.documentElement.dataset.ready = "yes";
 }

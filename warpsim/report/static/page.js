@@ -9,6 +9,7 @@ import { productOf, rowsShown } from "./grids.js";
 import { focusCell, reveal, revealWithin } from "./keyboard.js";
 import { elementKey, exists, keyOf, lightsOf, subjectOf } from "./links.js";
 import { Showing } from "./showing.js";
+import { Timeline } from "./timeline.js";
 
 const WARP = 32;
 const HINT = "Point at an element, a lane, a register or metadata bits; click or press Enter to pin it. "
@@ -27,6 +28,7 @@ export class Page {
     this.pointed = null;
     this.explaining = false;
     this.showing = new Showing(byId("board"));
+    this.timeline = byId("timeline") && new Timeline(byId("timeline"), (index) => this.show(index));
   }
 
   get instruction() {
@@ -74,6 +76,7 @@ export class Page {
 
   // The mark of the instruction among those of its launch.
   markEvent() {
+    this.timeline?.mark(this.index);
     document.querySelector("#axis .shown")?.classList.remove("shown");
     document.querySelector(`#axis [data-index="${this.index}"]`)?.classList.add("shown");
   }

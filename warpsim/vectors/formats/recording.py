@@ -4,7 +4,7 @@ The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), 
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
 ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. There may be
 ``packing``: findings on where operands come from, each with ``line``, ``operand``, ``kind``, ``message`` and
-``where``. The arrays of
+``where``, and a ``timeline`` (timelines.py). The arrays of
 statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp,
 which execution by the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes
 compared.
@@ -13,7 +13,8 @@ compared.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
 from ...isa.instruction import Inputs, ScaleSelectors
 from ...machine.observers.recorder import LaunchEvent, bound_of
+from ...machine.observers.strips import Timeline
 from ...ptx.decode import decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
@@ -34,6 +36,7 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
+from .timelines import timeline_document, timeline_from
 
 Document = dict[str, Any]
 
@@ -43,6 +46,7 @@ _PLACES = 6  # columns of ``where``
 _MOST_LINES = 1 << 22  # of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
 _KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
+_OPTIONAL = ("packing", "timeline")
 _STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
@@ -85,6 +89,8 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     }
     if recording.packing is not None:
         document["packing"] = [asdict(one) for one in recording.packing]
+    if recording.timeline is not None:
+        document["timeline"] = timeline_document(recording.timeline)
     size = sum(array.nbytes for array in arrays.values())
     members = {MANIFEST: np.array(json.dumps(document)), **arrays}
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
@@ -147,6 +153,7 @@ def _read(path: Path) -> Recording:
         path=str(path),
         provenance=document["provenance"],
         packing=_packing(document),
+        timeline=_timeline(document, grid, block),
     )
     found = Recording(**{**vars(found), "events": tuple(sorted(events, key=found.order))})
     _check_once(found)
@@ -176,7 +183,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"the manifest is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
-    _check_keys({name: one for name, one in document.items() if name != "packing"}, _KEYS, "manifest")
+    _check_keys({name: one for name, one in document.items() if name not in _OPTIONAL}, _KEYS, "manifest")
     if document["schema"] != SCHEMA:
         raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
     for name in ("kernel", "file", "target"):
@@ -199,6 +206,17 @@ def _packing(document: Document) -> tuple[PackingNote, ...] | None:
     if not isinstance(given, list):
         raise TraceError("manifest: packing is an array")
     return tuple(_note(one, f"packing {number}") for number, one in enumerate(given))
+
+
+def _timeline(document: Document, grid: Sequence[int], block: Sequence[int]) -> Timeline | None:
+    """What warps did; raises TraceError for what is no timeline."""
+    if "timeline" not in document:
+        return None
+    return timeline_from(document["timeline"], grid, _warps(block))
+
+
+def _warps(block: Sequence[int]) -> int:
+    return -(-math.prod(block) // 32)
 
 
 def _note(given: Any, what: str) -> PackingNote:
@@ -317,8 +335,7 @@ def _check_where(
     """Executions are those of warps that the launch has."""
     if where.dtype != np.uint64 or where.shape != (events, _PLACES):
         raise TraceError(f"where is uint64 {(events, _PLACES)}, not {where.dtype} {where.shape}")
-    warps = -(-block[0] * block[1] * block[2] // 32)
-    limits = np.array([*grid, warps, 1 << 62, 1 << 62], np.uint64)
+    limits = np.array([*grid, _warps(block), 1 << 62, 1 << 62], np.uint64)
     outside = np.argwhere(where >= limits)
     if outside.size:
         row, column = outside[0].tolist()

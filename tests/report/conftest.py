@@ -1,0 +1,23 @@
+"""A browser and a folder that the tests of a module share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from tests.helpers.browser import started  # late: it skips where there is no browser
+
+    driver = started()
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")

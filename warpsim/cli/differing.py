@@ -1,0 +1,139 @@
+"""What of a trace, a recording or a vector set differs, each with its diagnosis; for ``warpsim diff``.
+
+Instructions that add to each other's D are looked at together. Knows events and sets; what is printed is
+diff.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .sources import executed
+
+if TYPE_CHECKING:
+    from ..vectors.recordings import Recording
+    from ..vectors.sets import VectorSet
+
+Found = tuple[str, Any]  # what was looked at, and what makes lines and a document
+
+
+def of_trace(source: str, most: int) -> Iterator[Found]:
+    """Instructions whose D a check expected otherwise; those that add to each other's D together."""
+    from ..diagnosis.chains import predecessors
+    from ..report.expectations import expectations
+    from ..views.recordings import Followed
+
+    run = executed(source, literal=True)
+    wanted: dict[int, Any] = {}
+    checked: dict[int, set[int]] = {}
+    for one in expectations(run):
+        d = wanted.setdefault(one.event, run.events[one.event].d.copy())
+        d[:, one.register] = one.words
+        checked.setdefault(one.event, set()).add(one.register)
+    whole = {at: d for at, d in wanted.items() if len(checked[at]) == d.shape[1]}
+    before, followed = predecessors(run.events), 0
+    for number, d in sorted(wanted.items()):
+        if (d == run.events[number].d).all():
+            continue
+        found = list(_of_event(run.events, before, number, d, whole, most))
+        followed += not found
+        yield from found
+    if followed:
+        yield "", Followed(followed)
+
+
+def _of_event(
+    events: Any, before: Any, number: int, d: Any, known: dict[int, Any], most: int
+) -> Iterator[Found]:
+    """Why an expected D is another: nothing where it follows from what was expected before it."""
+    from ..diagnosis import diagnose_inputs
+    from ..diagnosis.chains import diagnose_stretch, is_made, stretch
+
+    event = events[number]
+    place = event.statement.location()
+    found = stretch(events, before, number, known)
+    start = before[found.events[0]]
+    if start in known and is_made(events, found, d):
+        return
+    moved = start in known and (known[start] != events[start].d).any()
+    after = f", after the D expected of event {start}" if moved else ""
+    loop = diagnose_stretch(events, found, d)
+    if loop is not None:
+        which = f"events {found.events[0]} to {number}, which add to one D{after}"
+        yield f"{place.file}:{place.line}: {which}: the expected D against what was read", loop
+    if loop is not None and loop.matches:
+        return
+    for first, inputs, computed in event.executions():
+        part = d[first : first + len(computed)]
+        if (part != computed).any():
+            warp = f", warp {first // 32}" if len(event.d) > len(computed) else ""
+            if start in known and len(found.events) == 1 and not warp:
+                inputs = found.inputs
+            which = f"event {number}{warp}{after}"
+            title = f"{place.file}:{place.line}: {which}: the expected D against what was read"
+            yield title, diagnose_inputs(event.instruction, inputs, part, most=most)
+
+
+def of_recording(recording: Recording, most: int) -> Iterator[Found]:
+    """The executions of each statement that differ from the model, together."""
+    for one in recording.sets():
+        yield from of_set(one.vectors, one.title, most)
+        yield from misplaced(recording, one.statement.location().line, one.title)
+
+
+def misplaced(recording: Recording, line: int, title: str) -> Iterator[Found]:
+    """What origins said of the operands of a statement, where they were looked at and do not fit."""
+    from ..views.recordings import Misplaced
+
+    if notes := recording.notes_of(line):
+        yield f"{title}: where its operands come from", Misplaced(notes)
+
+
+def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iterator[Found]:
+    """The events whose D is not as it is expected: their operands, and the C expected of the event before,
+    against that."""
+    from ..diagnosis import diagnose_inputs
+    from ..diagnosis.chains import is_made, predecessors, stretch
+    from ..views.recordings import Followed
+
+    each = _one_each(d, len(recording.events))
+    before, known, followed = predecessors(recording.events), dict(enumerate(each)), 0
+    for number, (event, wanted) in enumerate(zip(recording.events, each, strict=True)):
+        if (wanted == event.d).all():
+            continue
+        found = stretch(recording.events, before, number, known)
+        if before[number] is not None and is_made(recording.events, found, wanted):
+            followed += 1
+            continue
+        place = event.statement.location()
+        title = f"{place.file}:{place.line}: {event.place}: the expected D against what was read"
+        yield title, diagnose_inputs(form, found.inputs, wanted, most=most)
+    if followed:
+        yield "", Followed(followed)
+    for line in dict.fromkeys(event.line for event in recording.events):
+        yield from misplaced(recording, line, f"{recording.file}:{line}: {form.mnemonic}")
+
+
+def _one_each(d: Any, events: int) -> Any:
+    """``(events, lanes, registers)``."""
+    from ..errors import OperandError
+
+    found = d if d.ndim == 3 else d[None]
+    if len(found) != events:
+        raise OperandError(f"D has {len(found)} tiles, but {events} events are selected: expected one each")
+    return found
+
+
+def of_set(vectors: VectorSet, source: str, most: int) -> Iterator[Found]:
+    """The cases of equal immediates that differ from the model, together."""
+    from ..diagnosis import diagnose
+    from ..vectors.sets import expected
+
+    differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
+    for part in vectors.inputs():
+        d, wrong = vectors.d[part.cases], differ[part.cases]
+        if wrong.any():
+            arrays = {name: x[wrong] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
+            title = f"{source}: {int(wrong.sum())} of {len(wrong)} cases differ"
+            yield title, diagnose(vectors.instruction, d=d[wrong], most=most, **arrays)

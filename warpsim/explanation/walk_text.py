@@ -1,0 +1,126 @@
+"""A walk along k as text: accumulators after every instruction, what came out, and what makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..arithmetic.reference import decode
+from ..views.text import words
+from .changes import Change
+from .digits import code_text, hexadecimal, ulps_text
+from .explain import TargetComparison
+from .text import comparison_lines, explanation_lines
+from .walk import Outcome, Walk
+from .yardsticks import apart
+
+_SHOWN = 16  # instructions of a long walk that are listed
+_CHANGES = 8
+
+
+def walk_lines(walk: Walk) -> list[str]:
+    """The accumulator after every instruction, what came out, and the instruction that is explained."""
+    inner = (
+        comparison_lines(walk.shown)
+        if isinstance(walk.shown, TargetComparison)
+        else explanation_lines(walk.shown)
+    )
+    start = walk.at * walk.instruction.shape.k
+    return [*summary_lines(walk), "", f"instruction {walk.at}, k from {start} on:", *inner]
+
+
+def summary_lines(walk: Walk) -> list[str]:
+    """The walk without the explanation of one instruction."""
+    row, column = walk.element
+    targets = list(walk.codes)
+    count = len(next(iter(walk.codes.values())))
+    plural = "s"[: count != 1]
+    lines = [f"D[{row},{column}] of a product, {count} instruction{plural} of {walk.instruction.mnemonic}"]
+    lines += [f"  {line}" for line in words(list(_table(walk, count)))]
+    if len(targets) > 1:
+        where = "never part" if walk.parting is None else f"part at instruction {walk.parting}"
+        lines.append(f"  {' and '.join(targets)} {where}")
+    if walk.outcome is not None:
+        lines += [f"  {line}" for line in outcome_lines(walk, walk.outcome)]
+    return lines
+
+
+def _table(walk: Walk, count: int) -> Iterator[list[str]]:
+    """A heading, and a line for each instruction: all, or those around the one that is explained."""
+    came = walk.outcome.codes if walk.outcome is not None and walk.outcome.every else ()
+    columns = [*walk.codes.values(), *([came] if came else [])]
+    heads = [f"{target}, accumulator after it" for target in walk.codes] + ["came out"] * bool(came)
+    yield ["instruction", "k", *heads]
+    first = min(max(walk.at - _SHOWN // 2, 0), max(count - _SHOWN, 0))
+    for at in range(first, min(first + _SHOWN, count)):
+        start = at * walk.instruction.shape.k
+        cells = [_text(walk, codes[at]) for codes in columns]
+        mark = " *" if at == walk.at else ""
+        yield [f"{at}{mark}", f"{start}..{start + walk.instruction.shape.k - 1}", *cells]
+    if count > _SHOWN:
+        yield [f"of {count}", "", *("" for _ in columns)]
+
+
+def _text(walk: Walk, code: int) -> str:
+    element = walk.instruction.d
+    return f"{hexadecimal(code, element.bits)} = {code_text(decode(code, element), element)}"
+
+
+# --- what came out -----------------------------------------------------------------------------------
+
+
+def outcome_lines(walk: Walk, outcome: Outcome) -> Iterator[str]:
+    """Whose D came out, or from where on it is nobody's; changes of one instruction that make it."""
+    yield f"what came out: {_text(walk, outcome.codes[-1])}"
+    if outcome.makes:
+        rest = [name for name in walk.codes if name not in outcome.makes]
+        others = f", not of {' or '.join(rest)}" if rest else ""
+        yield f"  it is that of {' and '.join(outcome.makes)}{others}"
+        for name in walk.codes:
+            yield f"  of its tile {outcome.tile[name]} of {outcome.size} elements are those of {name}"
+        return
+    for name, codes in walk.codes.items():
+        above = ulps_text(apart(outcome.codes[-1], codes[-1], walk.instruction.d))
+        unit = " ulps" if walk.instruction.d.is_float else ""
+        yield (
+            f"  {name} makes {_text(walk, codes[-1])}: what came out is above that by {above}{unit}; of its "
+            f"tile {outcome.tile[name]} of {outcome.size} elements are as they came out"
+        )
+    yield from _known(outcome)
+    yield from _found(walk, outcome)
+
+
+def _known(outcome: Outcome) -> Iterator[str]:
+    if not outcome.every:
+        yield "  only the end is known: what the accumulator was in between is not, nor where it parted"
+        return
+    for name, place in outcome.parting.items():
+        yield f"  from the accumulators that came out, {name} makes another one at instruction {place}"
+
+
+def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
+    """Changes of one instruction that make the element; how many there are, and how much they make."""
+    found = outcome.search
+    if found is None:
+        return
+    tried = f"{found.tried:,} change{'s'[: found.tried != 1]} of one instruction or of all"
+    if not found.fitting:
+        yield f"  none of {tried} makes it on {outcome.on}; warpsim diff looks into lanes and registers"
+        return
+    several = found.fitting > 1
+    yield f"  {found.fitting:,} of {tried} make{'' if several else 's'} it on {outcome.on}:"
+    yield from (f"    {line}" for line in words(list(_changes(found.changes, outcome, walk))))
+    if found.fitting > _CHANGES:
+        yield f"    and {found.fitting - _CHANGES:,} more"
+    if len(found.changes) > 1 and found.changes[0].tile == found.changes[1].tile:
+        yield "  this D does not tell the first of them apart"
+
+
+def _changes(changes: tuple[Change, ...], outcome: Outcome, walk: Walk) -> Iterator[list[str]]:
+    depth = walk.instruction.shape.k
+    yield ["instruction", "k", "what makes it", "of its tile"]
+    for one in changes[:_CHANGES]:
+        share = f"{one.tile} of {outcome.size}"
+        if one.at is None:
+            yield ["all", "", one.name, share]
+        else:
+            yield [str(one.at), f"{one.at * depth}..{(one.at + 1) * depth - 1}", one.name, share]
