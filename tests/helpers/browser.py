@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-__all__ = ["READY", "ActionChains", "By", "Keys", "Reader", "WebDriverWait", "started"]
+__all__ = [
+    "READY",
+    "SCREENSHOTS",
+    "ActionChains",
+    "By",
+    "Keys",
+    "Reader",
+    "Select",
+    "WebDriverWait",
+    "started",
+]
 
 webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed: pip install '.[browser]'"
@@ -21,7 +31,7 @@ webdriver = pytest.importorskip(
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 if not (CHROMIUM and DRIVER):
@@ -34,13 +44,13 @@ READY = "return document.documentElement.dataset.ready"
 PAINTED = "requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))"
 
 
-def started() -> Any:
-    """Chromium under its driver, which has no network."""
+def started(size: str = "1440,1100", logs: tuple[str, ...] = ("browser",)) -> Any:
+    """Chromium under its driver, which has no network; ``logs`` are kept."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,1100"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--window-size={size}"):
         options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     service = webdriver.ChromeService(executable_path=DRIVER)
     driver = webdriver.Chrome(options=options, service=service)
     driver.execute_cdp_cmd("Network.enable", {})

@@ -6,7 +6,6 @@ so, where one is missing. Screenshots are kept in build/screenshots, which git i
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,46 +14,22 @@ from urllib.parse import quote
 import pytest
 
 import warpsim
+from tests.helpers.browser import READY, SCREENSHOTS, ActionChains, By, Keys, Select, WebDriverWait, started
 from warpsim.views.layout import layout_lines
 from warpsim.views.places import element_place, feeds, lane_places, places
 from warpsim.views.shared_tiles import shared_tile
 
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="selenium is not installed: pip install '.[browser]'"
-)
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
-
-CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="chromium and chromedriver are not installed: apt install chromium-driver",
-)
-
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e4m3.f32.ue8m0"
 QUADS = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f16"
 BITS = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc"
 GROUP = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"
-READY = "return document.documentElement.dataset.ready"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1200"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(executable_path=DRIVER)
-    driver = webdriver.Chrome(options=options, service=service)
-    driver.execute_cdp_cmd("Network.enable", {})
-    offline = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    driver = started("1600,1200", ("browser", "performance"))
     yield driver
     driver.quit()
 
