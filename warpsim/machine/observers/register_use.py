@@ -30,8 +30,11 @@ class RegisterUse:
         what = "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
         self._found(wave, front, int(lanes.index[0]), "warning", what)
 
-    def setmaxnreg(self, wave: Wave, front: Front, warp: int) -> None:
-        """A warp changes its registers."""
+    def setmaxnreg(self, wave: Wave, front: Front, warp: int, moves: bool) -> None:
+        """A warp changes its registers; a warning is enough where it asks for those that it has.
+
+        Triton's warps do that when they come back from a loop, with the statement that they began with.
+        """
         before = self.changed.get(warp)
         if before is not None:
             line, here = (wave.code[pc].statement.location().line for pc in (before, front.pc))
@@ -39,7 +42,9 @@ class RegisterUse:
                 f"follows that of line {line} with no barrier between, at which the warps of the warpgroup "
                 f"meet: put bar.sync before line {here}"
             )
-            self._found(wave, front, warp * WARP, "error", what, before)
+            if not moves:
+                what += "; no registers move, as the warp has so many"
+            self._found(wave, front, warp * WARP, "error" if moves else "warning", what, before)
         self.changed[warp] = front.pc
 
     def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:

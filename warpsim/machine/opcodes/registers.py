@@ -5,7 +5,8 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
 warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
 warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
-statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp).
+statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp, and whether
+registers move).
 """
 
 from __future__ import annotations
@@ -77,18 +78,21 @@ class Pool:
                 f"the warp has {held} registers a lane: .{act} {'raises' if count > held else 'lowers'} them"
             )
             raise undefined(wave, front, warp * WARP, why)
-        self._check_order(wave, front, warp)
+        self._check_order(wave, front, warp, moves=count != held)
         if count - held > self.free[cta]:
             return False
         self.free[cta] -= count - held
         self.held[warp] = count
         self.done[warp].append(front.pc)
         if wave.observers:
-            wave.tell("setmaxnreg", front, warp)
+            wave.tell("setmaxnreg", front, warp, count != held)
         return True
 
-    def _check_order(self, wave: Wave, front: Front, warp: int) -> None:
-        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior."""
+    def _check_order(self, wave: Wave, front: Front, warp: int, *, moves: bool) -> None:
+        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior.
+
+        A statement that asks for the registers that a warp has ``moves`` none: the checks tell of it.
+        """
         number = len(self.done[warp])
         for other in self.group(wave, warp):
             done = self.done[other]
@@ -96,7 +100,7 @@ class Pool:
                 line = wave.code[done[number]].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
                 raise undefined(wave, front, warp * WARP, why)
-            if len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
+            if moves and len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
                 line = wave.code[self.done[warp][-1]].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has yet to execute that of line {line}: "
                 raise undefined(wave, front, warp * WARP, why + "a barrier of the warpgroup is missing")
