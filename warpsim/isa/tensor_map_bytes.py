@@ -15,8 +15,9 @@ Names and codes are those of tensormap.replace. The driver's own maps have other
 documented: they cannot be read.
 
 Inferred: that nothing else may change the bytes of a map, which is why they have a checksum; that
-tensormap.replace takes 128 bytes of zeros for a tiled map whose codes are all 0, as Triton's kernels make their maps: version 3.9
-leaves out interleave_layout and fill_mode. Its address, sizes and strides have to be set.
+tensormap.replace takes 128 bytes of zeros for a tiled map whose codes are all 0, as Triton's kernels make
+their maps (version 3.9 leaves out interleave_layout and fill_mode); its address, sizes and strides have to be
+set.
 """
 
 from __future__ import annotations
@@ -244,8 +245,8 @@ def _check_set(content: bytes) -> None:
 def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     """The map with one field changed; whether it can be is looked at when it is used.
 
-    128 bytes of zeros are a map without address, sizes and strides. Raises OperandError for other bytes that are no map, and
-    values out of range.
+    128 bytes of zeros are a map without address, sizes and strides. Raises OperandError for other bytes that
+    are no map, and values out of range.
     """
     content = content if any(content) else _blank()
     check_bytes(content)

@@ -5,8 +5,8 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
 warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
 warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
-statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp, and whether
-registers move).
+statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves
+registers or does not).
 """
 
 from __future__ import annotations
