@@ -1,4 +1,4 @@
-"""Checks of setmaxnreg: statements that have no effect, and two with no barrier between.
+"""Checks of setmaxnreg: statements that have no effect, two with no barrier between, or instead of one.
 
 PTX ISA 9.1, section 9.7.20.5. Does not know who waits for registers: that is the statement's own business.
 """
@@ -24,6 +24,7 @@ class RegisterUse:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.changed: dict[int, int] = {}  # warp -> where it has changed its registers since a barrier
+        self.apart: set[int] = set()  # statements that others are executed instead of
 
     def setmaxnreg_ignored(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Nobody knows how many registers the warps begin with."""
@@ -46,6 +47,21 @@ class RegisterUse:
                 what += "; no registers move, as the warp has so many"
             self._found(wave, front, warp * WARP, "error" if moves else "warning", what, before)
         self.changed[warp] = front.pc
+
+    def setmaxnreg_apart(self, wave: Wave, front: Front, warp: int, other: int, before: int) -> None:
+        """Two warps of a warpgroup ask for the same, but not by one statement, as .aligned demands.
+
+        Triton's roles of one or two warps do.
+        """
+        if front.pc in self.apart:
+            return
+        self.apart.add(front.pc)
+        line = wave.code[before].statement.location().line
+        what = (
+            f"is executed while warp {other % wave.warps} of the warpgroup has executed that of line {line}, "
+            "which asks for the same: all warps of a warpgroup execute one statement"
+        )
+        self._found(wave, front, warp * WARP, "warning", what, before)
 
     def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
         """Warps of some CTAs have met."""
