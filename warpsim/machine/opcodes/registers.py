@@ -49,7 +49,7 @@ class _Asked(NamedTuple):
 
     pc: int
     act: str
-    count: int
+    registers: int
 
 
 class Pool:
@@ -108,7 +108,7 @@ class Pool:
             done = self.done[other]
             if len(done) > number and done[number] != asked:
                 before = done[number]
-                if (before.act, before.count) == (asked.act, asked.count):
+                if (before.act, before.registers) == (asked.act, asked.registers):
                     wave.tell("setmaxnreg_apart", front, warp, other, before.pc)
                     continue
                 line = wave.code[before.pc].statement.location().line
