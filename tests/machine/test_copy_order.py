@@ -265,3 +265,12 @@ def test_a_copy_over_what_was_stored_wants_a_proxy_fence(schedule: str | int) ->
     assert (told.kind, told.severity) == ("overwritten early", "warning")
     assert "overwrites a of shared memory through the async proxy, which warp " in told.message
     assert "no fence.proxy.async says which comes last" in told.message
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1])
+def test_wgmma_sees_the_copy_and_not_what_was_stored_before_it(schedule: str | int) -> None:
+    stored, product = "@%first st.shared.b32 [tiles], 7;\n" + SYNC, MULTIPLY + DONE
+    found, d = multiplied(stored + BRING + wait("full", 0) + product, schedule)
+    assert found == set()
+    assert np.array_equal(d, multiplied(BRING + wait("full", 0) + product, schedule)[1])
+    assert multiplied(BRING + wait("full", 0) + stored + product, schedule)[0]
