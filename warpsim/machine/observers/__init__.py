@@ -13,6 +13,7 @@
     touched (wave, front, lanes, use)                          registers of a wgmma (register_uses.py)
     meeting (wave, arrived, waited)                            masks of lanes at a barrier that is complete
     initialised, updated, acquired (wave, front, lanes, offsets[, ends])   mbarriers begin, are told, are seen
+    invalidated (wave, front, lanes, offsets)                  mbarriers end
     bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier
     arrived, met (wave, front, lanes)                          lanes at the barrier of their cluster
     cluster_barrier (wave, clusters, state)                    it is complete in some (cluster_barrier.py)
