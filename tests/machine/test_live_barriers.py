@@ -58,8 +58,8 @@ def test_what_is_right(body: str, schedule: str | int) -> None:
         (STORE.format(at=16), "st.shared.v4.b32 overwrites the mbarrier at 0x10 "),
         ("@%first st.shared.b8 [tile+23], %r0;", "st.shared.b8 overwrites the mbarrier at 0x10 "),
         ("@%first red.shared.add.u32 [tile+20], 1;", "red.shared.add.u32 overwrites the mbarrier at 0x10 "),
-        (BRING, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes overwrites the mbarrier at "),
-        ("@%first mbarrier.init.shared.b64 [tile+16], 1;", "mbarrier.init.shared.b64 initialises the mbarrier"),
+        (BRING, ".global.mbarrier::complete_tx::bytes overwrites the mbarrier at 0x10 "),
+        ("@%first mbarrier.init.shared.b64 [tile+16], 1;", "init.shared.b64 initialises the mbarrier at 0x10 "),
     ],
 )  # fmt: skip
 def test_what_is_a_warning(body: str, what: str, schedule: str | int) -> None:
@@ -72,7 +72,4 @@ def test_what_is_a_warning(body: str, what: str, schedule: str | int) -> None:
 
 def test_it_is_told_once() -> None:
     (told,) = launch(STORE.format(at=16) * 2, "program").hazards
-    assert (
-        "which that of line 10 has begun and mbarrier.inval has not ended: PTX leaves open what comes of it [CTA (0, 0, 0)"
-        in told.message
-    )
+    assert "which that of line 10 has begun and mbarrier.inval has not ended: PTX leaves open" in told.message
