@@ -19,8 +19,6 @@ import numpy as np
 import warpsim
 from tests.helpers.compiled_cases import CASES, CompiledCase
 
-_TARGET = "sm_80"
-
 
 def compiled(case: CompiledCase) -> str:
     """The PTX text of a case, with its heading."""
@@ -28,13 +26,13 @@ def compiled(case: CompiledCase) -> str:
         import triton
 
         found = warpsim.compile_triton(
-            case.function(), case.arguments, case.constants, target=_TARGET, **case.options
+            case.function(), case.arguments, case.constants, target=case.target, **case.options
         )
-        told = f"Triton {triton.__version__}, {_TARGET}, {found.block} threads, {found.shared_bytes}"
+        told = f"Triton {triton.__version__}, {case.target}, {found.block} threads, {found.shared_bytes}"
         return f"// {told} bytes of shared memory\n{found.ptx}"
-    text = warpsim.compile_numba(case.function(), case.arguments, target=_TARGET)
+    text = warpsim.compile_numba(case.function(), case.arguments, target=case.target)
     threads = int(np.prod(case.block))
-    return f"// Numba {numba.__version__}, {_TARGET}, {threads} threads, 0 bytes of shared memory\n{text}"
+    return f"// Numba {numba.__version__}, {case.target}, {threads} threads, 0 bytes of shared memory\n{text}"
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,6 +14,7 @@ import warpsim
 from tests.helpers.compiled_cases import CASES, FOLDER, CompiledCase, heading
 from warpsim.compilers.numba_kernels import numba_arguments
 from warpsim.machine.launching import load_text
+from warpsim.machine.observers.findings import LaunchFinding
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the compilers warn of is theirs
 
@@ -29,9 +31,39 @@ def test_the_committed_text_runs(name: str) -> None:
     target, threads, shared_bytes = heading(case.text)
     assert module.target == target
     kernel = module[module.entries[0]]
-    scratch = [None] * 2 if case.compiler == "triton" else []
-    arguments = [*given, *scratch] if case.compiler == "triton" else numba_arguments(given)
-    assert kernel(case.grid, case.block or threads, arguments, shared_bytes).hazards == ()
+    arguments = _with_scratch(case, given) if case.compiler == "triton" else numba_arguments(given)
+    grid = np.multiply(case.grid, case.ctas).tolist()
+    cluster = case.ctas if case.ctas > 1 else None
+    report = kernel(grid, case.block or threads, arguments, shared_bytes, cluster=cluster)
+    _check_findings(case, report.hazards)
+    case.check(given)
+
+
+def _with_scratch(case: CompiledCase, given: list[Any]) -> list[Any]:
+    """Arguments, with the memory that Triton's launcher adds."""
+    ctas = case.ctas * int(np.prod(case.grid))
+    return [*given, np.zeros(case.scratch * ctas, np.uint8) if case.scratch else None, None]
+
+
+def _check_findings(case: CompiledCase, hazards: Sequence[LaunchFinding]) -> None:
+    """There are none, or those that are known to be warnings."""
+    assert bool(hazards) == bool(case.warned)
+    for one in hazards:
+        assert one.severity == "warning"
+        assert case.warned in one.message
+
+
+@pytest.mark.parametrize("schedule", ["latest", 1])
+@pytest.mark.parametrize("name", ["roles", "clusters"])
+def test_every_schedule_gives_the_same(name: str, schedule: str | int) -> None:
+    case = CASES[name]()
+    given, (_, threads, shared_bytes) = fresh(case), heading(case.text)
+    kernel = load_text(case.text, f"{name}.ptx")[case.entry]
+    grid, cluster = np.multiply(case.grid, case.ctas).tolist(), case.ctas if case.ctas > 1 else None
+    report = kernel(
+        grid, threads, _with_scratch(case, given), shared_bytes, cluster=cluster, schedule=schedule
+    )
+    _check_findings(case, report.hazards)
     case.check(given)
 
 
@@ -40,8 +72,10 @@ def test_triton_compiles_and_it_runs(name: str) -> None:
     pytest.importorskip("triton")
     case = CASES[name]()
     given = fresh(case)
-    report = warpsim.launch_triton(case.function(), case.grid, given, case.constants, **case.options)
-    assert report.hazards == ()
+    report = warpsim.launch_triton(
+        case.function(), case.grid, given, case.constants, target=case.target, **case.options
+    )
+    _check_findings(case, report.hazards)
     case.check(given)
 
 

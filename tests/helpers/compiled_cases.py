@@ -36,6 +36,10 @@ class CompiledCase:
     constants: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     block: tuple[int, ...] = ()  # of Numba's
+    target: str = "sm_80"
+    ctas: int = 1  # of a program of Triton's
+    scratch: int = 0  # bytes of global memory that each CTA of Triton's has
+    warned: str = ""  # what the findings say, which are warnings
 
     @property
     def source(self) -> Path:
@@ -127,6 +131,45 @@ def _queue() -> CompiledCase:
     )
 
 
+def _roles() -> CompiledCase:
+    """As many tiles as programs, and more: the maps have edges inside of tiles."""
+    rng = np.random.default_rng(6)
+    m, n, k = 136, 200, 136
+    a, b = (rng.normal(size=shape).astype(np.float16) for shape in ((m, k), (n, k)))
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", target="sm_90a")
+    padded = ((0, 0), (0, 192 - k))  # Triton's tiles go on to 192 with zeros
+    expected = np.asarray(warpsim.gemm(form, np.pad(a, padded), np.ascontiguousarray(np.pad(b, padded).T)))
+    return CompiledCase(
+        compiler="triton",
+        file="roles",
+        entry="roles",
+        grid=5,
+        arguments=(a, b, np.zeros((m, n), np.float16), m, n, k),
+        check=_bits(expected.astype(np.float16), 2),
+        constants={"TILE_M": 64, "TILE_N": 64, "TILE_K": 64, "PROGRAMS": 5},
+        options={"num_stages": 2},
+        target="sm_90a",
+        scratch=512,
+        warned="no registers move",
+    )
+
+
+def _clusters() -> CompiledCase:
+    values = np.random.default_rng(7).integers(-(2**31), 2**31, (5, 900)).astype(np.int32)
+    return CompiledCase(
+        compiler="triton",
+        file="clusters",
+        entry="clusters",
+        grid=5,
+        arguments=(values, np.zeros(5, np.int32), 900),
+        check=_bits(values.sum(1, dtype=np.int32), 1),
+        constants={"WIDTH": 1024},
+        options={"num_ctas": 2},
+        target="sm_90a",
+        ctas=2,
+    )
+
+
 def _axpy() -> CompiledCase:
     x, y = np.random.default_rng(4).normal(size=(2, 1000)).astype(np.float32)
     fused = (np.float64(np.float32(0.75)) * x + y).astype(np.float32)  # a * x is exact in f64
@@ -155,4 +198,5 @@ def _tiles() -> CompiledCase:
     )
 
 
-CASES = {make.__name__[1:]: make for make in (_matmul, _softmax, _queue, _axpy, _tiles)}
+_ALL = (_matmul, _softmax, _queue, _roles, _clusters, _axpy, _tiles)
+CASES = {make.__name__[1:]: make for make in _ALL}

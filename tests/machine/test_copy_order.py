@@ -67,6 +67,7 @@ def kinds(body: str, schedule: str | int = "program") -> set[str]:
 
 LOADED = LOAD.format(to="a")
 END = "cp.async.bulk.wait_group.read 0;\n"
+COVERED = LOADED + wait("full", 0) + READ + KEEP
 KEPT = {
     "each waits": LOADED + wait("full", 0) + READ + KEEP,
     "one waits, all meet": LOADED + wait("full", 0, "%first") + SYNC + READ + KEEP,
@@ -255,3 +256,21 @@ def test_who_waited_for_wgmma_knows_that_its_registers_were_loaded(
     given, out = np.ones(1152, np.float16), np.zeros((128, 4), np.float32)
     found = load_text(text)["k"](1, 128, [given, out], schedule=schedule, checks="warn").hazards
     assert {one.kind for one in found if one.severity == "error"} & {"overwritten early"} == expected
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_copy_over_what_was_stored_wants_a_proxy_fence(schedule: str | int) -> None:
+    assert launch(WRITE + FENCE + SYNC + COVERED, schedule).hazards == ()
+    (told,) = launch(WRITE + SYNC + COVERED, schedule).hazards
+    assert (told.kind, told.severity) == ("overwritten early", "warning")
+    assert "overwrites a of shared memory through the async proxy, which warp " in told.message
+    assert "no fence.proxy.async says which comes last" in told.message
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1])
+def test_wgmma_sees_the_copy_and_not_what_was_stored_before_it(schedule: str | int) -> None:
+    stored, product = "@%first st.shared.b32 [tiles], 7;\n" + SYNC, MULTIPLY + DONE
+    found, d = multiplied(stored + BRING + wait("full", 0) + product, schedule)
+    assert found == set()
+    assert np.array_equal(d, multiplied(BRING + wait("full", 0) + product, schedule)[1])
+    assert multiplied(BRING + wait("full", 0) + stored + product, schedule)[0]

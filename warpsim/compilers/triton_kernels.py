@@ -5,8 +5,9 @@
 
     warpsim.launch_triton(add, (n // 256,), [x, y, out, n], {"BLOCK": 256})
 
-Knows what Triton's launcher adds: threads, shared memory, scratch memory behind the last argument. Triton is
-imported when a kernel is compiled; it finds ptxas in its own package, and needs neither GPU nor driver.
+Knows what Triton's launcher adds: threads, shared memory, scratch memory behind the last argument, and CTAs:
+a program of ``num_ctas`` is a cluster. Triton is imported when a kernel is compiled; it finds ptxas in its
+own package, and needs neither GPU nor driver.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _WARP = 32
 class TritonKernel:
     """A compiled kernel: its text, threads (``block``), bytes of shared and of scratch memory, constants.
 
-    ``arguments`` are those of the call that it was compiled for, but for the ones that were compiled in.
+    ``cluster`` has the CTAs of a program along each dimension of the grid, or is None for one. ``arguments``
+    are those of the call that it was compiled for, but for the ones that were compiled in.
     """
 
     name: str
@@ -42,6 +44,7 @@ class TritonKernel:
     scratch: tuple[int, ...]
     constants: Mapping[str, Any]
     arguments: Sequence[Any]
+    cluster: tuple[int, int, int] | None = None
 
     def kernel(self) -> LaunchableKernel:
         """What can be launched."""
@@ -77,14 +80,13 @@ def compile_triton(
         jit, signature, target, {"num_warps": num_warps, "enable_fp_fusion": True, **options}
     )
     metadata = compiled.metadata
-    if getattr(metadata, "num_ctas", 1) != 1:
-        raise NotModelled(f"clusters of {metadata.num_ctas} CTAs are not modelled yet: num_ctas is 1")
     return TritonKernel(
         name=metadata.name,
         ptx=compiled.asm["ptx"],
         target=target,
         block=_WARP * int(metadata.num_warps),
         shared_bytes=int(metadata.shared),
+        cluster=_cluster(metadata),
         scratch=tuple(int(getattr(metadata, f"{kind}_scratch_size", 0)) for kind in ("global", "profile")),
         constants=signature.constants,
         arguments=signature.arguments,
@@ -113,10 +115,29 @@ def launch_triton(
         function, args, constants, target=target, num_warps=num_warps, specialise=specialise, **options
     )
     size = grid(dict(compiled.constants)) if callable(grid) else grid
-    programs = int(np.prod(np.atleast_1d(np.asarray(size))))
     kernel = compiled.kernel()
-    given = [*compiled.arguments, *_scratch(compiled, len(kernel.parameters), programs)]
-    return kernel(size, compiled.block, given, compiled.shared_bytes, **(launch or {}))
+    if compiled.cluster is not None:
+        size = _in_ctas(size, compiled.cluster)
+    ctas = int(np.prod(np.atleast_1d(np.asarray(size))))
+    given = [*compiled.arguments, *_scratch(compiled, len(kernel.parameters), ctas)]
+    keywords = {"cluster": compiled.cluster, **(launch or {})}
+    return kernel(size, compiled.block, given, compiled.shared_bytes, **keywords)
+
+
+def _cluster(metadata: Any) -> tuple[int, int, int] | None:
+    """The CTAs of a program; Triton up to 3.5 arranges them itself, later versions in a row."""
+    count = int(getattr(metadata, "num_ctas", 1))
+    if count == 1:
+        return None
+    x, y, z = (int(one) for one in getattr(metadata, "cluster_dims", (count, 1, 1)))
+    return (x, y, z) if x * y * z == count else (count, 1, 1)
+
+
+def _in_ctas(programs: int | Sequence[int], cluster: tuple[int, int, int]) -> tuple[int, ...]:
+    """A grid of CTAs for one of programs; what is no grid stays as it is, for the launch to refuse."""
+    given = (programs,) if isinstance(programs, int | np.integer) else tuple(programs)
+    sizes = (*given, 1, 1, 1)[: max(len(given), 3)]
+    return tuple(one * by for one, by in zip(sizes, (*cluster, 1), strict=False))
 
 
 def _function(function: Any) -> Any:
@@ -142,11 +163,11 @@ def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, An
     return triton.compile(source, target=GPUTarget("cuda", number, _WARP), options=options)
 
 
-def _scratch(compiled: TritonKernel, parameters: int, programs: int) -> list[Any]:
+def _scratch(compiled: TritonKernel, parameters: int, ctas: int) -> list[Any]:
     """Arguments behind those of the function: scratch memory, then the profiler's; null where unused."""
     more = parameters - len(compiled.arguments)
     if not 0 <= more <= len(compiled.scratch):
         raise NotModelled(
             f"{compiled.name} has {more} parameters more than the function: their meaning is unknown"
         )
-    return [np.zeros(size * programs, np.uint8) if size else None for size in compiled.scratch[:more]]
+    return [np.zeros(size * ctas, np.uint8) if size else None for size in compiled.scratch[:more]]

@@ -7,14 +7,17 @@ are, little-endian:
     8  8   global_address           85  1   interleave_layout   98  3x2  upper corners, signed
    16 4x8  global_stride, bytes     86  1   swizzle_mode       104  2    channels per pixel
    48 5x4  global_dim, 2**32 is 0   87  1   swizzle_atomicity  106  2    pixels per column
-   68 5x2  box_dim                  88  1   fill_mode          108  16   zero
-   78 5x1  element_stride           89  1   L2 promotion       124  4    CRC-32 of all before
-   83  1   rank - 1                 90  1   mode
+   68 5x2  box_dim                  88  1   fill_mode          108  4    never set, a bit each
+   78 5x1  element_stride           89  1   L2 promotion       112  12   zero
+   83  1   rank - 1                 90  1   mode               124  4    CRC-32 of all before
 
 Names and codes are those of tensormap.replace. The driver's own maps have other bytes, which nobody has
 documented: they cannot be read.
 
-Inferred: that nothing else may change the bytes of a map, which is why they have a checksum.
+Inferred: that nothing else may change the bytes of a map, which is why they have a checksum; that
+tensormap.replace takes 128 bytes of zeros for a tiled map whose codes are all 0, as Triton's kernels make
+their maps (version 3.9 leaves out interleave_layout and fill_mode); its address, sizes and strides have to be
+set.
 """
 
 from __future__ import annotations
@@ -87,6 +90,7 @@ PLACES = {
     "upper": FieldPlace(first=98, size=2, count=3, signed=True),
     "channels": FieldPlace(first=104, size=2),
     "pixels": FieldPlace(first=106, size=2),
+    "never_set": FieldPlace(first=108, size=4),
 }
 _CHECKSUM = FieldPlace(first=124, size=4)
 _WORD = 1 << 32
@@ -115,6 +119,7 @@ def encode(map_: TensorMap) -> bytes:
         "upper": im2col.upper,
         "channels": (im2col.channels,),
         "pixels": (im2col.pixels,),
+        "never_set": (0,),
     }
     content = bytearray(MAP_BYTES)
     for name, place in PLACES.items():
@@ -131,6 +136,7 @@ def _sealed(content: bytearray) -> bytes:
 def decode(content: bytes) -> TensorMap:
     """The map that 128 bytes are. Raises OperandError for bytes that are none, and maps that cannot be."""
     check_bytes(content)
+    _check_set(content)
     return TensorMap(**_parts(content))
 
 
@@ -206,11 +212,43 @@ LIMITS = {  # of new values, first and last: what fits in its field and can be i
 }
 
 
+_BY_DIMENSION = {"global_dim": 0, "box_dim": 0, "element_stride": 0, "global_stride": 1}  # a map has fewer by
+# (name, ordinal) of what has no value unless it is set -> its bit in "never_set"
+_BITS = {
+    place: 1 << bit
+    for bit, place in enumerate(
+        (name, ordinal)
+        for name in ("global_address", *_BY_DIMENSION)
+        for ordinal in range(PLACES[name].count)
+    )
+}
+
+
+def _blank() -> bytes:
+    """A tiled map of which nothing has been set: all codes are 0."""
+    content = bytearray(MAP_BYTES)
+    PLACES["magic"].write(content, (MAGIC,))
+    PLACES["never_set"].write(content, (sum(_BITS.values()),))
+    return _sealed(content)
+
+
+def _check_set(content: bytes) -> None:
+    """Raise OperandError for a map that began as zeros and lacks what its rank needs."""
+    unset = PLACES["never_set"].read(content)[0]
+    rank = PLACES["rank"].read(content)[0] + 1
+    for (name, ordinal), bit in _BITS.items():
+        if unset & bit and ordinal < rank - _BY_DIMENSION.get(name, 0):
+            what = f"{name} {ordinal}" if name in _BY_DIMENSION else name
+            raise OperandError(f"the map began as 128 bytes of zeros, and nothing has set its {what}")
+
+
 def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     """The map with one field changed; whether it can be is looked at when it is used.
 
-    Raises OperandError for bytes that are no map, and values out of range.
+    128 bytes of zeros are a map without address, sizes and strides. Raises OperandError for other bytes that
+    are no map, and values out of range.
     """
+    content = content if any(content) else _blank()
     check_bytes(content)
     if PLACES["mode"].read(content) != (0,):
         raise OperandError("the map is one of im2col: tensormap.replace.tile changes tiled ones")
@@ -221,4 +259,6 @@ def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     values = list(place.read(content))
     values[ordinal] = value
     place.write(changed, tuple(values))
+    unset = PLACES["never_set"].read(content)[0] & ~_BITS.get((name, ordinal), 0)
+    PLACES["never_set"].write(changed, (unset,))
     return _sealed(changed)

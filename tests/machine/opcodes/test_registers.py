@@ -74,3 +74,24 @@ def test_it_is_ignored_where_nobody_knows_the_registers() -> None:
     _, report = launched(GIVES, 1, 384, None, tuning=".maxntid 384")
     assert {one.kind for one in report.hazards} == {"registers"}
     assert "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid" in report.hazards[0].message
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1, 2, 3])
+def test_a_second_one_that_moves_no_registers_is_a_warning(schedule: str | int) -> None:
+    again = "setmaxnreg.dec.sync.aligned.u32 40;\n"
+    found, report = launched(again * 2 + "mov.u32 %d0, 1;", 1, 384, None, tuning=TUNING, schedule=schedule)
+    assert (found[..., 0] == 1).all()
+    (told,) = report.hazards
+    assert told.severity == "warning"
+    assert "follows that of line 14 with no barrier between" in told.message
+    assert "no registers move, as the warp has so many" in told.message
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1, 2, 3])
+def test_warps_that_ask_for_the_same_elsewhere_are_a_warning(schedule: str | int) -> None:
+    body = GIVES.replace("128;", "64;").replace("inc.sync.aligned.u32 232", "dec.sync.aligned.u32 40")
+    _, report = launched(body, 1, 384, None, tuning=TUNING, schedule=schedule)
+    assert {one.severity for one in report.hazards} == {"warning"}
+    assert (
+        "which asks for the same: all warps of a warpgroup execute one statement" in report.hazards[0].message
+    )

@@ -108,6 +108,98 @@ def test_every_field(space: str, then: str) -> None:
     np.testing.assert_array_equal(found, B[5:13:2, 8:24])
 
 
+BLANK = (  # what a map of B needs that begins as zeros
+    *("global_address %new", "rank 1", "box_dim 0, 16", "box_dim 1, 8", "global_dim 0, 48"),
+    *("global_dim 1, 30", "global_stride 0, 96", "element_stride 0, 1", "element_stride 1, 2"),
+    *("elemtype 6", "swizzle_mode 1"),
+)
+
+
+def _swizzled_32(rows: Array) -> Array:
+    """Rows of 32 bytes as swizzle 32B has them: their halves change places in rows 4 to 7 of each 8."""
+    halves = rows.view(np.uint8).reshape(len(rows), 2, 16).copy()
+    for row in range(len(rows)):
+        if row % 8 >= 4:
+            halves[row] = halves[row, ::-1]
+    return halves
+
+
+@pytest.mark.parametrize("space", [".global", ".shared::cta"])
+def test_a_map_that_begins_as_zeros(space: str) -> None:
+    then = COPIED if space == ".shared::cta" else FENCED
+    found = _run(_replace(space, *BLANK) + then, 128, np.zeros(128, np.uint8))
+    np.testing.assert_array_equal(
+        found.reshape(4, 2, 16), _swizzled_32(np.ascontiguousarray(B[5:13:2, 8:24]))
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "name"),
+    [
+        (0, "global_address"), (2, "box_dim 0"), (3, "box_dim 1"), (4, "global_dim 0"), (5, "global_dim 1"),
+        (6, "global_stride 0"), (7, "element_stride 0"), (8, "element_stride 1"),
+    ],
+)  # fmt: skip
+def test_a_map_that_begins_as_zeros_and_stays_incomplete(missing: int, name: str) -> None:
+    body = _replace(".shared::cta", *BLANK[:missing], *BLANK[missing + 1 :]) + COPIED
+    message = rf"the map began as 128 bytes of zeros, and nothing has set its {name} \["
+    with pytest.raises(Fault, match=message):
+        _run(body, 128, np.zeros(128, np.uint8))
+
+
+EACH = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 maps, .param .u64 new, .param .u64 out) {
+.reg .b32 %r<9>, %own; .reg .b64 %map, %new, %out, %wide; .reg .pred %first, %p;
+.shared .align 128 .b8 tile[128];
+.shared .align 128 .b8 copy[128];
+.shared .align 8 .b64 bar;
+mov.u32 %own, %tid.x;
+mov.u32 %r1, %ctaid.x;
+setp.eq.u32 %first, %own, 0;
+ld.param.u64 %map, [maps];
+ld.param.u64 %new, [new];
+ld.param.u64 %out, [out];
+mul.wide.u32 %wide, %r1, 128;
+add.u64 %map, %map, %wide;
+add.u64 %out, %out, %wide;
+mul.wide.u32 %wide, %own, 4;
+add.u64 %out, %out, %wide;
+shl.b32 %r2, %own, 2;
+mov.u32 %r3, copy;
+add.u32 %r4, %r3, %r2;
+st.shared.b32 [%r4], 0;
+mul.lo.u32 %r5, %r1, 4;
+@%first mbarrier.init.shared.b64 [bar], 1;
+bar.sync 0;
+{body}
+bar.sync 0;
+mov.u32 %r5, tile;
+mov.u32 %r6, bar;
+@%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+@%first cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%map, {0, %r1}], [%r6];
+again: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+@!%p bra again;
+add.u32 %r5, %r5, %r2;
+ld.shared.b32 %r7, [%r5];
+st.global.b32 [%out], %r7;
+}
+"""  # noqa: E501 (one statement)
+
+
+def test_each_cta_has_its_own_map_in_shared_memory() -> None:
+    fields = ("global_address %new", "rank 1", "box_dim 0, 16", "box_dim 1, 4", "global_dim 0, 48")
+    more = ("global_dim 1, 30", "global_stride 0, 96", "element_stride 0, 1", "element_stride 1, 1")
+    body = "add.u32 %r1, %r1, 3;\n" + _replace(".shared::cta", *fields, *more, "elemtype 6") + COPIED
+    device = warpsim.Device("sm_90a")
+    out = device.empty((3, 4, 16), np.float16)
+    module = load_text(EACH.replace("{body}", body), "kernel.ptx")
+    module["k"](3, 32, [device.array(np.zeros(3 * 128, np.uint8)), device.array(B), out], device=device)
+    for cta, found in enumerate(out.get()):
+        np.testing.assert_array_equal(found, B[3 + cta : 7 + cta, :16])
+
+
 def test_a_register_is_a_value() -> None:
     body = "mov.u32 %r7, 16;\n" + _replace(".global", "box_dim 0, %r7", "swizzle_mode 0") + FENCED
     found = _run(body, 256).view(np.float16).reshape(8, 16)

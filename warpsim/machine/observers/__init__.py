@@ -13,10 +13,11 @@
     touched (wave, front, lanes, use)                          registers of a wgmma (register_uses.py)
     meeting (wave, arrived, waited)                            masks of lanes at a barrier that is complete
     initialised, updated, acquired (wave, front, lanes, offsets[, ends])   mbarriers begin, are told, are seen
+    invalidated (wave, front, lanes, offsets)                  mbarriers end
     bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier
     arrived, met (wave, front, lanes)                          lanes at the barrier of their cluster
     cluster_barrier (wave, clusters, state)                    it is complete in some (cluster_barrier.py)
-    setmaxnreg, setmaxnreg_ignored (wave, front, warp or lanes)    warps change their registers
+    setmaxnreg[_ignored, _apart] (wave, front, ...)            warps change their registers
     issued, fetched, completed, drained, unfinished            operations in flight (asynchrony.py)
     exit (wave, front, lanes)                                  lanes are done
     instrument (code) -> code                                  before a wave runs: records that do more

@@ -11,6 +11,7 @@ from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings
 from .lane_races import LaneRaces
+from .live_barriers import LiveBarriers
 from .map_fences import MapFences
 from .memory_checks import CopiesInFlight, Races, UninitialisedReads
 from .tile_reads import TileReads
@@ -24,5 +25,5 @@ def checks_of(findings: Findings) -> list[Any]:
     reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
     tiles = TileReads(findings, reads, copies, races)
     lanes = [LaneRaces(findings), DivergentBarriers(findings)]
-    others = [WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings)]
+    others = [WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings), LiveBarriers(findings)]
     return [reads, copies, races, tiles, *lanes, *others]

@@ -1,7 +1,8 @@
 """Rules of asynchronous operations on shared memory: what must happen before what.
 
     read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
-    overwritten early    a copy is issued over bytes that somebody may still read, or write
+    overwritten early    a copy is issued over bytes that somebody may still read, or write; where a warp has
+                         stored them in order, but without a proxy fence: a warning
     source overwritten   a warp stores where an operation may still read, or a copy may still write; where
                          another lane of the warp knows better, and the two have not met since: a warning
     not visible          an operation reads what a warp has stored without a barrier, or without a proxy
@@ -29,7 +30,7 @@ from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
 from .clocks import Clock, Warps
-from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row
+from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces
 from .copy_words import Words
 from .findings import Findings
 from .phase_waits import PhaseWaits
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
 _COPIES = 0  # the reader of the shadow that stands for copies
-
-
-def _reduces(record: Record) -> bool:
-    """Whether an operation adds to what is there, or the like."""
-    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
 class CopyOrder(WarpOrder):
@@ -229,16 +225,20 @@ class CopyOrder(WarpOrder):
             known[shadow.reader[:, row]] < shadow.reader_due[:, row]
         )
         writing = (shadow.writer[row] != NOBODY) & (known[shadow.writer[row]] < shadow.due[row])
-        if _reduces(pending.record):  # reductions may meet
+        if reduces(pending.record):  # reductions may meet
             places = np.unique(shadow.wrote_at[row]).tolist()
-            joined = [pc for pc in places if _reduces(wave.code[pc])]
+            joined = [pc for pc in places if reduces(wave.code[pc])]
             writing &= ~(shadow.operation[row] & np.isin(shadow.wrote_at[row], joined))
+        mine, due = shadow.writer[row], shadow.due[row]
+        hidden = (mine != NOBODY) & ~shadow.operation[row] & (self.clocks.fenced[warp, mine] < due)
         if reading.any():
             self.words.still_read(wave, front, pending, cells, reading, first)
         elif taking.any():
             self.words.still_taken(wave, front, pending, cells, taking)
         elif writing.any():
             self.words.still_written(wave, front, pending, cells, writing)
+        elif hidden.any():
+            self.words.covered_unfenced(wave, front, pending, cells, hidden)
         shadow.brought(row, *end, front.pc)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:

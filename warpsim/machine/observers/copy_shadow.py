@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..asynchrony import Stretches
 
 if TYPE_CHECKING:
+    from ..program import Record
     from ..wave import Wave
 
 Integers = npt.NDArray[np.int32]
@@ -37,6 +38,11 @@ def cells_within(stretches: Stretches) -> Cells:
         return np.arange(first // WORD, -(-past // WORD))
     parts = [np.arange(first // WORD, -(-past // WORD)) for first, past in stretches.ranges.tolist()]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+
+
+def reduces(record: Record) -> bool:
+    """Whether an operation adds to what is there, or the like."""
+    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
 def in_a_row(cells: Cells) -> Cells | slice:

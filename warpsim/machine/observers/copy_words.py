@@ -121,6 +121,21 @@ class Words:
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
         self._say(wave, "not visible", pending.lane, what, fix, front.pc, self._writer(cell))
 
+    def covered_unfenced(
+        self, wave: Wave, front: Front, pending: Pending, cells: Cells, hidden: Mask
+    ) -> None:
+        """A copy is issued over what has been stored by the generic proxy, without a proxy fence."""
+        cell = int(cells[hidden.argmax()])
+        pc = self._writer(cell)
+        writer, line = int(self._shadow.writer[cell]), _line(wave, pc)
+        what = (
+            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)} through the async proxy, which "
+            f"warp {writer % wave.warps} stores at line {line}: no fence.proxy.async says which comes last"
+        )
+        other = writer != pending.lane // WARP
+        fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
+        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc, severity="warning")
+
     def lanes_apart(self, wave: Wave, front: Front, pending: Pending, cells: Cells, apart: Mask) -> None:
         """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
         cell = int(cells[apart.argmax()])

@@ -48,6 +48,10 @@ class TileMarks:
         self.stored_at[chunks] = pc
         self.stored_by[chunks] = warps
 
+    def brought(self, chunks: Integers) -> None:
+        """Chunks are overwritten through the async proxy: what was stored there before is gone."""
+        self.stored[chunks] = 0
+
     def fence(self, warps: Integers) -> None:
         """Warps execute fence.proxy.async."""
         self.step += 1

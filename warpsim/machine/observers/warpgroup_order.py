@@ -19,6 +19,7 @@ from ..lanes import Front, Lanes, Mask, Values
 from ..register_order import RegisterOrder
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
+from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
 from .register_uses import RegisterUses, Use
 from .tile_marks import CHUNK, TileMarks
@@ -161,6 +162,9 @@ class WarpgroupOrder:
             if one.space == "shared" and len(one.ranges):
                 bounds = [np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in one.ranges.tolist()]
                 self._written(wave, np.concatenate(bounds), pending.record.statement.location)
+                whole = [np.arange(-(-first // CHUNK), past // CHUNK) for first, past in one.ranges.tolist()]
+                if not reduces(pending.record):
+                    self._marks(wave).brought(np.concatenate(whole))
 
     def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes are done: so should be their wgmma."""

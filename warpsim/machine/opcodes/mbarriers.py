@@ -103,6 +103,8 @@ def _invalidate(site: Site, *modifiers: str) -> Step:
         for place, word in enumerate(words[:, 0].tolist()):
             changed(wave, front, int(lanes.index[place]), word, 0, _same)
         store(wave, front, lanes, "shared", where, np.zeros_like(words))
+        if wave.observers:
+            wave.tell("invalidated", front, lanes, wave.places("shared", lanes, where, 8)[1])
 
     return step
 

@@ -5,12 +5,13 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
 warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
 warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
-statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp).
+statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves
+registers or does not, ``setmaxnreg_apart`` of two warps that ask for the same in other places).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,16 +44,24 @@ def registers_at_entry(tuning: Tuning) -> int | None:
     return min(-(-min(bounds) // STEP) * STEP, MOST) if bounds else None
 
 
+class _Asked(NamedTuple):
+    """A statement that a warp has executed."""
+
+    pc: int
+    act: str
+    registers: int
+
+
 class Pool:
     """Registers of a wave: ``held`` (warps,) by each lane of a warp, ``free`` (ctas,) as many in the pool.
 
-    ``done`` has, for each warp, the statements that it has executed, by their places.
+    ``done`` has, for each warp, the statements that it has executed, by their places and what they ask for.
     """
 
     def __init__(self, wave: Wave, begun: int) -> None:
         self.held = np.full(wave.lanes // WARP, begun)
         self.free = np.zeros(len(wave.ctas), np.int64)
-        self.done: list[list[int]] = [[] for _ in self.held]
+        self.done: list[list[_Asked]] = [[] for _ in self.held]
         wave.leaving.append(self.left)
 
     @classmethod
@@ -77,27 +86,36 @@ class Pool:
                 f"the warp has {held} registers a lane: .{act} {'raises' if count > held else 'lowers'} them"
             )
             raise undefined(wave, front, warp * WARP, why)
-        self._check_order(wave, front, warp)
+        asked = _Asked(front.pc, act, count)
+        self._check_order(wave, front, warp, asked, moves=count != held)
         if count - held > self.free[cta]:
             return False
         self.free[cta] -= count - held
         self.held[warp] = count
-        self.done[warp].append(front.pc)
+        self.done[warp].append(asked)
         if wave.observers:
-            wave.tell("setmaxnreg", front, warp)
+            wave.tell("setmaxnreg", front, warp, count != held)
         return True
 
-    def _check_order(self, wave: Wave, front: Front, warp: int) -> None:
-        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior."""
+    def _check_order(self, wave: Wave, front: Front, warp: int, asked: _Asked, *, moves: bool) -> None:
+        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior.
+
+        The checks tell of what cannot matter: statements that ask for the same at other places, and those
+        that ask for the registers that a warp has, which ``moves`` none.
+        """
         number = len(self.done[warp])
         for other in self.group(wave, warp):
             done = self.done[other]
-            if len(done) > number and done[number] != front.pc:
-                line = wave.code[done[number]].statement.location().line
+            if len(done) > number and done[number] != asked:
+                before = done[number]
+                if (before.act, before.registers) == (asked.act, asked.registers):
+                    wave.tell("setmaxnreg_apart", front, warp, other, before.pc)
+                    continue
+                line = wave.code[before.pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
                 raise undefined(wave, front, warp * WARP, why)
-            if len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
-                line = wave.code[self.done[warp][-1]].statement.location().line
+            if moves and len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
+                line = wave.code[self.done[warp][-1].pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has yet to execute that of line {line}: "
                 raise undefined(wave, front, warp * WARP, why + "a barrier of the warpgroup is missing")
 
@@ -110,7 +128,7 @@ class Pool:
             longest = max(group, key=lambda one: len(self.done[one]))
             for other in group:
                 if len(self.done[other]) < len(self.done[longest]):
-                    statement = wave.code[self.done[longest][len(self.done[other])]].statement
+                    statement = wave.code[self.done[longest][len(self.done[other])].pc].statement
                     message = (
                         f"{statement.mnemonic}: warp {longest % wave.warps} has executed it, but warp "
                         f"{other % wave.warps} of its warpgroup has not [{wave.place(other * WARP)}]"

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import OperandError
 from ...isa.tensor_map import MAP_BYTES
 from ...isa.tensor_map_bytes import PLACES, replaced
@@ -54,17 +56,25 @@ def _replace(site: Site, _: str, __: str, name: str, space: str, ___: str, kind:
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         where = values_of(address, wave, front, lanes)
         values = values_of(value, wave, front, lanes)
-        made = dict[int, bytes]()
+        made = dict[tuple[int, int], tuple[Lanes, int, bytes]]()
         for lane, at, new in zip(lanes.index.tolist(), where, values, strict=True):
+            one = single(wave, lane)
             with at_lane(wave, front, lane):
-                content = made.get(at) or map_bytes(wave, front, single(wave, lane), named, at)
+                check_map_place(wave, one, named, at)
+                place = _place(wave, one, named, at)
+                before = made[place][2] if place in made else map_bytes(wave, front, one, named, at)
                 _check_ordinal(name, ordinal)
-                made[at] = replaced(content, name, new, ordinal)
-        for lane, at in zip(lanes.index.tolist(), where, strict=True):
-            if at in made:
-                put_map(wave, front, single(wave, lane), named, at, made.pop(at))
+                made[place] = (one, at, replaced(before, name, new, ordinal))
+        for one, at, content in made.values():
+            put_map(wave, front, one, named, at, content)
 
     return step
+
+
+def _place(wave: Wave, one: Lanes, space: str, address: int) -> tuple[int, int]:
+    """Which memory an address of one lane is in, and where: each CTA has its own shared memory."""
+    memory, offsets = wave.places(space, one, np.array([address], np.int64), 1)
+    return id(memory), int(offsets[0])
 
 
 def _check_ordinal(name: str, ordinal: int) -> None:
