@@ -216,7 +216,8 @@ class Wave:
 
     def _tell_of_missing(self, front: Front, register: int) -> None:
         """Observers are told of lanes that execute the statement and have never written a register."""
-        if front.frame.partial.get(register) is front.lanes.mask:
+        written = front.frame.partial.get(register)
+        if written is not None and front.lanes.within(written):
             return
         missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
         if missing.any():

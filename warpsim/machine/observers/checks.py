@@ -12,8 +12,9 @@ from .divergent_barriers import DivergentBarriers
 from .findings import Findings
 from .lane_races import LaneRaces
 from .map_fences import MapFences
-from .memory_checks import CopiesInFlight, Races, UninitialisedReads
+from .memory_checks import CopiesInFlight, UninitialisedReads
 from .tile_reads import TileReads
+from .warp_races import Races
 from .warpgroup_order import WarpgroupOrder
 
 

@@ -45,6 +45,7 @@ class LaneRaces:
         self.findings = findings
         self.accesses: list[tuple[int, Mask]] = []  # statement, and who stood there; numbers begin with 1
         self.before: Numbers = np.zeros(0, np.int32)  # of each warp: accesses up to it are ordered
+        self.latest: Numbers = np.zeros(0, np.int32)  # and the latest of its own
         self.wrote = _Touched(0, "written")
         self.read = _Touched(0, "read")
 
@@ -110,22 +111,25 @@ class LaneRaces:
         self.ordered(wave, lanes)
 
     def _parted(self, wave: Wave, front: Front) -> bool | None:
-        """Whether lanes of the front have left others of their warps; None where nobody ever has."""
+        """Whether lanes of the front have left others of their warps; None where neither they have, nor
+        anybody of their warps before with nothing in between.
+        """
         if self.wrote.number.size != wave.shared.size:
             self.wrote, self.read = (_Touched(wave.shared.size, verb) for verb in ("written", "read"))
-            self.before = np.zeros(wave.lanes // _WARP, np.int32)
+            self.before, self.latest = np.zeros((2, wave.lanes // _WARP), np.int32)
         if front.lanes.count == wave.alive:
-            return False if self.accesses else None
+            return False if (self.latest > self.before).any() else None
         here = warp_words(front.lanes.mask)
         if ((here != 0) & (here != warp_words(wave.alive_mask))).any():
             return True
-        return False if self.accesses else None
+        return False if (self.latest > self.before)[here != 0].any() else None
 
     def _note(self, front: Front, parted: bool, cells: Cells, mine: Numbers, touched: _Touched) -> None:
         if parted:
             self.accesses.append((front.pc, front.lanes.mask))
             touched.number[cells] = len(self.accesses)
             touched.lane[cells] = mine
+            self.latest[mine // _WARP] = len(self.accesses)
 
     def _check(
         self,
