@@ -119,6 +119,8 @@ class Wave:
             if hasattr(observer, "instrument"):
                 self.code = observer.instrument(self.code)
         self.observers = tuple(one for one in observers if getattr(one, "active", True))
+        self._listening: tuple[Any, ...] = ()  # the observers
+        self._listeners: dict[str, list[Callable[..., None]]] = {}  # whose methods these are, by event
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -134,6 +136,7 @@ class Wave:
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
+        self.laps = np.zeros(self.lanes, np.int32)  # how often each lane has jumped backwards
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.vain = False  # whether it has stopped because it only went round
         self.waits_at: frozenset[int] = frozenset()  # the branches of loops that wait for others
@@ -237,12 +240,14 @@ class Wave:
             if target <= front.pc:
                 front.turns += (turns := self._turns(front.pc))
                 self.rounds += turns
+                self.laps += lanes.mask
                 if len(self.fronts) == 1 and front.turns % PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False
             front.pc = target
             return True
         turns = front.turns + (self._turns(front.pc) if target <= front.pc else 0)
+        self.laps += lanes.mask & (target <= front.pc)
         self._leave(front, lanes)
         self.fronts.append(Front(target, front.frame, lanes, turns))
         return True
@@ -485,10 +490,14 @@ class Wave:
 
     def tell(self, what: str, *news: Any) -> None:
         """Every observer that has a method of that name is called."""
-        for observer in self.observers:
-            method = getattr(observer, what, None)
-            if method is not None:
-                method(self, *news)
+        if self._listening is not self.observers:
+            self._listening, self._listeners = self.observers, {}
+        listeners = self._listeners.get(what)
+        if listeners is None:
+            found = (getattr(observer, what, None) for observer in self.observers)
+            listeners = self._listeners[what] = [one for one in found if one is not None]
+        for listener in listeners:
+            listener(self, *news)
 
     def infer(self, pc: int, why: str) -> None:
         """What a statement did here rests on what is inferred, for that reason."""

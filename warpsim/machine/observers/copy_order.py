@@ -281,8 +281,9 @@ class CopyOrder(WarpOrder):
         cells = share.chunks * _CHUNK + (places.cta[groups] * (wave.shared_stride // WORD))[:, None]
         warps = first[:, None] // WARP + np.arange(_GROUP)
         late = self._unknown(cells[:, None], warps[:, :, None])
-        for row in () if late is None else np.flatnonzero(late.any(axis=(1, 2))).tolist():
-            self.words.multiplied_early(wave, front, int(warps[row, 0]), cells[row], late[row])
+        if late is not None:
+            for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
+                self.words.multiplied_early(wave, front, int(warps[row, 0]), cells[row], late[row])
         slots, ends = 1 + warps[:, :1] % wave.warps // _GROUP, self.multiplied[groups] + 1
         components = clocks.groups_of("wgmma", first)
         self.shadow.taken(cells, slots, components[:, None], ends[:, None], front.pc)

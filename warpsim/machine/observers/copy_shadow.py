@@ -51,7 +51,8 @@ def in_a_row(cells: Cells) -> Cells | slice:
 class Shadow:
     """``writer`` and ``reader`` are components, or NOBODY; ``operation`` says that a writer is an operation.
 
-    ``read`` and ``read_at`` are (warps of a CTA, words), those of operations that read (readers, words).
+    ``read`` and ``read_at`` are (warps of a CTA, words), of no words before one is read, those of operations
+    that read (readers, words).
     ``visited`` (warps of a CTA, pages) and ``lent`` (readers, pages) say where they may be other than empty.
     """
 
@@ -74,7 +75,6 @@ class Shadow:
         """An empty one."""
         count, readers = wave.shared.size // WORD, 1 + -(-wave.warps // _GROUP)
         rows = np.zeros((4, count), np.int32)
-        by_warp = np.zeros((2, wave.warps, count), np.int32)
         by_reader = np.zeros((2, readers, count), np.int32)
         return cls(
             writer=np.full(count, NOBODY, np.int32),
@@ -83,8 +83,8 @@ class Shadow:
             wrote_at=rows[1],
             lane=rows[2],
             step=rows[3],
-            read=by_warp[0],
-            read_at=by_warp[1],
+            read=np.zeros((wave.warps, 0), np.int32),
+            read_at=np.zeros((wave.warps, 0), np.int32),
             reader=np.full((readers, count), NOBODY, np.int32),
             reader_due=by_reader[0],
             reader_at=by_reader[1],
@@ -106,6 +106,8 @@ class Shadow:
 
     def loaded(self, cells: Cells, warps: Cells, clocks: Any, pc: int) -> None:
         """Warps have read words; ``warps`` are numbers in their CTA."""
+        if not self.read.size:
+            self.read, self.read_at = np.zeros((2, len(self.visited), self.writer.size), np.int32)
         self.read[warps, cells] = clocks
         self.read_at[warps, cells] = pc
         self.visited[warps, cells // _PAGE] = True
@@ -128,14 +130,17 @@ class Shadow:
 
     def taken(self, cells: Cells, slots: Any, readers: Any, dues: Any, pc: int) -> None:
         """Operations read words."""
-        self.reader[slots, cells] = readers
-        self.reader_due[slots, cells] = dues
-        self.reader_at[slots, cells] = pc
+        places = slots * self.reader.shape[1] + cells
+        self.reader.reshape(-1)[places] = readers
+        self.reader_due.reshape(-1)[places] = dues
+        self.reader_at.reshape(-1)[places] = pc
         self.lent[slots, cells // _PAGE] = True
 
 
 def rows_of(table: Integers, rows: Cells, cells: Cells | slice) -> Integers:
     """``(rows, words)``: the part of a table."""
+    if not rows.size:
+        return np.zeros((0, 1), np.int32)
     return np.asarray(table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells])
 
 

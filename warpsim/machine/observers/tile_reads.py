@@ -4,8 +4,7 @@ The shadows are those of memory_checks.py and warp_races.py, looked at by chunks
 reads what a warp of another warpgroup has written with no barrier in between is in a race; where the warp is
 one of its own it is a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no
 barrier. A tile counts as read when its warpgroup has waited for it, and for other warps after the next one.
-Knows shadows;
-does not know proxies or wgmma in flight (see warpgroup_order.py).
+Knows shadows; does not know proxies or wgmma in flight (see warpgroup_order.py).
 """
 
 from __future__ import annotations

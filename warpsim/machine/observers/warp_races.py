@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SEVERAL = 255  # warps that have read a byte
 WARPGROUPS = 64  # plus its number in the CTA: a warpgroup whose wgmma has read a byte
 _WARP = 32
+_KEPT = "strong statements"
 _MOST = 256  # reads that wait to be noted
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
@@ -81,8 +82,16 @@ class Races:
         if self.writer.size != wave.shared.size:
             self.writer, self.reader = (np.zeros(wave.shared.size, np.uint8) for _ in range(2))
             self.wrote_at, self.read_at = (np.zeros(wave.shared.size, np.int32) for _ in range(2))
-            self.strong = np.fromiter((_is_strong(one) for one in wave.code), np.bool_, len(wave.code))
+            self.strong = self._strong_of(wave)
             self.marked, self.stored = np.zeros((2, len(wave.ctas)), np.bool_)
+
+    def _strong_of(self, wave: Wave) -> Mask:
+        """``(statements,)``: which of them have strong accesses; found once in a launch."""
+        known: tuple[object, Mask] | None = self.findings.kept.get(_KEPT)
+        if known is None or known[0] is not wave.entry:
+            strong = np.fromiter((_is_strong(one) for one in wave.code), np.bool_, len(wave.code))
+            known = self.findings.kept[_KEPT] = wave.entry, strong
+        return known[1]
 
     # --- accesses ---
 
@@ -323,5 +332,4 @@ def _nobody_but(own: Units, seen: Units) -> bool:
 
 def _ctas_of(wave: Wave, lanes: Lanes) -> Mask:
     """``(CTAs,)``: those of some lanes."""
-    found: Mask = lanes.mask.reshape(len(wave.ctas), -1).any(axis=1)
-    return found
+    return np.asarray(lanes.mask.reshape(len(wave.ctas), -1).any(axis=1))
