@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 # time round; a round of a loop that waits for others (see spins.py) counts for as many.
 PATIENCE = 512
 _WARP = 32
+_FEW = 32  # warps of a grid in which any of them may be next
+_ALONG = 1 / 2  # the chance that those who stand at the same place go along
 _GROUP = 4  # warps of a warpgroup
 _ANEW = 1 / 16  # the chance that teams are drawn anew when a front is chosen and they are level,
-_ANEW_APART = 1 / 256  # and that they are where they are not,
+_ANEW_APART = 1 / 128  # and that they are where they are not,
 _TURNS = 1 / 32  # that the other team gets ahead,
 _ANYBODY = 1 / 8  # and that any front is chosen, be it of the team behind or not the lowest
 
@@ -70,6 +72,19 @@ def _members(wave: Wave, split: Callable[[Front], Sequence[Member]]) -> list[Mem
     return found
 
 
+def _by_warp(front: Front) -> Sequence[Member]:
+    """Every warp is a team."""
+    warps = np.unique(front.lanes.index // _WARP).tolist()
+    if len(warps) == 1:
+        return [(warps[0], front)]
+    parts = list[Member]()
+    for warp in warps:
+        mask = np.zeros_like(front.lanes.mask)
+        mask[warp * _WARP :][:_WARP] = front.lanes.mask[warp * _WARP :][:_WARP]
+        parts.append((warp, Front(front.pc, front.frame, Lanes(mask), front.turns)))
+    return parts
+
+
 def _by_half(second: Mask, front: Front) -> Sequence[Member]:
     """Teams 0 and 1; the mask has the lanes of the latter."""
     mask = front.lanes.mask & second
@@ -94,7 +109,8 @@ def first_warps(wave: Wave) -> Front:
 
 
 class Drawn:
-    """Teams that are drawn by lot, as is the one that gets ahead, and now and then any front.
+    """Teams that are drawn by lot, as is the one that gets ahead, and now and then any front; where there are
+    few warps, any of them at any time.
 
     Teams are drawn anew often where they stand at the same places, which costs nothing, and seldom where they
     do not; now and then all go in step for a while. Within a team those are next who have come round least
@@ -111,6 +127,8 @@ class Drawn:
         if wave.vain:
             return in_step(wave)
         draw = self.random.random
+        if wave.warps * wave.grid[0] * wave.grid[1] * wave.grid[2] <= _FEW:
+            return self._any_warp(wave)
         members = self._members(wave)
         if len(members) == 1:
             return members[0][1]
@@ -120,6 +138,15 @@ class Drawn:
             self.ahead = 1 - self.ahead
         team = [front for one, front in members if one == self.ahead]
         return min(team or (front for _, front in members), key=partial(_behind, wave))
+
+    def _any_warp(self, wave: Wave) -> Front:
+        """Any warp, often with those that stand at the same place."""
+        chosen = self.random.choice(members := _members(wave, _by_warp))[1]
+        if self.random.random() < _ALONG:
+            same = [one for _, one in members if one.pc == chosen.pc and one.frame is chosen.frame]
+            chosen.lanes = Lanes(np.logical_or.reduce([one.lanes.mask for one in same]))
+            wave.fronts = [one for _, one in members if one is chosen or one not in same]
+        return chosen
 
     def _members(self, wave: Wave) -> list[Member]:
         """The fronts by team, after teams have perhaps been drawn anew."""
@@ -180,16 +207,9 @@ def _one_of_each(random: Random, ctas: int, warps: int) -> Mask:
     return np.asarray(np.arange(warps) == chosen)
 
 
-def _by_ctas(random: Random, ctas: int, warps: int) -> Mask:
-    """Half of the CTAs; where there is one, half of its warps."""
-    if ctas == 1:
-        return _like_cards(random, ctas, warps)
-    return np.repeat(_like_cards(random, 1, ctas).reshape(-1, 1), warps, axis=1)
-
-
 def _nobody(random: Random, ctas: int, warps: int) -> Mask:
     """All go in step for a while."""
     return np.zeros((ctas, warps), np.bool_)
 
 
-_DEALS: tuple[Deal, ...] = (_like_cards, _by_groups, _one_of_each, _by_ctas)
+_DEALS: tuple[Deal, ...] = (_like_cards, _like_cards, _by_groups, _one_of_each)
