@@ -22,7 +22,7 @@ class Lanes:
     ``whole`` says that it is every lane there is, padding and those that have exited included.
     """
 
-    __slots__ = ("_index", "_within", "count", "mask", "whole")
+    __slots__ = ("_index", "_joined", "_within", "count", "mask", "whole")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
@@ -30,6 +30,7 @@ class Lanes:
         self.whole = self.count == mask.size
         self._index: npt.NDArray[np.intp] | None = None
         self._within: dict[int, Mask] = {}  # masks that all of them are known to be in, by identity
+        self._joined: dict[int, tuple[Mask, Mask]] = {}  # by identity: masks, and what they are with these
 
     @property
     def index(self) -> npt.NDArray[np.intp]:
@@ -45,6 +46,12 @@ class Lanes:
                 return False
             self._within[id(mask)] = mask
         return True
+
+    def joined(self, mask: Mask) -> Mask:
+        """A mask, which nobody changes, and these lanes: the same array each time, for ``within`` to know."""
+        if id(mask) not in self._joined:
+            self._joined[id(mask)] = mask, mask | self.mask
+        return self._joined[id(mask)][1]
 
     def of(self, values: Values) -> Values:
         """Their part of an array with a value a lane, or of shape () as it is."""
@@ -104,7 +111,7 @@ class Frame:
             self.values[register] = np.where(lanes.mask, values, old)
             before = self.partial.get(register)
             if before is not None and not lanes.within(before):
-                self._add_written(register, before | lanes.mask)
+                self._add_written(register, lanes.joined(before))
 
     def _add_written(self, register: int, written: Mask) -> None:
         """A register that was written in some lanes is now written in more."""
