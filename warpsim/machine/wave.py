@@ -136,7 +136,6 @@ class Wave:
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
-        self.laps = np.zeros(self.lanes, np.int32)  # how often each lane has jumped backwards
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.vain = False  # whether it has stopped because it only went round
         self.waits_at: frozenset[int] = frozenset()  # the branches of loops that wait for others
@@ -240,14 +239,12 @@ class Wave:
             if target <= front.pc:
                 front.turns += (turns := self._turns(front.pc))
                 self.rounds += turns
-                self.laps += lanes.mask
                 if len(self.fronts) == 1 and front.turns % PATIENCE:
                     front.pc = target - 1  # goes on at once: nobody to meet
                     return False
             front.pc = target
             return True
         turns = front.turns + (self._turns(front.pc) if target <= front.pc else 0)
-        self.laps += lanes.mask & (target <= front.pc)
         self._leave(front, lanes)
         self.fronts.append(Front(target, front.frame, lanes, turns))
         return True
