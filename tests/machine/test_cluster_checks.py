@@ -34,7 +34,9 @@ def body_of(lines: list[str]) -> str:
 
 
 def found_in(body: str, schedule: str | int = "program", **options: object) -> str:
-    with pytest.raises(UndefinedBehavior) as caught:
+    """What is said; some random schedules catch the mistake in the act, where a CTA has ended too soon."""
+    random = isinstance(schedule, int)
+    with pytest.raises((UndefinedBehavior, Fault) if random else UndefinedBehavior) as caught:
         run(body, 4, 64, schedule=schedule, **({"outputs": 2} | options))
     return str(caught.value.message)
 

@@ -22,13 +22,15 @@ class Lanes:
     ``whole`` says that it is every lane there is, padding and those that have exited included.
     """
 
-    __slots__ = ("_index", "count", "mask", "whole")
+    __slots__ = ("_index", "_joined", "_within", "count", "mask", "whole")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.count = int(np.count_nonzero(mask))
         self.whole = self.count == mask.size
         self._index: npt.NDArray[np.intp] | None = None
+        self._within: dict[int, Mask] = {}  # masks that all of them are known to be in, by identity
+        self._joined: dict[int, tuple[Mask, Mask]] = {}  # by identity: masks, and what they are with these
 
     @property
     def index(self) -> npt.NDArray[np.intp]:
@@ -36,6 +38,20 @@ class Lanes:
         if self._index is None:
             self._index = np.flatnonzero(self.mask)
         return self._index
+
+    def within(self, mask: Mask) -> bool:
+        """Whether all of them are in a mask, which nobody changes; that they are is remembered."""
+        if id(mask) not in self._within:
+            if (self.mask > mask).any():
+                return False
+            self._within[id(mask)] = mask
+        return True
+
+    def joined(self, mask: Mask) -> Mask:
+        """A mask, which nobody changes, and these lanes: the same array each time, for ``within`` to know."""
+        if id(mask) not in self._joined:
+            self._joined[id(mask)] = mask, mask | self.mask
+        return self._joined[id(mask)][1]
 
     def of(self, values: Values) -> Values:
         """Their part of an array with a value a lane, or of shape () as it is."""
@@ -93,16 +109,15 @@ class Frame:
             self.partial[register] = lanes.mask
         else:
             self.values[register] = np.where(lanes.mask, values, old)
-            if self.partial.get(register, lanes.mask) is not lanes.mask:
-                self._add_written(register, lanes.mask)
+            before = self.partial.get(register)
+            if before is not None and not lanes.within(before):
+                self._add_written(register, lanes.joined(before))
 
-    def _add_written(self, register: int, mask: Mask) -> None:
+    def _add_written(self, register: int, written: Mask) -> None:
         """A register that was written in some lanes is now written in more."""
-        before = self.partial[register]
-        written = before | mask
         if written.all():
             del self.partial[register]
-        elif np.count_nonzero(written) > np.count_nonzero(before):
+        else:
             self.partial[register] = written
 
     def missing(self, register: int, lanes: Lanes) -> Mask:

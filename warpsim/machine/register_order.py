@@ -191,7 +191,10 @@ class RegisterOrder:
     # --- state ---
 
     def _register(self, name: str) -> _Register:
-        return self._registers.setdefault(name, _Register())
+        known = self._registers.get(name)
+        if known is None:
+            known = self._registers[name] = _Register()
+        return known
 
     def _issue(self, operation: Operation) -> None:
         self._issued = True
@@ -209,9 +212,9 @@ class RegisterOrder:
         users: dict[Operation, list[str]] = {}
         if not self._issued:
             return users
-        registers = self._registers
         for name in names:
-            operation = registers[name].uses.get(role) if name in registers else None
+            register = self._registers.get(name)
+            operation = None if register is None else register.uses.get(role)
             if operation is not None and operation.step > mark:
                 users.setdefault(operation, []).append(name)
         return users

@@ -3,7 +3,8 @@
 In step, the lanes at the lowest statement are next, so that all meet again. Were every warp by itself, a
 launch would cost as many times more as there are warps in a wave. Two teams cost about twice: each is in
 step, and one gets ahead of the other; who belongs to which is drawn anew from time to time, so that any two
-warps part sooner or later. Small grids can afford a team for every warp.
+warps part sooner or later. Small grids can afford a team for every warp,
+which often takes some of those along that stand where it does.
 Knows fronts and warps; does not know seeds, or when copies complete (schedules.py).
 """
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PATIENCE = 512
 _WARP = 32
 _FEW = 32  # warps of a grid that need no teams
+_ALONG = 3 / 4  # the chance that there some of those that stand at the same place go along
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a front is chosen,
 _TURNS = 1 / 32  # that the other team gets ahead,
 _ANYBODY = 1 / 8  # and that any front is chosen, be it of the team behind or not the lowest
@@ -119,7 +121,7 @@ class Drawn:
         if wave.vain:
             return in_step(wave)
         if wave.warps * wave.grid[0] * wave.grid[1] * wave.grid[2] <= _FEW:
-            return self.random.choice(_members(wave, _by_warp))[1]
+            return self._any_warp(wave)
         if self.second is None or self.random.random() < _ANEW:
             self.second = self._dealt(wave)
         members = _members(wave, partial(_by_half, self.second))
@@ -131,6 +133,18 @@ class Drawn:
             self.ahead = 1 - self.ahead
         team = [front for one, front in members if one == self.ahead]
         return min(team or (front for _, front in members), key=in_program)
+
+    def _any_warp(self, wave: Wave) -> Front:
+        """Any warp, often with some of those at the same place; never all that run, for then nobody parts."""
+        chosen = self.random.choice(members := _members(wave, _by_warp))[1]
+        here = [one for _, one in members if one.pc == chosen.pc and one.frame is chosen.frame]
+        others = [one for one in here if one is not chosen]
+        most = len(others) - (len(here) == len(members))
+        if most > 0 and self.random.random() < _ALONG:
+            along = self.random.sample(others, self.random.randint(1, most))
+            chosen.lanes = Lanes(np.logical_or.reduce([one.lanes.mask for one in (chosen, *along)]))
+            wave.fronts = [one for one in wave.fronts if one not in along]
+        return chosen
 
     def _dealt(self, wave: Wave) -> Mask:
         """Half of the warps of each CTA, dealt out like cards to the two teams, CTA after CTA."""

@@ -144,8 +144,8 @@ def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
     """Runs of bytes, so many from each offset, joined where they meet."""
     if not offsets.size:
         return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
-    starts = offsets if (np.diff(offsets) > 0).all() else np.unique(offsets)
-    gaps = np.flatnonzero(np.diff(starts) > size)
+    starts = np.sort(offsets)
+    gaps = np.flatnonzero(starts[1:] - starts[:-1] > size)
     firsts = starts[np.concatenate(([0], gaps + 1))]
     ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
     return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))

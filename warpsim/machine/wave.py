@@ -119,6 +119,8 @@ class Wave:
             if hasattr(observer, "instrument"):
                 self.code = observer.instrument(self.code)
         self.observers = tuple(one for one in observers if getattr(one, "active", True))
+        self._listening: tuple[Any, ...] = ()  # the observers
+        self._listeners: dict[str, list[Callable[..., None]]] = {}  # whose methods these are, by event
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -216,7 +218,8 @@ class Wave:
 
     def _tell_of_missing(self, front: Front, register: int) -> None:
         """Observers are told of lanes that execute the statement and have never written a register."""
-        if front.frame.partial.get(register) is front.lanes.mask:
+        written = front.frame.partial.get(register)
+        if written is not None and front.lanes.within(written):
             return
         missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
         if missing.any():
@@ -484,10 +487,14 @@ class Wave:
 
     def tell(self, what: str, *news: Any) -> None:
         """Every observer that has a method of that name is called."""
-        for observer in self.observers:
-            method = getattr(observer, what, None)
-            if method is not None:
-                method(self, *news)
+        if self._listening is not self.observers:
+            self._listening, self._listeners = self.observers, {}
+        listeners = self._listeners.get(what)
+        if listeners is None:
+            found = (getattr(observer, what, None) for observer in self.observers)
+            listeners = self._listeners[what] = [one for one in found if one is not None]
+        for listener in listeners:
+            listener(self, *news)
 
     def infer(self, pc: int, why: str) -> None:
         """What a statement did here rests on what is inferred, for that reason."""

@@ -13,8 +13,9 @@ from .findings import Findings
 from .lane_races import LaneRaces
 from .live_barriers import LiveBarriers
 from .map_fences import MapFences
-from .memory_checks import CopiesInFlight, Races, UninitialisedReads
+from .memory_checks import CopiesInFlight, UninitialisedReads
 from .tile_reads import TileReads
+from .warp_races import Races
 from .warpgroup_order import WarpgroupOrder
 
 

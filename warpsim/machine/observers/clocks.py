@@ -88,11 +88,15 @@ class Clocks:
 
     def group(self, family: str, lane: int) -> int:
         """The component of the groups of a lane."""
+        return int(self.groups_of(family, np.array([lane]))[0])
+
+    def groups_of(self, family: str, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """The components of the groups of some lanes."""
         known = self.groups.setdefault(family, np.zeros(self.warps * _WARP, np.int64))
-        if not known[lane]:
+        for lane in lanes[known[lanes] == 0].tolist():
             known[lane] = self._component()
             self.lanes[int(known[lane])] = lane
-        return int(known[lane])
+        return np.asarray(known[lanes])
 
     # --- order ---
 
@@ -147,9 +151,9 @@ class Clocks:
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
         self.state[0, warps, warps] += 1  # what comes later is not fenced
 
-    def advance(self, component: int, warps: Warps, number: int) -> None:
-        """Warps know a component up to a number."""
-        self.state[:, warps, component] = np.maximum(self.state[:, warps, component], number)
+    def advance(self, components: Warps, warps: Warps, numbers: Warps) -> None:
+        """Warps know components up to numbers, of shapes that go together."""
+        self.state[:, warps, components] = np.maximum(self.state[:, warps, components], numbers)
 
     def complete(self, family: str, lanes: npt.NDArray[np.intp], numbers: Warps) -> None:
         """Lanes have waited for their groups below these numbers."""

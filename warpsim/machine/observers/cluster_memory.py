@@ -2,7 +2,7 @@
 
 A shadow has, for each byte of the wave's shared memory, who wrote it last, who read it last in its own CTA
 and in another one, when, and at which statement. What stands between two accesses is the business of
-cluster_order.py; warps of one CTA are memory_checks.py's, and what becomes of bytes that come
+cluster_order.py; warps of one CTA are warp_races.py's, and what becomes of bytes that come
 asynchronously is copy_order.py's. PTX ISA 9.1, sections 8 and 9.7.13.2.
 """
 

@@ -24,13 +24,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import Warpgroups
 from .clocks import Clock, Warps
-from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces
+from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces, rows_of
 from .copy_words import Words
 from .findings import Findings
 from .phase_waits import PhaseWaits
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ..wave import Wave
 
 _CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
+_GROUP = 4  # warps of a warpgroup
 _COPIES = 0  # the reader of the shadow that stands for copies
 
 
@@ -51,13 +53,13 @@ class CopyOrder(WarpOrder):
 
     shadow: Shadow
     words: Words
+    multiplied: npt.NDArray[np.int64]  # by warpgroup: groups of wgmma that it has closed
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         super().__init__()
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
-        self.multiplied: dict[int, int] = {}  # by warpgroup: groups of wgmma that it has closed
         self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
         self.phase_waits = PhaseWaits()
         self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the step of its warp
@@ -66,6 +68,7 @@ class CopyOrder(WarpOrder):
         """A wave begins."""
         super().prepare(wave)
         self.shadow, self.words = Shadow.of(wave), Words(self)
+        self.multiplied = np.zeros(len(Warpgroups.of(wave).first), np.int64)
 
     def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used without a barrier since its initialisation."""
@@ -102,8 +105,7 @@ class CopyOrder(WarpOrder):
         own = self.clocks.own(warps[:, 0])[:, None]
         if wave.cluster.count > 1:
             own = np.where(cells * WORD // wave.shared_stride == warps // wave.warps, own, 0)
-        self.shadow.read[warps % wave.warps, cells] = own
-        self.shadow.read_at[warps % wave.warps, cells] = front.pc
+        self.shadow.loaded(cells, warps % wave.warps, own, front.pc)
 
     def store(
         self,
@@ -122,16 +124,21 @@ class CopyOrder(WarpOrder):
         late = self._unknown(cells, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, front, lanes, cells, late)
-        part = slice(_COPIES, _COPIES + 1)  # of those that wgmma reads, warpgroup_order.py says so
+        if self.shadow.lent[_COPIES].any():  # of what wgmma reads, warpgroup_order.py says so
+            self._check_source(wave, front, lanes, cells, warps)
+        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
+        self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
+        self.shadow.step[cells] = self.steps[warps]
+
+    def _check_source(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, warps: Warps) -> None:
+        """Words that are written are no longer read by copies."""
+        part = slice(_COPIES, _COPIES + 1)
         reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
         busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
             self.words.source_overwritten(wave, front, lanes, cells, busy)
         else:
             self._check_lanes(wave, front, lanes, cells, reader[0])
-        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
-        self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
-        self.shadow.step[cells] = self.steps[warps]
 
     def _check_lanes(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, reader: Any) -> None:
         """Where another lane of the warp has waited for a copy that read, the two must have met since."""
@@ -220,10 +227,10 @@ class CopyOrder(WarpOrder):
     ) -> None:
         shadow, known, row = self.shadow, self.clocks.known[warp], in_a_row(cells)
         first = int(cells[0]) * WORD // wave.shared_stride * wave.warps
-        reading = shadow.read[:, row] > known[first : first + wave.warps, None]
-        taking = (shadow.reader[:, row] != NOBODY) & (
-            known[shadow.reader[:, row]] < shadow.reader_due[:, row]
-        )
+        warps, slots = shadow.warps_at(row), shadow.slots_at(row)
+        reading = rows_of(shadow.read, warps, row) > known[first + warps, None]
+        reader, due = (rows_of(one, slots, row) for one in (shadow.reader, shadow.reader_due))
+        taking = (reader != NOBODY) & (known[reader] < due)
         writing = (shadow.writer[row] != NOBODY) & (known[shadow.writer[row]] < shadow.due[row])
         if reduces(pending.record):  # reductions may meet
             places = np.unique(shadow.wrote_at[row]).tolist()
@@ -232,9 +239,9 @@ class CopyOrder(WarpOrder):
         mine, due = shadow.writer[row], shadow.due[row]
         hidden = (mine != NOBODY) & ~shadow.operation[row] & (self.clocks.fenced[warp, mine] < due)
         if reading.any():
-            self.words.still_read(wave, front, pending, cells, reading, first)
+            self.words.still_read(wave, front, pending, cells, reading, warps, first)
         elif taking.any():
-            self.words.still_taken(wave, front, pending, cells, taking)
+            self.words.still_taken(wave, front, pending, cells, taking, slots)
         elif writing.any():
             self.words.still_written(wave, front, pending, cells, writing)
         elif hidden.any():
@@ -269,34 +276,35 @@ class CopyOrder(WarpOrder):
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
-        places, shadow = Warpgroups.of(wave), self.shadow
-        for group in share.groups.tolist():
-            first = int(places.first[group])
-            cells = share.chunks * _CHUNK + int(places.cta[group]) * wave.shared_stride // WORD
-            warps = _of_group(wave, first)[:, None]
-            late = self._unknown(np.broadcast_to(cells, (len(warps), len(cells))), warps)
-            if late is not None:
-                self.words.multiplied_early(wave, front, int(warps[0, 0]), cells, late)
-            component, slot = self.clocks.group("wgmma", first), 1 + first // WARP % wave.warps // 4
-            number = self.multiplied.get(group, 0) + 1
-            shadow.taken(cells, slot, component, number, front.pc)
-            if one.sources:
-                self.loaded.setdefault(group, {})[number] = self.clocks.shared(_of_group(wave, first))
+        places, clocks, groups = Warpgroups.of(wave), self.clocks, share.groups
+        first = places.first[groups]
+        cells = share.chunks * _CHUNK + (places.cta[groups] * (wave.shared_stride // WORD))[:, None]
+        warps = first[:, None] // WARP + np.arange(_GROUP)
+        late = self._unknown(cells[:, None], warps[:, :, None])
+        if late is not None:
+            for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
+                self.words.multiplied_early(wave, front, int(warps[row, 0]), cells[row], late[row])
+        slots, ends = 1 + warps[:, :1] % wave.warps // _GROUP, self.multiplied[groups] + 1
+        components = clocks.groups_of("wgmma", first)
+        self.shadow.taken(cells, slots, components[:, None], ends[:, None], front.pc)
+        if one.sources:
+            for group, number, own in zip(groups.tolist(), ends.tolist(), warps, strict=True):
+                self.loaded.setdefault(group, {})[number] = clocks.shared(own)
 
     def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups close a group, or wait until all but the latest are complete."""
         if not self.looks(wave) or verb == "fence":
             return
-        places = Warpgroups.of(wave)
-        for group in groups.tolist():
-            count = self.multiplied.get(group, 0) + (verb == "commit")
-            self.multiplied[group] = count
-            if verb == "wait":
-                first = int(places.first[group])
-                component = self.clocks.group("wgmma", first)
-                self.clocks.advance(component, _of_group(wave, first), max(count - most, 0))
-                self._operands_read(group, _of_group(wave, first), max(count - most, 0))
-                self.phase_waits.multiplied(self.clocks, _of_group(wave, first))
+        if verb == "commit":
+            self.multiplied[groups] += 1
+            return
+        first = Warpgroups.of(wave).first[groups]
+        warps = first[:, None] // WARP + np.arange(_GROUP)
+        complete = np.maximum(self.multiplied[groups] - most, 0)
+        self.clocks.advance(self.clocks.groups_of("wgmma", first)[:, None], warps, complete[:, None])
+        for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
+            self._operands_read(group, own, number)
+            self.phase_waits.multiplied(self.clocks, own)
 
     def _operands_read(self, group: int, warps: Warps, complete: int) -> None:
         """Warps of a warpgroup have waited for its groups up to a number."""
@@ -331,9 +339,3 @@ def _warp_of_each(lanes: Lanes, offsets: Offsets) -> Warps:
     """``(words, 1)``: the warp of the lane of each word."""
     warps = lanes.index // WARP
     return np.asarray(np.resize(warps, offsets.size) if offsets.size != warps.size else warps)[:, None]
-
-
-def _of_group(wave: Wave, first: int) -> Warps:
-    """The warps of the warpgroup with that first lane."""
-    warp = first // WARP
-    return np.arange(warp, min(warp + 4, (warp // wave.warps + 1) * wave.warps))

@@ -24,6 +24,7 @@ Cells = npt.NDArray[np.int64]  # numbers of words
 WORD = 4
 NOBODY = -1
 _GROUP = 4  # warps of a warpgroup
+_PAGE = 256  # words, of which is known whether anybody has read some of them: in most nobody ever has
 
 
 def cells_of(offsets: Cells, size: int) -> Cells:
@@ -56,7 +57,9 @@ def in_a_row(cells: Cells) -> Cells | slice:
 class Shadow:
     """``writer`` and ``reader`` are components, or NOBODY; ``operation`` says that a writer is an operation.
 
-    ``read`` and ``read_at`` are (warps of a CTA, words), those of operations that read (readers, words).
+    ``read`` and ``read_at`` are (warps of a CTA, words), of no words before one is read, those of operations
+    that read (readers, words).
+    ``visited`` (warps of a CTA, pages) and ``lent`` (readers, pages) say where they may be other than empty.
     """
 
     writer: Integers
@@ -70,13 +73,14 @@ class Shadow:
     reader: Integers
     reader_due: Integers
     reader_at: Integers
+    visited: npt.NDArray[np.bool_]
+    lent: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, wave: Wave) -> Shadow:
         """An empty one."""
         count, readers = wave.shared.size // WORD, 1 + -(-wave.warps // _GROUP)
         rows = np.zeros((4, count), np.int32)
-        by_warp = np.zeros((2, wave.warps, count), np.int32)
         by_reader = np.zeros((2, readers, count), np.int32)
         return cls(
             writer=np.full(count, NOBODY, np.int32),
@@ -85,12 +89,34 @@ class Shadow:
             wrote_at=rows[1],
             lane=rows[2],
             step=rows[3],
-            read=by_warp[0],
-            read_at=by_warp[1],
+            read=np.zeros((wave.warps, 0), np.int32),
+            read_at=np.zeros((wave.warps, 0), np.int32),
             reader=np.full((readers, count), NOBODY, np.int32),
             reader_due=by_reader[0],
             reader_at=by_reader[1],
+            visited=np.zeros((wave.warps, -(-count // _PAGE)), np.bool_),
+            lent=np.zeros((readers, -(-count // _PAGE)), np.bool_),
         )
+
+    # --- who reads ---
+
+    def warps_at(self, cells: Cells | slice) -> Cells:
+        """The warps of the CTA that may have read words."""
+        return np.flatnonzero(self.visited[:, _pages(cells)].any(axis=1))
+
+    def slots_at(self, cells: Cells | slice) -> Cells:
+        """The readers that stand for operations which may have read words."""
+        return np.flatnonzero(self.lent[:, _pages(cells)].any(axis=1))
+
+    # --- what happens ---
+
+    def loaded(self, cells: Cells, warps: Cells, clocks: Any, pc: int) -> None:
+        """Warps have read words; ``warps`` are numbers in their CTA."""
+        if not self.read.size:
+            self.read, self.read_at = np.zeros((2, len(self.visited), self.writer.size), np.int32)
+        self.read[warps, cells] = clocks
+        self.read_at[warps, cells] = pc
+        self.visited[warps, cells // _PAGE] = True
 
     def stored(self, cells: Cells | slice, writer: Any, due: Any, pc: int) -> None:
         """Warps have written words."""
@@ -103,11 +129,29 @@ class Shadow:
         """An operation writes words; who read what was there before is forgotten."""
         self.stored(cells, writer, due, pc)
         self.operation[cells] = True
-        self.read[:, cells] = 0
-        self.reader[:, cells] = NOBODY
+        for warp in self.warps_at(cells).tolist():
+            self.read[warp, cells] = 0
+        for slot in self.slots_at(cells).tolist():
+            self.reader[slot, cells] = NOBODY
 
-    def taken(self, cells: Cells, slot: int, reader: int, due: int, pc: int) -> None:
-        """An operation reads words."""
-        self.reader[slot, cells] = reader
-        self.reader_due[slot, cells] = due
-        self.reader_at[slot, cells] = pc
+    def taken(self, cells: Cells, slots: Any, readers: Any, dues: Any, pc: int) -> None:
+        """Operations read words."""
+        places = slots * self.reader.shape[1] + cells
+        self.reader.reshape(-1)[places] = readers
+        self.reader_due.reshape(-1)[places] = dues
+        self.reader_at.reshape(-1)[places] = pc
+        self.lent[slots, cells // _PAGE] = True
+
+
+def rows_of(table: Integers, rows: Cells, cells: Cells | slice) -> Integers:
+    """``(rows, words)``: the part of a table."""
+    if not rows.size:
+        return np.zeros((0, 1), np.int32)
+    return np.asarray(table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells])
+
+
+def _pages(cells: Cells | slice) -> Cells | slice:
+    """The pages that words lie in."""
+    if isinstance(cells, slice):
+        return slice(cells.start // _PAGE, -(-cells.stop // _PAGE))
+    return cells // _PAGE

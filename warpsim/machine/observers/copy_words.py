@@ -148,11 +148,18 @@ class Words:
         self._say(wave, "not visible", pending.lane, what, fix, front.pc, pc, severity="warning")
 
     def still_read(
-        self, wave: Wave, front: Front, pending: Pending, cells: Cells, reading: Mask, first: int
+        self,
+        wave: Wave,
+        front: Front,
+        pending: Pending,
+        cells: Cells,
+        reading: Mask,
+        warps: Cells,
+        first: int,
     ) -> None:
-        """A copy is issued over words that a warp may still read."""
+        """A copy is issued over words that one of some warps may still read."""
         row, column = np.argwhere(reading)[0].tolist()
-        cell, clocks = int(cells[column]), self.order.clocks
+        row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
         pc, clock = int(self._shadow.read_at[row, cell]), int(self._shadow.read[row, cell])
         line, here = _line(wave, pc), _line(wave, front.pc)
         released = int(clocks.known[first + row, first + row]) > clock
@@ -170,10 +177,12 @@ class Words:
             fix = f"put mbarrier.arrive behind line {line}, and wait for it before line {here}"
         self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc)
 
-    def still_taken(self, wave: Wave, front: Front, pending: Pending, cells: Cells, taking: Mask) -> None:
-        """A copy is issued over words that an operation may still read."""
-        slot, column = np.argwhere(taking)[0].tolist()
-        cell = int(cells[column])
+    def still_taken(
+        self, wave: Wave, front: Front, pending: Pending, cells: Cells, taking: Mask, slots: Cells
+    ) -> None:
+        """A copy is issued over words that an operation, of one of some readers, may still read."""
+        row, column = np.argwhere(taking)[0].tolist()
+        slot, cell = int(slots[row]), int(cells[column])
         pc, component = int(self._shadow.reader_at[slot, cell]), int(self._shadow.reader[slot, cell])
         wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
         what = (

@@ -32,10 +32,15 @@ Numbers = npt.NDArray[np.int32]
 class _Touched:
     """Of each byte of shared memory the last access by lanes that had parted: its number, and the lane."""
 
-    def __init__(self, size: int, verb: str) -> None:
-        self.number: Numbers = np.zeros(size, np.int32)
-        self.lane: Numbers = np.zeros(size, np.int32)
+    def __init__(self, verb: str) -> None:
+        self.number: Numbers = np.zeros(0, np.int32)
+        self.lane: Numbers = np.zeros(0, np.int32)
         self.verb = verb
+
+    def prepare(self, size: int) -> None:
+        """Room for so many bytes, made when there is something to put there."""
+        if not self.number.size:
+            self.number, self.lane = np.zeros((2, size), np.int32)
 
 
 class LaneRaces:
@@ -45,8 +50,9 @@ class LaneRaces:
         self.findings = findings
         self.accesses: list[tuple[int, Mask]] = []  # statement, and who stood there; numbers begin with 1
         self.before: Numbers = np.zeros(0, np.int32)  # of each warp: accesses up to it are ordered
-        self.wrote = _Touched(0, "written")
-        self.read = _Touched(0, "read")
+        self.latest: Numbers = np.zeros(0, np.int32)  # and the latest of its own
+        self.wrote = _Touched("written")
+        self.read = _Touched("read")
 
     def store(
         self,
@@ -68,7 +74,7 @@ class LaneRaces:
             self._check(
                 wave, front, cells, mine, touched, "writes", None if new is None else memory[cells] != new
             )
-        self._note(front, parted, cells, mine, self.wrote)
+        self._note(wave, front, parted, cells, mine, self.wrote)
 
     def load(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -81,7 +87,7 @@ class LaneRaces:
         cells = offsets[:, None] + np.arange(size)
         mine = _lanes(lanes, offsets)
         self._check(wave, front, cells, mine, self.wrote, "reads", None)
-        self._note(front, parted, cells, mine, self.read)
+        self._note(wave, front, parted, cells, mine, self.read)
 
     def atomic(
         self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
@@ -110,22 +116,27 @@ class LaneRaces:
         self.ordered(wave, lanes)
 
     def _parted(self, wave: Wave, front: Front) -> bool | None:
-        """Whether lanes of the front have left others of their warps; None where nobody ever has."""
-        if self.wrote.number.size != wave.shared.size:
-            self.wrote, self.read = (_Touched(wave.shared.size, verb) for verb in ("written", "read"))
-            self.before = np.zeros(wave.lanes // _WARP, np.int32)
+        """Whether lanes of the front have left others of their warps; None where neither they have, nor
+        anybody of their warps before with nothing in between.
+        """
+        if not self.before.size:
+            self.before, self.latest = np.zeros((2, wave.lanes // _WARP), np.int32)
         if front.lanes.count == wave.alive:
-            return False if self.accesses else None
+            return False if (self.latest > self.before).any() else None
         here = warp_words(front.lanes.mask)
         if ((here != 0) & (here != warp_words(wave.alive_mask))).any():
             return True
-        return False if self.accesses else None
+        return False if (self.latest > self.before)[here != 0].any() else None
 
-    def _note(self, front: Front, parted: bool, cells: Cells, mine: Numbers, touched: _Touched) -> None:
+    def _note(
+        self, wave: Wave, front: Front, parted: bool, cells: Cells, mine: Numbers, touched: _Touched
+    ) -> None:
         if parted:
+            touched.prepare(wave.shared.size)
             self.accesses.append((front.pc, front.lanes.mask))
             touched.number[cells] = len(self.accesses)
             touched.lane[cells] = mine
+            self.latest[mine // _WARP] = len(self.accesses)
 
     def _check(
         self,
@@ -137,6 +148,8 @@ class LaneRaces:
         verb: str,
         differs: npt.NDArray[np.bool_] | None,
     ) -> None:
+        if not touched.number.size:
+            return
         numbers, others = touched.number[cells], touched.lane[cells]
         clash = (
             (numbers > self.before[others // _WARP]) & (others // _WARP == mine // _WARP) & (others != mine)

@@ -33,7 +33,7 @@ class TileMarks:
         self.chunks = wave.shared_stride // CHUNK  # of a CTA
         count, groups = len(wave.ctas) * self.chunks, len(self.places.first)
         self.of_cta = groups // len(wave.ctas)  # warpgroups
-        self.step = 0
+        self.step = self.latest = 0  # of anything, of a store
         self.stored: Integers = np.zeros(count, np.int64)
         self.stored_at: Integers = np.zeros(count, np.int64)  # program counters
         self.stored_by: Integers = np.zeros(count, np.int64)  # warps of the wave
@@ -44,6 +44,7 @@ class TileMarks:
     def store(self, chunks: Integers, warps: Integers, pc: int) -> None:
         """Chunks of the wave are written through the generic proxy."""
         self.step += 1
+        self.latest = self.step
         self.stored[chunks] = self.step
         self.stored_at[chunks] = pc
         self.stored_by[chunks] = warps
@@ -70,10 +71,10 @@ class TileMarks:
 
     def unseen(self, groups: Groups, share: Share) -> Found | None:
         """A warpgroup whose wgmma need not see generic stores, and the chunks of the wave they are in."""
+        if self.latest <= self.fenced.min():
+            return None
         cells = self._cells(groups, share)
         stored = self.stored[cells]
-        if not stored.size or stored.max() <= self.fenced.min():
-            return None
         own = self.fenced[(self.places.warps[groups][:, None] + np.arange(WARPGROUP // _WARP))].max(axis=1)
         late = stored > np.maximum(self.fenced[self.stored_by[cells]], own[:, None])
         if not late.any():

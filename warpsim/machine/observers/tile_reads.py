@@ -1,14 +1,15 @@
 """Checks of the tiles that wgmma reads from shared memory: bytes that nobody wrote, or that others write.
 
-The shadows are those of memory_checks.py, looked at by chunks of 16 bytes. A wgmma that reads what a warp of
-another warpgroup has written with no barrier in between is in a race; where the warp is one of its own it is
-a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no barrier. A tile counts as
-read when its warpgroup has waited for it, and for other warps after the next barrier. Knows shadows;
-does not know proxies or wgmma in flight (see warpgroup_order.py).
+The shadows are those of memory_checks.py and warp_races.py, looked at by chunks of 16 bytes. A wgmma that
+reads what a warp of another warpgroup has written with no barrier in between is in a race; where the warp is
+one of its own it is a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no
+barrier. A tile counts as read when its warpgroup has waited for it, and for other warps after the next one.
+Knows shadows; does not know proxies or wgmma in flight (see warpgroup_order.py).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from ...errors import Location
 from ..lanes import Front
 from ..together import Warpgroups
 from .findings import Findings, LaunchFinding, Severity
-from .memory_checks import WARPGROUPS, CopiesInFlight, Races, UninitialisedReads
+from .memory_checks import CopiesInFlight, UninitialisedReads
+from .warp_races import SEVERAL, WARPGROUPS, Races
 
 if TYPE_CHECKING:
     from ..opcodes.multiplication import Groups, Multiplication, Share
@@ -30,7 +32,6 @@ Cells = npt.NDArray[np.int64]  # (warpgroups, chunks): chunks of the wave
 
 _CHUNK = 16
 _WARPS = 4  # of a warpgroup
-_SEVERAL = 255
 
 
 class TileReads:
@@ -42,6 +43,7 @@ class TileReads:
         self.findings = findings
         self.reads, self.copies, self.races = reads, copies, races
         self.loose: dict[int, list[_Read]] = {}  # by warpgroup: what is in no group yet
+        self.complete: set[tuple[bytes, bytes]] = set()  # ranges that are written all over, and warpgroups
         self.groups: dict[int, list[list[_Read]]] = {}  # by warpgroup: those that are pending, oldest first
 
     def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
@@ -66,14 +68,21 @@ class TileReads:
                 done.setdefault(one, []).append(group)
             del pending[: max(len(pending) - most, 0)]
         for (share, pc), those in done.items():
-            self._read(wave, np.array(those), share, pc)
+            groups = np.array(those)
+            ctas = Warpgroups.of(wave).cta[groups]
+            self.races.note_later(wave, groups, ctas, partial(self._read, wave, share, pc))
 
     def _unwritten(self, wave: Wave, front: Front, share: Share, cells: Cells) -> None:
         """Bytes that nobody has written."""
+        key = share.ranges.tobytes(), share.groups.tobytes()
+        if key in self.complete:
+            return
         shadow = self.reads.shadow(wave, wave.shared)
         assert shadow is not None
         missing = _of_chunks(shadow, cells) == 0
-        if missing.any():
+        if not missing.any():
+            self.complete.add(key)
+        else:
             message = "reads {byte} of shared memory, which nobody has written"
             self._found(wave, front, share, cells, missing, "uninitialised", "warning", message)
 
@@ -91,6 +100,8 @@ class TileReads:
         """Bytes that another warp has written since the last barrier."""
         races = self.races
         races.prepare(wave)
+        if not races.stored[Warpgroups.of(wave).cta[share.groups]].any():
+            return
         number = share.groups % (len(Warpgroups.of(wave).first) // len(wave.ctas))
         first = (_WARPS * number[:, None, None] + 1).astype(np.uint8)
         wrote = races.writer.reshape(-1, _CHUNK)[cells]
@@ -106,9 +117,8 @@ class TileReads:
                     self._found(wave, front, share, cells, clash, "race", severity, late, place)
                     break
 
-    def _read(self, wave: Wave, groups: Groups, share: Share, pc: int) -> None:
+    def _read(self, wave: Wave, share: Share, pc: int, groups: Groups) -> None:
         """Some warpgroups have read the tiles of a wgmma."""
-        self.races.prepare(wave)
         places = Warpgroups.of(wave)
         number = groups % (len(places.first) // len(wave.ctas))
         cells = (places.cta[groups] * (wave.shared_stride // _CHUNK))[:, None] + share.chunks
@@ -116,9 +126,9 @@ class TileReads:
         code = (WARPGROUPS + number[:, None, None]).astype(np.uint8)
         read, first = reader[cells], (_WARPS * number[:, None, None] + 1).astype(np.uint8)
         alone = (read == 0) | (read == code) | ((read >= first) & (read < first + _WARPS))
-        reader[cells] = np.where(alone, code, np.uint8(_SEVERAL))
+        reader[cells] = np.where(alone, code, np.uint8(SEVERAL))
         others = (reader[cells] != code).any(axis=2)  # read by another warpgroup of the CTA, perhaps just now
-        reader[cells[others]] = _SEVERAL
+        reader[cells[others]] = SEVERAL
         self.races.read_at.reshape(-1, _CHUNK)[cells] = pc
 
     def _found(

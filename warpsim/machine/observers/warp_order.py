@@ -49,12 +49,12 @@ class WarpOrder:
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Nothing is looked at where nothing is asynchronous."""
         self.active = any(map(_asynchronous, code))
-        return [self._counting(one) for one in code] if self.active else code
+        if not self.active:
+            return code
+        return [self._counting(one) if "sync" in one.statement.modifiers else one for one in code]
 
     def _counting(self, record: Record) -> Record:
         """A statement of the whole warp orders its lanes."""
-        if "sync" not in record.statement.modifiers:
-            return record
 
         def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
             changed = record.step(wave, front, lanes)
