@@ -1,7 +1,7 @@
 """Leave out or change one synchronising statement of a pipeline after the other, and say what launches say.
 
     python -m tools.pipeline_changes [--entry NAME] [--only TEXT] [--show] [--page FILE]
-    python -m tools.pipeline_changes --schedules N [--entry NAME]    intact ones
+    python -m tools.pipeline_changes --schedules N [--first SEED] [--entry NAME]    intact ones
     python -m tools.pipeline_changes --messages                      a dozen, as users see them
 
 Exit code 1 if a change was missed that is not known to be harmless, or if an intact pipeline gives an alarm.
@@ -28,16 +28,25 @@ from .trial import alarms, became
 @click.option("--only", default="", help="Changes with this in their line.")
 @click.option("--show", is_flag=True, help="The messages, too.")
 @click.option("--schedules", type=int, help="Run intact ones under so many random schedules instead.")
+@click.option("--first", type=int, default=0, help="The first of their seeds.")
 @click.option("--messages", "dozen", is_flag=True, help="What is said of a dozen mistakes instead.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write the tables there; a heading stays.")
-def main(entry: str, only: str, show: bool, schedules: int | None, dozen: bool, page: Path | None) -> None:
+def main(
+    entry: str,
+    only: str,
+    show: bool,
+    schedules: int | None,
+    first: int,
+    dozen: bool,
+    page: Path | None,
+) -> None:
     """A line for each change, and the sums."""
     if dozen:
         click.echo("\n".join(messages()))
         return
     chosen = [one for one in PIPELINES if one.entry.startswith(entry)]
     if schedules is not None:
-        sys.exit(_intact(chosen, schedules))
+        sys.exit(_intact(chosen, range(first, first + schedules)))
     rows = []
     for row in _rows(chosen, only):
         rows.append(row)
@@ -56,11 +65,11 @@ def _rows(chosen: list[Pipeline], only: str) -> Iterator[Row]:
                 yield Row(entry=pipeline.entry, change=change, outcome=became(pipeline, change.text))
 
 
-def _intact(chosen: list[Pipeline], count: int) -> bool:
+def _intact(chosen: list[Pipeline], seeds: range) -> bool:
     """Whether an intact pipeline gives an alarm under program, earliest, latest and random schedules."""
     found = False
     for pipeline in chosen:
-        start, schedules = time.perf_counter(), ["program", "earliest", "latest", *range(count)]
+        start, schedules = time.perf_counter(), ["program", "earliest", "latest", *seeds]
         said = list(alarms(pipeline, schedules))
         found |= bool(said)
         what = said[0].message or said[0].word if said else "no alarm, the same bits"
