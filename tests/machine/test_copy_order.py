@@ -88,6 +88,14 @@ KEPT = {
     "stored, fenced, met, sent": WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END,
     "stored, met, fenced, sent": WRITE + SYNC + FENCE + STORE.format(of="a") + COMMIT + END,
     "sent, waited, met, stored": WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END + SYNC + WRITE,
+    "stored, arrived, sent": "@%second bra S;\n"
+    + WRITE
+    + FENCE
+    + "bar.arrive 1, 64;\nbra E;\nS: bar.sync 1, 64;\n"
+    + "@%one cp.async.bulk.global.shared::cta.bulk_group [%out], [a], 128;\n"
+    + COMMIT
+    + END
+    + "E:\n",
     "brought and sent": LOADED + wait("full", 0) + STORE.format(of="a") + COMMIT + END,
     "expected after it was issued": (
         "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%in], 256, [full];\n"
@@ -139,6 +147,16 @@ BROKEN = {
     "waited for, not met": (
         WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + END + WRITE,
         {"source overwritten"},
+    ),
+    "arrived, then stored": (
+        "@%second bra S;\nbar.arrive 1, 64;\n"
+        + WRITE
+        + FENCE
+        + "bra E;\nS: bar.sync 1, 64;\n@%one cp.async.bulk.global.shared::cta.bulk_group [%out], [a], 128;\n"
+        + COMMIT
+        + END
+        + "E:\n",
+        {"not visible"},
     ),
     "sent before it is there": (
         LOADED + STORE.format(of="a") + COMMIT + END + wait("full", 0),

@@ -68,6 +68,8 @@ ASKED = (
         "undefined",
         "256 threads come to barrier 1, which is complete",
     ),
+    ("pingpong_f16", 1392, "the next barrier", "barrier reuse", "others go on without warp 0"),
+    ("pingpong_f16", 1418, "the next barrier", "barrier reuse", "others go on without warp 4"),
 )
 
 

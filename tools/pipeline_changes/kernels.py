@@ -58,13 +58,17 @@ class Pipeline:
 
     def launch(self, module: Any, schedule: str | int) -> tuple[LaunchReport, bool]:
         """What a launch reports, and whether it left the bits that it should."""
+        report, left = self.left(module, schedule)
+        return report, all(left[place].tobytes() == d.tobytes() for place, d in self.case.expected.items())
+
+    def left(self, module: Any, schedule: str | int) -> tuple[LaunchReport, list[Any]]:
+        """What a launch reports, and its arguments as it leaves them."""
         case = self.case
         given = [one.copy() if isinstance(one, np.ndarray) else one for one in case.arguments]
         options: dict[str, Any] = {"shared_bytes": case.shared_bytes, "schedule": schedule, "checks": "warn"}
         if case.cluster:
             options["cluster"] = case.cluster
-        report = module[self.entry](case.grid, case.block, case.passed(given), **options)
-        return report, all(given[place].tobytes() == d.tobytes() for place, d in case.expected.items())
+        return module[self.entry](case.grid, case.block, case.passed(given), **options), given
 
 
 def _wgmma(entry: str, each: int, make: Callable[[Rng], Case], about: str) -> Pipeline:

@@ -371,9 +371,11 @@ class Wave:
         True where fronts changed; ``deliver`` is then called with the lanes that go on, and must be called by
         the caller if not.
         """
+        if self.observers:
+            self.tell("arriving", front, lanes, number, threads, waits)
         if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
             self.tell("barrier", number, np.arange(len(self.ctas)), front)
-            self.tell("meeting", lanes.mask, lanes.mask)
+            self.tell("meeting", number, lanes.mask, lanes.mask)
             return False
         self.arrived[number] += self.count_of(lanes)
         self.at_barrier[number] |= lanes.mask
@@ -417,7 +419,7 @@ class Wave:
         """Who has arrived at a barrier that is complete, and who of them has waited."""
         waited = [one.lanes.mask for one in self.waiting if _same_barrier(one.waits, wait)]
         here = self.at_barrier[wait.number] & done
-        self.tell("meeting", here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
+        self.tell("meeting", wait.number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
 
     def _absent(self, number: int) -> npt.NDArray[np.int64]:
         """How many lanes of each CTA count although they have exited, or are no threads: those of warps that

@@ -1,4 +1,4 @@
-"""Sums of rows in Triton for sm_90: the CTAs of a cluster share a row, and read each other's shared memory."""
+"""Sums of rows in Triton for sm_90: the CTAs of a cluster share a row, read each other's shared memory."""
 
 import triton
 import triton.language as tl

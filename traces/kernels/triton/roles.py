@@ -1,4 +1,4 @@
-"""A product of matrices in Triton for sm_90: one warpgroup copies, two multiply; tensor maps made by the kernel."""
+"""A matrix product in Triton for sm_90: a warpgroup copies, two multiply; the kernel makes its tensor maps."""
 
 import triton
 import triton.language as tl

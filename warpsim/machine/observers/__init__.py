@@ -11,7 +11,8 @@
     wgmma_order (wave, front, groups, verb, most)              they fence, commit or wait
     differing (wave, front, group, role, values)               an operand that must be the same in a warpgroup
     touched (wave, front, lanes, use)                          registers of a wgmma (register_uses.py)
-    meeting (wave, arrived, waited)                            masks of lanes at a barrier that is complete
+    arriving (wave, front, lanes, number, threads, waits)      lanes come to a barrier of their CTAs
+    meeting (wave, number, arrived, waited)                    masks of lanes at a barrier that is complete
     initialised, updated, acquired (wave, front, lanes, offsets[, ends])   mbarriers begin, are told, are seen
     invalidated (wave, front, lanes, offsets)                  mbarriers end
     bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier

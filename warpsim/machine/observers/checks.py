@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .barrier_reuse import BarrierReuse
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
 from .findings import Findings
@@ -25,6 +26,6 @@ def checks_of(findings: Findings) -> list[Any]:
         return []
     reads, copies, races = UninitialisedReads(findings), CopiesInFlight(findings), Races(findings)
     tiles = TileReads(findings, reads, copies, races)
-    lanes = [LaneRaces(findings), DivergentBarriers(findings)]
+    lanes = [LaneRaces(findings), DivergentBarriers(findings), BarrierReuse(findings)]
     others = [WarpgroupOrder(findings), CopyOrder(findings), MapFences(findings), LiveBarriers(findings)]
     return [reads, copies, races, tiles, *lanes, *others]

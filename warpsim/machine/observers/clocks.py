@@ -146,6 +146,11 @@ class Clocks:
         part = self.state[:, warps, : told.shape[1]]
         self.state[:, warps, : told.shape[1]] = np.maximum(part, told[:, None])
 
+    def learn_of(self, warps: Warps) -> None:
+        """Warps know how far each of them has come, which makes nothing visible."""
+        self._cause(warps)
+        self.state[2, warps] = self.state[2, warps].max(axis=0)
+
     def fence(self, warps: Warps) -> None:
         """A proxy fence: what the warps know, async proxies of those that learn of it see."""
         self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])

@@ -96,7 +96,7 @@ class TimelineRecorder(StripKeeper):
         self._end(wave, lanes, front.pc)
 
     @unless_full
-    def meeting(self, wave: Wave, arrived: Mask, waited: Mask) -> None:
+    def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
         """A barrier of CTAs is complete: the last that arrived lets the others go on."""
         state = self._state(wave)
         here = [state.came[warp] for warp in warps_of(Lanes(arrived)) if warp in state.came]

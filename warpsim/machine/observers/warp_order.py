@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..lanes import Front, Lanes, Mask
 from ..spaces import Offsets
-from .clocks import Clocks, Warps
+from .clocks import Clock, Clocks, Warps
 
 if TYPE_CHECKING:
     from ..asynchrony import Pending
@@ -45,6 +45,7 @@ class WarpOrder:
         self.promised: dict[int, tuple[int, Pending]] = {}  # by mbarrier: the phase of the latest copy
         self.begun: dict[int, tuple[int, int, int]] = {}  # by mbarrier: warp, its clock, statement
         self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
+        self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of who arrived and went on
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Nothing is looked at where nothing is asynchronous."""
@@ -127,13 +128,26 @@ class WarpOrder:
         if warp // wave.warps == lane // WARP // wave.warps and self.clocks.known[lane // WARP, warp] < clock:
             self.begun_by_another(wave, front, lane, offset, pc)
 
-    def meeting(self, wave: Wave, arrived: Mask, waited: Mask) -> None:
+    def arriving(
+        self, wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None, waits: bool
+    ) -> None:
+        """Lanes come to a barrier: those that go on tell what they know now, and not what they do later."""
+        if waits or not self.looks(wave):
+            return
+        for cta, warps in _by_cta(wave, lanes.mask):
+            self.left.setdefault((cta, number), []).append(self.clocks.shared(warps))
+
+    def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
         """A barrier of some CTAs is complete: who has arrived, and who has waited."""
         if not self.looks(wave):
             return
-        here, there = (some_of_each(one) for one in (arrived, waited))
-        for cta in np.unique(here // wave.warps).tolist():
-            self.clocks.meet(here[here // wave.warps == cta], there[there // wave.warps == cta])
+        waiting = dict(_by_cta(wave, waited))
+        for cta, _ in _by_cta(wave, arrived):
+            told, warps = self.left.pop((cta, number), ()), waiting.get(cta)
+            if warps is not None:
+                self.clocks.meet(warps, warps)
+                for one in told:
+                    self.clocks.learn(warps, one)
 
     def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         """Lanes have arrived at the barriers of their clusters."""
@@ -184,3 +198,10 @@ def _by_cluster(wave: Wave, lanes: Lanes) -> list[tuple[int, Any]]:
     warps = np.unique(lanes.index // WARP)
     clusters = warps // wave.warps // wave.cluster.count
     return [(one, warps[clusters == one]) for one in np.unique(clusters).tolist()]
+
+
+def _by_cta(wave: Wave, mask: Mask) -> list[tuple[int, Warps]]:
+    """The CTAs of lanes, each with the warps of theirs."""
+    warps = some_of_each(mask)
+    ctas = warps // wave.warps
+    return [(one, warps[ctas == one]) for one in np.unique(ctas).tolist()]
