@@ -15,10 +15,17 @@ from click.testing import CliRunner
 
 from warpsim.cli import cli
 
-from . import instruction, loops, printouts
+from . import instruction, known, loops, printouts, scaled, warpgroups
 from .case import Brought, UserMistake
 
-GROUPS = {"instruction": instruction.LIST, "loops": loops.LIST, "printouts": printouts.LIST}
+GROUPS = {
+    "instruction": instruction.LIST,
+    "known": known.LIST,
+    "loops": loops.LIST,
+    "warpgroups": warpgroups.LIST,
+    "scaled": scaled.LIST,
+    "printouts": printouts.LIST,
+}
 
 
 def command_line(brought: Brought, folder: Path) -> list[str]:
