@@ -1,7 +1,7 @@
 """Mistakes around one instruction that kernel authors tell of, beyond those of instruction.py.
 
-Metadata reordered twice or of another selector, stale registers, zero points, padded and swizzled tiles, warps,
-and anything on some lanes.
+Metadata reordered twice or of another selector, stale registers, zero points, padded and swizzled tiles,
+warps, and anything on some lanes.
 """
 
 from __future__ import annotations
