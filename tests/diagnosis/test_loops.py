@@ -56,7 +56,7 @@ def test_tiles_of_d_that_are_exchanged_are_named() -> None:
 
 def test_rows_of_a_from_another_tile_are_told_from_d_without_c() -> None:
     found = diagnose_product(F16, A, B, warpsim.gemm(F16, np.roll(A, 16, axis=0), B, C), C)
-    assert found.remarks == ("rows of A are those of other tiles: tile i has what belongs in (1, 0)[i]",)
+    assert names(found) == ["every tile reads A of the other (of every two) tile"]
 
 
 def test_integers_and_c_left_out() -> None:

@@ -1,69 +1,86 @@
-"""Mistakes within the instructions of a loop along k: those of the library, in every step or in one.
+"""Mistakes within the instructions of a loop along k, in every step or in one.
 
 Knows what a mistake changes in the registers of a step. Does not know the mistakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..isa.instruction import Codes
 from .arithmetic import Arithmetic
-from .library import mistakes
-from .local import local_mistakes
+from .grids import Registers
 from .loop_candidates import Candidate
-from .loops import Loop, Matrix, Step, numbers
+from .loops import Loop, Matrix, Step, View
 from .mistake import Mistake
 
-_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row are tried in single steps too
+Tiles = int | slice  # one, or all
+# registers (steps, …) or (steps, tiles, …), of which steps and tiles -> those that change
+Change = Callable[[Registers, Sequence[int], Tiles], Registers]
 
 
-def within_steps(loop: Loop, tile: int) -> Iterator[Candidate]:
-    """Every mistake of the library in all steps, and in one; local ones too where there are few steps."""
-    setting, count, each = loop.setting, loop.steps, loop.contributions(tile)
-    local = local_mistakes(setting) if count <= _ALL_LOCAL else ()
-    for mistake in (*mistakes(setting), *local):
-        if mistake.arithmetic is None and (mistake.change is None or "c" in mistake.operands):
-            continue
-        yield from _of_mistake(loop, tile, mistake, each)
+class WithinSteps:
+    """Mistakes made in every step, and in one."""
+
+    def __init__(self, loop: Loop, view: View) -> None:
+        self.loop, self.view, self.each = loop, view, loop.contributions(view)
+
+    def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
+        """Those of the library; mistakes in C are judged with the accumulators."""
+        for one in mistakes:
+            if one.arithmetic is not None or (one.change is not None and "c" not in one.operands):
+                yield from self.made(one.name, one.advice, _change_of(one), one.arithmetic)
+
+    def made(
+        self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
+    ) -> Iterator[Candidate]:
+        """One change in every step, and in each."""
+        count = self.loop.steps
+        more = self._wrong(change, arithmetic) - self.each
+        if not more.any():
+            return
+        every = f"in every step (all steps): {name}"
+        yield self._candidate(every, advice, more.sum(axis=0), change, arithmetic, range(count))
+        for at in range(count if count > 1 else 0):
+            yield self._candidate(f"in step {at} only: {name}", advice, more[at], change, arithmetic, (at,))
+
+    def _wrong(self, change: Change, arithmetic: Arithmetic | None) -> Matrix:
+        """``(steps, m, n)``: what the steps add with the mistake."""
+        registers = {name: words[:, self.view.tile] for name, words in self.loop.registers.items()}
+        changed = change(registers, range(self.loop.steps), self.view.tile)
+        return self.loop.contributions(self.view, arithmetic, **changed)
+
+    def _candidate(
+        self,
+        name: str,
+        advice: str,
+        more: Matrix,
+        change: Change,
+        arithmetic: Arithmetic | None,
+        where: Sequence[int],
+    ) -> Candidate:
+        def run() -> Codes:
+            loop = self.loop
+            steps: list[Step] = loop.plain()
+            for at in where:
+                registers, how = steps[at]
+                alone = {one: words[None] for one, words in registers.items()}
+                changed = {
+                    one: np.asarray(words)[0] for one, words in change(alone, (at,), slice(None)).items()
+                }
+                steps[at] = registers | changed, arithmetic or how
+            return loop.chain(steps, loop.accumulators)
+
+        return Candidate(name=name, advice=advice, change=more, exact=run)
 
 
-def _of_mistake(loop: Loop, tile: int, mistake: Mistake, each: Matrix) -> Iterator[Candidate]:
-    """A mistake in all steps, and in each."""
-    how = mistake.arithmetic or Arithmetic(instruction=loop.form)
-    change, count = _wrong(loop, tile, mistake, how) - each, loop.steps
-    yield Candidate(
-        name=f"in every step (all steps): {mistake.name}",
-        advice=mistake.advice,
-        change=change.sum(axis=0),
-        exact=_run(loop, mistake, how, range(count)),
-    )
-    for at in range(count if count > 1 else 0):
-        yield Candidate(
-            name=f"in step {at} only: {mistake.name}",
-            advice=mistake.advice,
-            change=change[at],
-            exact=_run(loop, mistake, how, (at,)),
-        )
+def _change_of(mistake: Mistake) -> Change:
+    """The same change in all steps."""
 
+    def change(registers: Registers, steps: Sequence[int], tiles: Tiles) -> dict[str, Any]:
+        return mistake.change(registers) if mistake.change else {}
 
-def _wrong(loop: Loop, tile: int, mistake: Mistake, how: Arithmetic) -> Matrix:
-    """``(steps, m, n)``: what the steps add with the mistake."""
-    registers = {name: words[:, tile] for name, words in loop.registers.items()}
-    registers["c"] = np.zeros((loop.steps, *loop.accumulators.shape[1:]), loop.accumulators.dtype)
-    if mistake.change:
-        registers |= mistake.change(registers)
-    return numbers(how.simulate(loop.setting, registers), loop.form.d)
-
-
-def _run(loop: Loop, mistake: Mistake, how: Arithmetic, where: Sequence[int]) -> Callable[[], Codes]:
-    def run() -> Codes:
-        steps: list[Step] = loop.plain()
-        for at in where:
-            registers = loop.step(at)
-            steps[at] = registers | (mistake.change(registers) if mistake.change else {}), how
-        return loop.chain(steps, loop.accumulators)
-
-    return run
+    return change

@@ -7,10 +7,8 @@ know the candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +20,18 @@ from ..isa.codes import codes_of
 from ..isa.instruction import Codes, Instruction
 from ..products.gemm import gemm
 from ..ptx.decode import Form, resolved
+from .arithmetic import WHOLE
 from .closeness import closeness
-from .loop_candidates import Candidate, Candidates
-from .loop_mistakes import within_steps
-from .loops import Loop, numbers
+from .loop_candidates import Candidate
+from .loop_stages import stages
+from .loops import Given, Loop, View, numbers
 from .remarks import Seen, remarks
+from .search import spread_part
 
 _VERIFIED = 12  # candidates that are computed exactly
+_SHOWN = 5
+_LISTED = 4  # tiles
+_SIDE = 32  # rows and columns of a large tile, on which candidates are judged
 _NEAR = 2.0**-10  # of D's size: what rounding may come to
 
 
@@ -82,63 +85,72 @@ def diagnose_product(
     C: npt.ArrayLike | None = None,
     *,
     target: str | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
     printed: Printed | None = None,
 ) -> LoopDiagnosis:
     """Why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
 
-    The kernel issues the instruction along ascending k; a sparse A obeys the pattern. Raises what gemm
-    raises, and OperandError for families that this is not for (wgmma, block scales, m8n8k4 f16).
+    The kernel issues the instruction along ascending k; a sparse A obeys the pattern. ``scale_a (m, chunks)``
+    and ``scale_b (chunks, n)`` are those of gemm. Tiles of wgmma are supposed to lie K-major with rows of 128
+    bytes, and others are tried. Raises what gemm raises, and OperandError for m8n8k4 f16.
     """
     form = resolved(instruction, target)
-    if form.family.lanes != 32 or form.scale or form.products > 1 or form.c != form.d:
-        raise OperandError(f"{form}: products are searched for mma and mma.sp without block scales")
+    if form.products > 1 or form.c != form.d:
+        raise OperandError(f"{form}: products are searched for forms whose D can be the next one's C")
     wanted = codes_of(D, form.d, "D")
-    expected = codes_of(gemm(form, A, B, C), form.d, "D")
+    given = Given(A=np.asarray(A), B=np.asarray(B), C=C, scale_a=scale_a, scale_b=scale_b)
+    expected = codes_of(gemm(form, given.A, given.B, C, **given.scales), form.d, "D")
     if wanted.shape != expected.shape:
         raise OperandError(f"D has shape {wanted.shape}, but A and B make {expected.shape}")
-    loop = Loop(form, np.asarray(A), np.asarray(B), C)
-    return _Search(loop, expected, wanted, printed, (A, B, C)).diagnosis()
+    return _Search(Loop(form, given), expected, wanted, printed).diagnosis()
 
 
 class _Search:
-    """One search: the tile on which candidates are judged, and what they come to."""
+    """One search: the view on which candidates are judged, and what they come to."""
 
-    def __init__(
-        self, loop: Loop, expected: Codes, wanted: Codes, printed: Printed | None, given: tuple[Any, Any, Any]
-    ) -> None:
-        self.loop, self.printed, self.given = loop, printed, given
-        self.expected, self.wanted = self.settled(expected, wanted, loop.form), wanted
-        self.wanted_tiles = loop.tiles_of(wanted)
-        wrong = (loop.tiles_of(self.expected) != self.wanted_tiles).reshape(len(self.wanted_tiles), -1)
-        self.wrong = wrong.sum(axis=1)
-        self.tile = int(self.wrong.argmax())
+    def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Printed | None) -> None:
+        self.loop, self.printed = loop, printed
+        self.expected, self.wanted = self._settled(expected, wanted), wanted
+        self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
+        wrong = self.expected_tiles != self.wanted_tiles
+        self.wrong = wrong.reshape(len(wrong), -1).sum(axis=1)
+        at = int(self.wrong.argmax())
+        self.view = View(tile=at, part=spread_part(wrong[at], _SIDE, _SIDE) if not loop.form.scale else WHOLE)
         self.tried = 0
 
-    def settled(self, codes: Codes, wanted: Codes, form: Instruction) -> Codes:
+    def _settled(self, codes: Codes, wanted: Codes) -> Codes:
         """Codes, those that print as the wanted ones being these."""
-        return codes if self.printed is None else self.printed.settled(codes, wanted, form.d)
+        return codes if self.printed is None else self.printed.settled(codes, wanted, self.loop.form.d)
 
     def diagnosis(self) -> LoopDiagnosis:
         """The result; candidates that add the right thing to D are computed exactly."""
-        matches: tuple[LoopCause, ...] = ()
-        near: tuple[LoopCause, ...] = ()
         different = int((self.expected != self.wanted).sum())
-        if different:
-            causes = [self._cause(one) for one in self._best()]
-            matches = tuple(one for one in causes if one.fraction == 1)
-            near = tuple(sorted(causes, key=lambda one: -one.closeness))[:3] if not matches else ()
+        matches, near = self._causes() if different else ((), ())
         return LoopDiagnosis(
             instruction=self.loop.form,
             steps=self.loop.steps,
             different=different,
             total=self.wanted.size,
             where=self._where(),
-            matches=matches[:5],
+            matches=matches,
             near=near,
             remarks=() if matches or not different else self._remarks(),
             tried=self.tried,
             printed=self.printed,
         )
+
+    def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
+        """Exact causes of the first stage that has any; else the nearest of all."""
+        seen: list[LoopCause] = []
+        for stage in stages(self.loop, self.view):
+            causes = [self._cause(one) for one in self._best(stage)]
+            if matches := tuple(one for one in causes if one.fraction == 1):
+                return matches[:_SHOWN], ()
+            seen += causes
+        return (), tuple(sorted(seen, key=lambda one: -one.closeness))[:3]
+
+    # --- where ---
 
     def _where(self) -> str:
         """Which tiles are wrong; those that hold what belongs in others are named."""
@@ -146,7 +158,7 @@ class _Search:
         if loop.rows * loop.columns == 1 or not count:
             return ""
         text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
-        known = {tile.tobytes(): at for at, tile in enumerate(loop.tiles_of(self.expected))}
+        known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
         moved = []
         for at in np.flatnonzero(self.wrong).tolist():
             other = known.get(self.wanted_tiles[at].tobytes())
@@ -155,14 +167,19 @@ class _Search:
         more = f", and {len(moved) - 4} more" if len(moved) > 4 else ""
         return "; ".join([text, *moved[:4]]) + more
 
+    def _wrong_tiles(self) -> str:
+        places = np.flatnonzero(self.wrong).tolist()
+        return ", ".join(map(self._named, places[:_LISTED])) + ", …" * (len(places) > _LISTED)
+
     def _named(self, at: int) -> str:
         return f"({at // self.loop.columns}, {at % self.loop.columns})"
 
     def _rearranged(self) -> Iterator[str]:
         """Rows of A's tiles, or columns of B's, that are those of other tiles: D without C tells."""
         loop, form = self.loop, self.loop.form
-        A, B, _ = self.given
-        products = numbers(loop.tiles_of(codes_of(gemm(form, A, B), form.d, "D")), form.d)
+        given = loop.given
+        plain = gemm(form, given.A, given.B, **given.scales)
+        products = numbers(loop.tiles_of(codes_of(plain, form.d, "D")), form.d)
         rest = numbers(self.wanted_tiles, form.d) - numbers(loop.tiles_of(loop.c), form.c)
         shape = loop.rows, loop.columns, form.shape.m, form.shape.n
         products, rest = products.reshape(shape), rest.reshape(shape)
@@ -193,20 +210,25 @@ class _Search:
 
     # --- candidates ---
 
-    def _best(self) -> list[Candidate]:
+    def _best(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """Candidates whose change is what D has more than expected, the nearest first."""
-        form = self.loop.form
-        tile = self.wanted_tiles[self.tile]
-        rest = numbers(tile, form.d) - numbers(self.loop.tiles_of(self.expected)[self.tile], form.d)
-        size = max(float(np.abs(numbers(tile, form.d)).max()), float(np.abs(rest).max()), 1e-300)
+        element, tile, part = self.loop.form.d, self.view.tile, self.view.part
+        wanted, expected = (
+            numbers(part.of_result(tiles[tile]), element)
+            for tiles in (self.wanted_tiles, self.expected_tiles)
+        )
+        with np.errstate(all="ignore"):
+            rest = wanted - expected
+        known = np.isfinite(rest)
+        sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
+        size = max(*sizes, 1e-300)
+        limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
         found: list[tuple[float, int, Candidate]] = []
-        for candidate in chain(
-            Candidates(self.loop, self.tile, self.given), within_steps(self.loop, self.tile)
-        ):
+        for candidate in candidates:
             self.tried += 1
             with np.errstate(all="ignore"):
-                off = float(np.abs(rest - candidate.change).max()) / size
-            if off < _NEAR * max(1, self.loop.steps) + self._spread(size):
+                off = float(np.abs(rest - candidate.change)[known].max(initial=0)) / size
+            if off < limit:
                 found.append((off, len(found), candidate))
         return [one for _, _, one in sorted(found, key=lambda each: each[:2])[:_VERIFIED]]
 
@@ -217,11 +239,15 @@ class _Search:
         return float(10.0**-self.printed.decimals / size)
 
     def _cause(self, candidate: Candidate) -> LoopCause:
-        exact = candidate.exact()
-        codes = self.settled(exact, self.wanted_tiles, self.loop.form)
+        """What a candidate gives, in all tiles, or in those that are wrong only."""
+        codes = self._settled(candidate.exact(), self.wanted_tiles)
+        name, equal = candidate.name, codes == self.wanted_tiles
+        partly = equal | (self.expected_tiles == self.wanted_tiles)
+        if not equal.all() and partly.all() and (self.wrong == 0).any():
+            name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
         return LoopCause(
-            name=candidate.name,
+            name=name,
             advice=candidate.advice,
-            fraction=float((codes == self.wanted_tiles).mean()),
+            fraction=float(equal.mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
         )
