@@ -35,10 +35,10 @@ def stored(tile: Any, swizzle: str = "128B") -> Any:
     return memory
 
 
-def loaded(memory: Any, rows: int, start: int, size: int, dtype: Any, *, swizzle: str, pitch: int = 0) -> Any:
+def loaded(memory: Any, rows: int, start: int, size: int, dtype: Any, *, swizzle: str) -> Any:
     """What a descriptor of that swizzle reads: ``size`` bytes of k from ``start`` on, SBO 1024."""
     r, b = np.indices((rows, size))
-    at = start + r // 8 * 1024 + r % 8 * (pitch or WIDTHS[swizzle]) + b
+    at = start + r // 8 * 1024 + r % 8 * WIDTHS[swizzle] + b
     at ^= (at >> 7 & CHUNKS[swizzle]) << 4
     return memory[at % len(memory)].view(dtype)
 
@@ -82,7 +82,11 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product("A stored in 128B, its descriptor says none", r"A.*swizzle mode is none", "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
-    return with_a(form, A, B, C, lambda m, s: loaded(m, 64, 32 * s, 32, A.dtype, swizzle="none", pitch=ROW))
+    def load(memory: Any, step: int) -> Any:
+        r, b = np.indices((64, 32))
+        return memory[32 * step + r // 8 * 1024 + r % 8 * 16 + b // 16 * 16 + b % 16].view(A.dtype)  # LBO 16
+
+    return with_a(form, A, B, C, load)
 
 
 @product("A stored without swizzle", r"A.*(not swizzled|stored without swizzle)", "A")

@@ -19,6 +19,7 @@ from ..isa.instruction import Instruction
 from ..isa.registers import Words
 from .grids import Index, Rearrangement, Setting, grid_of
 from .library import mistakes
+from .local_tiles import scale_mistakes, tile_mistakes
 from .mistake import Change, Mistake
 
 _NEAR = (1, -1, 4, -4)  # lanes from which a lane may have got what it holds
@@ -29,23 +30,27 @@ _LANE_SETS: tuple[tuple[str, Callable[[Index], npt.NDArray[np.bool_]]], ...] = (
     ("even lanes", lambda lane: lane % 2 == 0),
 )
 _FACTORS = {0.5: "1/2", 0.25: "1/4", 0.125: "1/8", 0.0625: "1/16", 2.0: "2", 4.0: "4", 8.0: "8", 16.0: "16"}
+_SPELLED = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 Made = Iterator[Mistake]
 
 
 @lru_cache(maxsize=16)
 def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
-    """Every mistake of this kind that a setting can have; none for tiles in shared memory."""
+    """Every mistake of this kind that a setting can have."""
     if setting.instruction.products > 1:
         return ()
     held = [name for name in "abc" if not setting.in_shared(name)]
-    found = [one for name in held for part in _PARTS for one in part(setting, name)]
+    found = [one for name in "ab" if setting.in_shared(name) for one in tile_mistakes(setting, name)]
+    for name in ("scale_a", "scale_b") if setting.instruction.scale else ():
+        found += [*scale_mistakes(setting, name), *_lanes(setting, name), *_partly(setting, name)]
+    found += [one for name in held for part in _PARTS for one in part(setting, name)]
     if setting.instruction.sparse:
         found += [*_metadata(setting), *_lanes(setting, "e"), *_partly(setting, "e")]
     return tuple(found)
 
 
 def _made(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
-    spelled = "metadata" if operand == "e" else operand.upper()
+    spelled = _SPELLED.get(operand, operand.upper())
     return Mistake(
         name=f"{spelled}: {name}",
         advice=advice,

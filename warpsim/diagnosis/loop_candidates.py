@@ -64,6 +64,10 @@ class Candidates:
     def _of_steps(self) -> Iterator[Candidate]:
         """Steps left out, or doubled."""
         each, plain, count = self.each, self.loop.plain(), self.loop.steps
+        if self.loop.tail:
+            name = f"the tail left out: k from {(count - 1) * self.loop.form.shape.k} on, step {count - 1}"
+            advice = "k is no multiple of the instruction's: add its rest"
+            yield self._candidate(name, advice, -each[-1], plain[:-1])
         advice = "check the bounds of the loop along k"
         for at in range(count):
             name = f"step {at} left out (missing)"
@@ -74,11 +78,6 @@ class Candidates:
                 yield self._candidate(name, advice, -each[at:].sum(axis=0), plain[:at])
                 name = f"steps 0 to {at} left out (missing): the loop starts late"
                 yield self._candidate(name, advice, -each[: at + 1].sum(axis=0), plain[at + 1 :])
-        if self.loop.tail:
-            k = self.loop.form.shape.k
-            name = f"the tail left out: k from {(count - 1) * k} on, step {count - 1}"
-            advice = "k is no multiple of the instruction's: add its rest"
-            yield self._candidate(name, advice, -each[-1], plain[:-1])
 
     # --- C ---
 

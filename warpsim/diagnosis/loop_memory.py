@@ -1,7 +1,7 @@
 """Tiles of a wgmma in shared memory, step by step along k: what a kernel reads whose descriptors are wrong.
 
 Knows how kernels lay out tiles: rows of 128 bytes of k, K-major and swizzled, and less usual ones; the steps
-of a stage advance the start address along the row. Given matrices alone, mistakes are tried on each such layout.
+of a stage advance the start address along the row. Given matrices alone, mistakes are tried on each layout.
 Does not know what the tiles are multiplied with.
 """
 
@@ -129,7 +129,8 @@ def _crossed(one: Descriptor) -> Descriptor:
 
 
 def _times(one: Descriptor, name: str, factor: float) -> Descriptor:
-    return replace(one, **{name: int(getattr(one, name) * factor) // 16 * 16})
+    values: Any = {name: int(getattr(one, name) * factor) // 16 * 16}
+    return replace(one, **values)
 
 
 def _advances(tile: Tile) -> Iterator[tuple[str, Read]]:

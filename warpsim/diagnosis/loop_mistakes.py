@@ -6,15 +6,18 @@ Knows what a mistake changes in the registers of a step. Does not know the mista
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ..errors import present
+from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Codes
 from .arithmetic import Arithmetic
 from .grids import Registers
 from .loop_candidates import Candidate
-from .loops import Loop, Matrix, Step, View
+from .loops import Loop, Matrix, Step, View, numbers
 from .mistake import Mistake
 
 Tiles = int | slice  # one, or all
@@ -29,9 +32,9 @@ class WithinSteps:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)
 
     def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Those of the library; mistakes in C are judged with the accumulators."""
+        """Those of the library that change what steps read or compute."""
         for one in mistakes:
-            if one.arithmetic is not None or (one.change is not None and "c" not in one.operands):
+            if one.arithmetic is not None or (one.change is not None and not {"c", "d"} & {*one.operands}):
                 yield from self.made(one.name, one.advice, _change_of(one), one.arithmetic)
 
     def made(
@@ -75,6 +78,55 @@ class WithinSteps:
             return loop.chain(steps, loop.accumulators)
 
         return Candidate(name=name, advice=advice, change=more, exact=run)
+
+
+class Around:
+    """Mistakes in C as the loop begins, and in D as it ends."""
+
+    def __init__(self, loop: Loop, view: View) -> None:
+        self.loop, self.view = loop, view
+
+    def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
+        """Those that change nothing but C, but D, or both alike."""
+        for one in mistakes:
+            if one.operands in (("c",), ("c", "d")) and one.change is not None:
+                yield self._candidate(one, one.change({"c": self.loop.accumulators})["c"])
+            elif one.operands == ("d",) and one.read is not None:
+                yield self._candidate(one, self.loop.accumulators)
+
+    @cached_property
+    def _right(self) -> Codes:
+        return self.loop.chain(self.loop.plain(), self.loop.accumulators)
+
+    def _candidate(self, mistake: Mistake, c: Any) -> Candidate:
+        loop, form, part = self.loop, self.loop.form, self.view.part
+        before = (codes_from(words[self.view.tile], form, "c") for words in (c, loop.accumulators))
+        wrong, right = (numbers(part.of_result(codes), form.c) for codes in before)
+        with np.errstate(all="ignore"):
+            change = wrong - right
+            if mistake.read is not None:
+                d = self._right[self.view.tile]
+                # what is read of the right D; C's own share moves with it
+                moved = codes_from(mistake.read(registers_of(d[None], form, "d")), form, "d")[0]
+                change = numbers(part.of_result(moved), form.d) - numbers(part.of_result(d), form.d)
+                if mistake.change is not None:
+                    change += self._moved(mistake, c)
+
+        def run() -> Codes:
+            codes = loop.chain(loop.plain(), c)
+            if mistake.read is None:
+                return codes
+            return codes_from(mistake.read(registers_of(codes, form, "d")), form, "d")
+
+        return Candidate(name=mistake.name, advice=mistake.advice, change=change, exact=run)
+
+    def _moved(self, mistake: Mistake, c: Any) -> Matrix:
+        """What another C comes to where D is read."""
+        form, loop, tile = self.loop.form, self.loop, self.view.tile
+        read = present(mistake.read, "reading")
+        both = (codes_from(read(words[tile][None]), form, "c")[0] for words in (c, loop.accumulators))
+        wrong, right = (numbers(self.view.part.of_result(codes), form.c) for codes in both)
+        return wrong - right
 
 
 def _change_of(mistake: Mistake) -> Change:

@@ -31,18 +31,22 @@ from .search import spread_part
 _VERIFIED = 12  # candidates that are computed exactly
 _SHOWN = 5
 _LISTED = 4  # tiles
-_SIDE = 32  # rows and columns of a large tile, on which candidates are judged
+_SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _NEAR = 2.0**-10  # of D's size: what rounding may come to
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopCause:
-    """A mistake and where it is made; ``fraction`` of D's elements are exact, all within rounding if not."""
+    """A mistake and where it is made; ``fraction`` of D's elements are exact, all within rounding if not.
+
+    ``also`` are others that change the same.
+    """
 
     name: str
     advice: str
     fraction: float
     closeness: float
+    also: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.advice}" if self.advice else self.name
@@ -144,7 +148,7 @@ class _Search:
         """Exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
         for stage in stages(self.loop, self.view):
-            causes = [self._cause(one) for one in self._best(stage)]
+            causes = [self._cause(*alike) for alike in self._best(stage)]
             if matches := tuple(one for one in causes if one.fraction == 1):
                 return matches[:_SHOWN], ()
             seen += causes
@@ -210,8 +214,8 @@ class _Search:
 
     # --- candidates ---
 
-    def _best(self, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Candidates whose change is what D has more than expected, the nearest first."""
+    def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+        """Candidates whose change is what D has more than expected, the nearest first; alike ones are one."""
         element, tile, part = self.loop.form.d, self.view.tile, self.view.part
         wanted, expected = (
             numbers(part.of_result(tiles[tile]), element)
@@ -223,14 +227,16 @@ class _Search:
         sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
         size = max(*sizes, 1e-300)
         limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
-        found: list[tuple[float, int, Candidate]] = []
+        found: dict[bytes, tuple[float, list[Candidate]]] = {}
         for candidate in candidates:
             self.tried += 1
             with np.errstate(all="ignore"):
                 off = float(np.abs(rest - candidate.change)[known].max(initial=0)) / size
             if off < limit:
-                found.append((off, len(found), candidate))
-        return [one for _, _, one in sorted(found, key=lambda each: each[:2])[:_VERIFIED]]
+                key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
+                found.setdefault(key, (off, []))[1].append(candidate)
+        nearest = sorted(found.values(), key=lambda each: each[0])
+        return [alike for _, alike in nearest[:_VERIFIED]]
 
     def _spread(self, size: float) -> float:
         """What printing may have cut off."""
@@ -238,7 +244,7 @@ class _Search:
             return 0.0
         return float(10.0**-self.printed.decimals / size)
 
-    def _cause(self, candidate: Candidate) -> LoopCause:
+    def _cause(self, candidate: Candidate, *others: Candidate) -> LoopCause:
         """What a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         name, equal = candidate.name, codes == self.wanted_tiles
@@ -250,4 +256,5 @@ class _Search:
             advice=candidate.advice,
             fraction=float(equal.mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
+            also=tuple(one.name for one in others),
         )

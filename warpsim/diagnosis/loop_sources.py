@@ -49,7 +49,7 @@ class Sources:
         loop, held = self.loop, self.loop.registers
         moved = np.flatnonzero(order != np.arange(len(order)))
         changed = {one: held[one][order[moved], self.view.tile] for one in operands}
-        change = loop.added(self.view, moved, **changed) - self.each[moved].sum(axis=0)
+        change = loop.added(self.view, moved.tolist(), **changed) - self.each[moved].sum(axis=0)
 
         def run() -> Any:
             steps = [
@@ -68,7 +68,7 @@ class Sources:
         place = np.arange(loop.rows * loop.columns).reshape(loop.rows, loop.columns)
         for text, order in _tile_orders(count):
             source = (place[order] if down else place[:, order]).reshape(-1)
-            changed = {name: words[:, source[self.view.tile]]}
+            changed: Any = {name: words[:, source[self.view.tile]]}
             change = (loop.contributions(self.view, **changed) - self.each).sum(axis=0)
             yield Candidate(
                 name=f"every tile reads {_SPELLED[name]} of {text} tile",

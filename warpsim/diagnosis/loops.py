@@ -117,8 +117,8 @@ class Loop:
         found: Registers = {}
         for name, (codes, tiles, height, row) in held.items():
             codes = np.pad(codes, [(0, tiles * height - len(codes)), (0, -codes.shape[1] % _WORD + _WORD)])
-            words = codes[:, _circles(self.steps, form.scale_chunks)]  # (rows, steps, bytes)
-            words = np.ascontiguousarray(words).view(np.uint32).reshape(tiles, height, self.steps, 1)
+            each = codes[:, _circles(self.steps, form.scale_chunks)]  # (rows, steps, bytes)
+            words = np.ascontiguousarray(each).view(np.uint32).reshape(tiles, height, self.steps, 1)
             words = words[:, row].transpose(2, 0, 1, 3)  # (steps, tiles, lanes, 1)
             found[name] = words[:, :, None] if name == "scale_a" else words[:, None]
         return found

@@ -6,7 +6,7 @@ read, and the D that was expected), finds the mistakes that turn one into the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from .mistake import Mistake
 from .probes import probe
 from .remarks import Seen, remarks
 from .search import Case, Score, Scores, elements_of, outcome, pairs, singles
+from .stored import stored_mistakes
 from .wrong import Wrong, wrong_elements
 
 _CLOSEST = 5  # explanations shown where none is exact
@@ -199,7 +200,9 @@ def _searched(case: Case, most: int) -> Diagnosis:
         simulated, matches = simulated + len(found), _confirmed(case, library, found)
         alone = found
     if not matches and len(case.actual) > 1:
-        matches = _of_other_tiles(case)
+        matches = _of_all_tiles(case, other_tiles(case.setting))
+    if not matches:
+        matches = _of_stored(case, expected)
     if not matches and most > 1:
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
@@ -210,11 +213,22 @@ def _searched(case: Case, most: int) -> Diagnosis:
     return _diagnosis(case, expected, matches, closest, simulated)
 
 
-def _of_other_tiles(case: Case) -> tuple[Match, ...]:
+def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
     """An operand of every tile taken from the next or the previous one, or from the first."""
-    library = tuple(other_tiles(case.setting))
-    scores = [Score(1.0, 1.0, (one,)) for one in library if _explained(case, (one,)).all()]
-    return tuple(Match(equivalent=(_explanation(case, one.names),)) for one in scores)
+    found = (one for one in library if _explained(case, (one,)).all())
+    return tuple(Match(equivalent=(_explanation(case, (one,)),)) for one in found)
+
+
+def _of_stored(case: Case, expected: Words) -> tuple[Match, ...]:
+    """The right D, stored wrongly: explanations that agree here are one."""
+    form = case.setting.instruction
+    actual = elements_of(case.actual, form)
+    causes = []
+    for one in stored_mistakes(case.setting):
+        d = elements_of(present(one.read, "reading")(expected), form)
+        if (case.settled(d, actual) == actual).all():
+            causes.append(_explanation(case, (one,)))
+    return (Match(equivalent=tuple(causes)),) if causes else ()
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:

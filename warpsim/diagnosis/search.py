@@ -87,7 +87,8 @@ def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
     """So many rows and columns of a matrix, wrong ones first; all of it where it is no larger."""
     if wrong.shape[0] <= rows and wrong.shape[1] <= columns:
         return WHOLE
-    return Part(rows=_spread(wrong.any(axis=1), rows), columns=_spread(wrong.any(axis=0), columns))
+    down, across = np.asarray(wrong.any(axis=1)), np.asarray(wrong.any(axis=0))
+    return Part(rows=_spread(down, rows), columns=_spread(across, columns))
 
 
 def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
