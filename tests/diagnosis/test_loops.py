@@ -20,7 +20,7 @@ C = RNG.standard_normal((32, 16)).astype(np.float32)
 
 
 def names(found: Any) -> list[str]:
-    return [one.name for one in found.matches]
+    return [name for one in found.matches for name in (one.name, *one.also)]
 
 
 def test_a_product_as_expected() -> None:
@@ -81,6 +81,6 @@ def test_printed_digits_are_all_that_must_be_met() -> None:
 def test_refusals() -> None:
     with pytest.raises(OperandError, match=r"D has shape \(16, 8\), but A and B make \(32, 16\)"):
         diagnose_product(F16, A, B, np.zeros((16, 8), np.float32))
-    wgmma = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
-    with pytest.raises(OperandError, match=r"products are searched for mma and mma.sp without block scales"):
-        diagnose_product(wgmma, A, B, C, target="sm_90a")
+    quads = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
+    with pytest.raises(OperandError, match=r"products are searched for forms whose D"):
+        diagnose_product(quads, A, B, C, target="sm_70")

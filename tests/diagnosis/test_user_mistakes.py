@@ -50,7 +50,7 @@ def seen(actual: Any, **more: Any) -> tuple[str, ...]:
         (np.maximum(D, 0), "D is the expected one with negative values set to zero (ReLU)"),
         (A @ B, "C was not added"),
         (A @ B + 3 * C, "D - A·B is C times 3 (beta)"),
-        (A @ B + 7, "D - A·B is 7 everywhere: C is not what was passed"),
+        (A @ B + 7, "D - A·B is 7 everywhere: not what was passed, as if C were 7"),
         (D + 5, "D is 5 more than expected everywhere: a bias"),
         (D + np.arange(8), "D differs from the expected by the same in each column: a bias per column"),
         (D + np.arange(16)[:, None], "D differs from the expected by the same in each row: a bias per row"),

@@ -75,9 +75,7 @@ def _along_k(setting: Setting, operand: str, k: Index) -> Made:
     for first in range(0, len(k), chunk):
         name = f"k {first}-{min(first + chunk, len(k)) - 1} of the tile is zero"
         keep = k // chunk * chunk != first
-        yield _made(
-            name, operand, "16 bytes of every row do not arrive", lambda x, f=keep: x * f.astype(x.dtype)
-        )  # type: ignore[misc]
+        yield _made(name, operand, "16 bytes of every row do not arrive", _kept(keep))
     for by in (*range(1, chunk + 1), -1):
         name = f"k of the tile rotated by {by}: place j holds j + {by} (mod {len(k)})"
         yield _made(name, operand, "check the columns that are written", _columns((k + by) % len(k)))

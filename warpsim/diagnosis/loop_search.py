@@ -7,8 +7,9 @@ know the candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from ..products.gemm import gemm
 from ..ptx.decode import Form, resolved
 from .arithmetic import WHOLE
 from .closeness import closeness
+from .in_common import in_common
 from .loop_candidates import Candidate
 from .loop_stages import stages
 from .loops import Given, Loop, View, numbers
@@ -30,6 +32,7 @@ from .search import spread_part
 
 _VERIFIED = 12  # candidates that are computed exactly
 _SHOWN = 5
+_ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _NEAR = 2.0**-10  # of D's size: what rounding may come to
@@ -148,7 +151,7 @@ class _Search:
         """Exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
         for stage in stages(self.loop, self.view):
-            causes = [self._cause(*alike) for alike in self._best(stage)]
+            causes = [self._together(alike) for alike in self._best(stage)]
             if matches := tuple(one for one in causes if one.fraction == 1):
                 return matches[:_SHOWN], ()
             seen += causes
@@ -199,18 +202,23 @@ class _Search:
     def _remarks(self) -> tuple[str, ...]:
         if moved := tuple(self._rearranged()):
             return moved
-        form = self.loop.form
-        A, B, C = self.loop.a, self.loop.b, self.loop.c[: self.wanted.shape[0], : self.wanted.shape[1]]
-        return remarks(
-            Seen(
-                expected=numbers(self.expected, form.d),
-                actual=numbers(self.wanted, form.d),
-                c=numbers(C, form.c),
-                column_sums=numbers(B, form.b).sum(axis=0)[: self.wanted.shape[1]],
-                row_sums=numbers(A, form.a).sum(axis=1)[: self.wanted.shape[0]],
-                exact=not form.d.is_float,
-            )
+        form, (m, n) = self.loop.form, self.wanted.shape
+        sums: dict[str, Any] = {}
+        if form.scale is None:
+            sums["column_sums"] = numbers(self.loop.b, form.b).sum(axis=0)[:n]
+            sums["row_sums"] = numbers(self.loop.a, form.a).sum(axis=1)[:m]
+        seen = Seen(
+            expected=numbers(self.expected, form.d),
+            actual=numbers(self.wanted, form.d),
+            c=numbers(self.loop.c[:m, :n], form.c),
+            exact=not form.d.is_float,
+            k=self.loop.steps * form.shape.k,
+            **sums,
         )
+        at = self.view.tile
+        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        wrong = self.expected_tiles[at] != self.wanted_tiles[at]
+        return (*remarks(seen), *(where + text for text in in_common(self.loop.setting, wrong)))
 
     # --- candidates ---
 
@@ -244,7 +252,14 @@ class _Search:
             return 0.0
         return float(10.0**-self.printed.decimals / size)
 
-    def _cause(self, candidate: Candidate, *others: Candidate) -> LoopCause:
+    def _together(self, alike: Sequence[Candidate]) -> LoopCause:
+        """The first of those that come nearest; others are the same if they give the same bits."""
+        causes = [self._cause(one) for one in alike[:_ALIKE]]
+        best = max(causes, key=lambda one: (one.fraction, one.closeness))
+        same = (one.name for one in causes if one.fraction == best.fraction and one is not best)
+        return replace(best, also=tuple(same) if best.fraction == 1 else ())
+
+    def _cause(self, candidate: Candidate) -> LoopCause:
         """What a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         name, equal = candidate.name, codes == self.wanted_tiles
@@ -256,5 +271,4 @@ class _Search:
             advice=candidate.advice,
             fraction=float(equal.mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
-            also=tuple(one.name for one in others),
         )

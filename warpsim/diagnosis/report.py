@@ -17,7 +17,6 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..execution.inputs import inputs_by_name
 from ..files.decimals import Printed
-from ..isa.codes import integers, values_of
 from ..isa.fragments import codes_from, gathered_columns
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words
@@ -25,8 +24,10 @@ from ..ptx.decode import Form, resolved
 from .cases import case_of
 from .closeness import closeness
 from .dumps import DumpComparison, classes, places_of
+from .in_common import in_common
 from .library import mistakes
 from .local import local_mistakes, other_tiles
+from .loops import numbers
 from .mistake import Mistake
 from .probes import probe
 from .remarks import Seen, remarks
@@ -341,27 +342,35 @@ def _diagnosis(
 
 
 def remarks_of(case: Case, expected: Words) -> tuple[str, ...]:
-    """What D of the first tile that differs tells by itself; nothing of forms without plain A and B."""
+    """What D of the first tile that differs tells by itself, and what its wrong rows and columns share."""
     form = case.setting.instruction
     different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
-    if not len(different) or case.setting.tiles is not None or form.products > 1 or form.scale:
+    if not len(different):
         return ()
     at = int(different[0])
 
     def values(operand: str, words: Words) -> npt.NDArray[np.float64]:
-        codes, element = codes_from(words[at], form, operand), form.format(operand)
-        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)
+        return numbers(codes_from(words[at], form, operand), form.format(operand))
 
     actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
     same = actual == codes_from(case.actual[at], form, "d")
-    wanted, got = values("d", expected), values("d", case.actual)
-    return remarks(
-        Seen(
-            expected=np.where(same, got, wanted),
-            actual=got,
-            c=values("c", case.registers["c"]),
-            column_sums=values("b", case.registers["b"]).sum(axis=0),
-            row_sums=values("a", case.registers["a"]).sum(axis=1),
-            exact=not form.d.is_float,
-        )
+    wanted, got, c = values("d", expected), values("d", case.actual), values("c", case.registers["c"])
+    shape = -1, got.shape[-1]
+    seen = Seen(
+        expected=np.where(same, got, wanted).reshape(shape),
+        actual=got.reshape(shape),
+        c=c.reshape(shape),
+        exact=not form.d.is_float,
+        k=form.shape.k,
+        **_sums(case, at),
     )
+    return (*remarks(seen), *in_common(case.setting, ~same.reshape(shape)))
+
+
+def _sums(case: Case, at: int) -> dict[str, npt.NDArray[np.float64]]:
+    """Sums of B's columns and A's rows, where D is nothing else than A·B + C."""
+    setting, form = case.setting, case.setting.instruction
+    if form.products > 1 or form.scale or setting.tiles is not None:
+        return {}
+    a, b = (codes_from(case.registers[name][at], form, name) for name in "ab")
+    return {"column_sums": numbers(b, form.b).sum(axis=0), "row_sums": numbers(a, form.a).sum(axis=1)}
