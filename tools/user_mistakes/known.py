@@ -18,6 +18,7 @@ from .instruction import LANES, mistake, put
 from .warpgroups import loaded, stored
 
 LIST: list[UserMistake] = []
+BF16_HOPPER = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90"
 
 
 def known(name: str, form: Any, names: str, hints: str = "") -> Callable[[Any], Any]:
@@ -257,16 +258,11 @@ def _(x: One, rng: Any) -> Any:
     return x.run(c=x.packed("c", x.C * np.float32(0.25)))
 
 
-@known(
-    "two k16 instead of one k32",
-    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_89"),
-    r"m16n8k16",
-    "numerics|twice|ulp",
-)
+@known("two k8 instead of one k16, bf16", BF16_HOPPER, r"m16n8k8", "numerics|twice|ulp")
 def _(x: One, rng: Any) -> Any:
-    half = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32", target="sm_89")
-    D = warpsim.matmul(half, x.A[:, :16], x.B[:16], x.C)
-    return warpsim.matmul(half, x.A[:, 16:], x.B[16:], D)
+    half = warpsim.decode(BF16_HOPPER[0].replace("k16", "k8"), target="sm_90")
+    D = warpsim.matmul(half, x.A[:, :8], x.B[:8], x.C)
+    return warpsim.matmul(half, x.A[:, 8:], x.B[8:], D)
 
 
 # --- C and D -------------------------------------------------------------------------------------------
@@ -358,13 +354,15 @@ def group(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
     return register
 
 
-@group("B's start address without >> 4", r"start address.*without >> 4|B descriptor", "B")
+@group("B's start address without >> 4, against the expected D", r"start address.*without >> 4", "B")
 def _(x: Group, rng: Any) -> Any:
-    # the field holds 8192 and means 131072, whose bits above 18 are lost: 14 bits of the field
-    start = (64 * 128 & 0x3FFF) << 4
-    return x.computed(
-        x.A[:, :16], loaded(x.memory, 64, start % len(x.memory), 32, np.float16, swizzle="128B")
-    )
+    D = x.computed(x.A[:, :16], x.B[:, :16])
+    b = x.memory[64 * 128 : 2 * 64 * 128].copy()
+    x.memory[1024 : 1024 + 64 * 128] = b  # A's tile is moved behind it
+    x.memory[1024 + 64 * 128 : 1024 + 2 * 64 * 128] = stored(x.A)[: 64 * 128]
+    x.arguments["a_desc"] = x.descriptor(1024 + 64 * 128)
+    x.arguments["b_desc"] = x.descriptor(1024) & ~0x3FFF | 1024
+    return D
 
 
 @group("B's swizzle mode is 64B", r"B descriptor: the swizzle mode", "B")

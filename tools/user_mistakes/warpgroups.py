@@ -179,7 +179,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product(
     "both halves of B's n exchanged",
-    r"columns of B.*other|B: .*halves|columns.*permut",
+    r"every tile reads B of the other",
     "B|column",
     m=128,
     n=128,
@@ -190,7 +190,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 @product(
     "both warpgroups read the first A",
-    r"rows of A.*other tiles",
+    r"every tile reads A of the (first|other)",
     "A|rows",
     form=WGMMA_WIDE,
     m=128,

@@ -87,15 +87,46 @@ def _lanes(setting: Setting, operand: str) -> Made:
     """Lanes that are zero, or hold what a neighbour should."""
     count = grid_of(setting, operand).lanes
     advice = "this lane's share does not arrive: check what is special about it"
-    for lane in range(count if count == 32 else 0):
-        yield _made(f"lane {lane} is zero", operand, advice, _with_lanes(np.array([lane]), None))
-        for other in (lane + step for step in _NEAR):
+    for one in range(count if count == 32 else 0):
+        yield _made(f"lane {one} is zero", operand, advice, _with_lanes(np.array([one]), None))
+        for other in (one + step for step in _NEAR):
             if 0 <= other < count:
-                name = f"lane {lane} holds lane {other}'s elements"
-                yield _made(name, operand, advice, _with_lanes(np.array([lane]), other))
+                name = f"lane {one} holds lane {other}'s elements"
+                yield _made(name, operand, advice, _with_lanes(np.array([one]), other))
+    lane: Index = np.arange(count)
     for where, chosen in _LANE_SETS:
-        lanes = np.flatnonzero(chosen(np.arange(count)))
-        yield _made(f"{where} are zero", operand, "load all lanes", _with_lanes(lanes, None))
+        yield _made(
+            f"{where} are zero", operand, "load all lanes", _with_lanes(np.flatnonzero(chosen(lane)), None)
+        )
+    for warp in range(count // 32 if count > 32 else 0):
+        lanes = np.flatnonzero(lane // 32 == warp)
+        yield _made(f"warp {warp} is zero", operand, "load it in all warps", _with_lanes(lanes, None))
+        for other in (warp - 1, warp + 1):
+            if 0 <= other < count // 32:
+                source = np.where(lane // 32 == warp, lane + 32 * (other - warp), lane)
+                name = f"warp {warp} holds warp {other}'s elements"
+                yield _made(name, operand, "add the warp to its row", _of_lanes(source))
+    for first in range(0, 32 if count == 32 else 0, 4):
+        yield from _quads(operand, lane, first)
+
+
+def _quads(operand: str, lane: Index, first: int) -> Made:
+    """Quads that are zero or hold another's elements, and larger groups that are zero."""
+    advice = "these lanes' share does not arrive: check what is special about them"
+    for size in (4, 8):
+        if first % size == 0:
+            lanes = np.arange(first, first + size)
+            name = f"lanes {first}-{first + size - 1} are zero"
+            yield _made(name, operand, advice, _with_lanes(lanes, None))
+    for other in (first - 4, first + 4):
+        if 0 <= other < len(lane):
+            source = np.where(lane // 4 == first // 4, lane + other - first, lane)
+            name = f"lanes {first}-{first + 3} hold the elements of lanes {other}-{other + 3}"
+            yield _made(name, operand, advice, _of_lanes(source))
+
+
+def _of_lanes(source: Index) -> Callable[[Words], Words]:
+    return lambda words: words[..., source, :]
 
 
 def _with_lanes(lanes: Index, other: int | None) -> Callable[[Words], Words]:
@@ -145,7 +176,7 @@ def _matrix(setting: Setting, operand: str) -> Made:
                 picked = (row, at) if operand == "b" else (at, column)
                 yield _taken(setting, operand, f"{axis} {one} holds {axis} {other}", *picked)
     yield from _rotated(setting, operand, row, column)
-    if operand == "a":
+    if operand in "ab":
         yield from _read_otherwise(setting, operand, row, column)
     if operand == "c":
         yield from _linear(setting, row, column)
@@ -157,6 +188,10 @@ def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
     for step in range(1, rows if rows <= 16 else 0):
         name = f"{names[0]} rotated by {step}: place r holds r + {step} (mod {rows})"
         yield _taken(setting, operand, name, (row + step) % rows, column)
+    for step in range(1, rows if 16 < rows <= 256 else 0):
+        if step <= 16 or step % 8 == 0:
+            name = f"{names[0]} rotated by {step}: place r holds r + {step} (mod {rows})"
+            yield _taken(setting, operand, name, (row + step) % rows, column)
     for step in range(1, min(columns, 17)):
         name = f"{names[1]} rotated by {step}: place j holds j + {step} (mod {columns})"
         yield _taken(setting, operand, name, row, (column + step) % columns)
@@ -164,24 +199,32 @@ def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
 
 def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -> Made:
     """Row strides of padded tiles, swizzles of 16-byte chunks, and k as accumulators hold it."""
+    if operand == "b":
+        row, column = column.T, row.T
     rows, columns = row.shape
+    mine = "rows" if operand == "a" else "columns"
+
+    def taken(name: str, outer: Index, along: Index) -> Mistake:
+        places = (outer, along) if operand == "a" else (along.T, outer.T)
+        return _taken(setting, operand, name, *places)
+
     for pad in (1, 2, 4, 8, 16):
         for stride in (columns + pad, columns - pad):
             flat = (row * stride + column) % (rows * columns)
-            name = f"rows read with a stride of {stride} elements, written with {columns}"
-            yield _taken(setting, operand, name, flat // columns, flat % columns)
+            name = f"{mine} read with a stride of {stride} elements, written with {columns}"
+            yield taken(name, flat // columns, flat % columns)
     chunk = max(1, 128 // max(setting.instruction.storage(operand).bits, 1))
     chunks = columns // chunk
     for shift in range(4):
         if chunks > 1:
             moved = (column // chunk ^ (row >> shift) % chunks) * chunk + column % chunk
-            name = f"swizzle: 16-byte chunk c of row r is chunk c xor (r >> {shift}) % {chunks}"
-            yield _taken(setting, operand, name, row, moved)
+            name = f"swizzle: 16-byte chunk c of {mine[:-1]} r is chunk c xor (r >> {shift}) % {chunks}"
+            yield taken(name, row, moved)
     if columns % 16 == 0:
         pairs = column % 4 // 2 * 8 + column // 4 % 4 * 2 + column % 2 + column // 16 * 16
         name = "k in the order of accumulators (FlashAttention's P for 8-bit types)"
-        yield _taken(setting, operand, name, row, pairs)
-        yield _taken(setting, operand, f"{name}, undone", row, np.argsort(pairs[0])[column])
+        yield taken(name, row, pairs)
+        yield taken(f"{name}, undone", row, np.argsort(pairs[0])[column])
 
 
 def _linear(setting: Setting, row: Index, column: Index) -> Made:
@@ -261,10 +304,17 @@ def _metadata(setting: Setting) -> Made:
     yield _made("upper half-word only, the lower is zero", "e", advice, lambda e: e & high)
     yield _made("lower half-word in both halves", "e", advice, lambda e: e & low | e << half)
     yield _made("upper half-word in both halves", "e", advice, lambda e: e & high | e >> half)
+    yield _made("fields of 4 bits spread to 8 (one field a byte)", "e", advice, _spread_fields)
     advice = "reorder E as the instruction reads it: the words come row by row, as in memory"
     for undo in (False, True):
         name = f"in memory order, not reordered{', undone (reordered twice)' if undo else ''}"
         yield _made(name, "e", advice, _memory_order(setting, undo))
+
+
+def _spread_fields(e: Words) -> Words:
+    """The lower four fields of a word, one a byte."""
+    parts = [(e >> np.uint32(4 * i) & np.uint32(0xF)) << np.uint32(8 * i) for i in range(4)]
+    return np.asarray(parts[0] | parts[1] | parts[2] | parts[3], e.dtype)
 
 
 def _memory_order(setting: Setting, undo: bool) -> Rearrangement:
@@ -298,3 +348,17 @@ def other_tiles(setting: Setting) -> Made:
             ("of the first tile in every tile", lambda words: np.repeat(words[:1], len(words), axis=0)),
         ):
             yield _made(name, operand, "check the index of the tile in its addresses", change)
+    for operand in (name for name in "abc" if not setting.in_shared(name)):
+        count = setting.instruction.registers[operand]
+        for one in range(count if count <= 8 else 0):
+            name = f"register {one} is stale: it holds that of the previous tile"
+            yield _made(name, operand, f"load register {one} for every tile", _stale(one))
+
+
+def _stale(one: int) -> Callable[[Words], Words]:
+    def change(words: Words) -> Words:
+        copy = words.copy()
+        copy[..., one] = np.roll(words, 1, axis=-3)[..., one]
+        return copy
+
+    return change

@@ -152,8 +152,9 @@ class _Search:
         seen: list[LoopCause] = []
         for stage in stages(self.loop, self.view):
             causes = [self._together(alike) for alike in self._best(stage)]
-            if matches := tuple(one for one in causes if one.fraction == 1):
-                return matches[:_SHOWN], ()
+            if matches := [one for one in causes if one.fraction == 1]:
+                matches.sort(key=lambda one: one.name.startswith("C and D"))  # A and B are nearer to a cause
+                return tuple(matches[:_SHOWN]), ()
             seen += causes
         return (), tuple(sorted(seen, key=lambda one: -one.closeness))[:3]
 
@@ -236,15 +237,18 @@ class _Search:
         size = max(*sizes, 1e-300)
         limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
+        order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
             self.tried += 1
+            order.setdefault(candidate.name, self.tried)
             with np.errstate(all="ignore"):
                 off = float(np.abs(rest - candidate.change)[known].max(initial=0)) / size
             if off < limit:
                 key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
                 found.setdefault(key, (off, []))[1].append(candidate)
-        nearest = sorted(found.values(), key=lambda each: each[0])
-        return [alike for _, alike in nearest[:_VERIFIED]]
+        nearest = sorted(found.values(), key=lambda each: each[0])[:_VERIFIED]
+        nearest.sort(key=lambda each: order[each[1][0].name])
+        return [alike for _, alike in nearest]
 
     def _spread(self, size: float) -> float:
         """What printing may have cut off."""

@@ -195,10 +195,10 @@ def _searched(case: Case, most: int) -> Diagnosis:
     alone: Scores = []
     scores = singles(screened, library)
     simulated, matches = len(scores), _confirmed(case, library, scores)
-    if not matches:
+    if not matches or all(_moves_c_and_d(one) for one in matches):
         more = local_mistakes(case.setting)
-        library, found = (*library, *more), singles(screened, more)
-        simulated, matches = simulated + len(found), _confirmed(case, library, found)
+        library, found = (*more, *library), singles(screened, more)
+        simulated, matches = simulated + len(found), (*_confirmed(case, library, found), *matches)
         alone = found
     if not matches and len(case.actual) > 1:
         matches = _of_all_tiles(case, other_tiles(case.setting))
@@ -212,6 +212,11 @@ def _searched(case: Case, most: int) -> Diagnosis:
         matches = _confirmed(case, library, [one for one in scores if len(one.names) == 2])
     closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
     return _diagnosis(case, expected, matches, closest, simulated)
+
+
+def _moves_c_and_d(match: Match) -> bool:
+    """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
+    return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
 
 
 def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
