@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,9 @@ from .arithmetic import WHOLE
 from .closeness import closeness
 from .in_common import in_common
 from .loop_candidates import Candidate
-from .loop_stages import stages
+from .loop_stages import CHEAP, stages
 from .loops import Given, Loop, View, numbers
-from .remarks import Seen, remarks
+from .remarks import Seen, is_certain, remarks
 from .search import spread_part
 
 _VERIFIED = 12  # candidates that are computed exactly
@@ -150,7 +151,9 @@ class _Search:
     def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
         """Exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
-        for stage in stages(self.loop, self.view):
+        for number, stage in enumerate(stages(self.loop, self.view)):
+            if number == CHEAP and any(map(is_certain, self._seen_in_d)):
+                break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [one for one in causes if one.fraction == 1]:
                 matches.sort(key=lambda one: one.name.startswith("C and D"))  # A and B are nearer to a cause
@@ -201,8 +204,16 @@ class _Search:
                 yield f"{name} are those of other tiles: tile i has what belongs in {places}[i]"
 
     def _remarks(self) -> tuple[str, ...]:
+        """What D tells, and what the wrong rows and columns of the view's tile share."""
         if moved := tuple(self._rearranged()):
             return moved
+        at = self.view.tile
+        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        wrong = self.expected_tiles[at] != self.wanted_tiles[at]
+        return (*self._seen_in_d, *(where + text for text in in_common(self.loop.setting, wrong)))
+
+    @cached_property
+    def _seen_in_d(self) -> tuple[str, ...]:
         form, (m, n) = self.loop.form, self.wanted.shape
         sums: dict[str, Any] = {}
         if form.scale is None:
@@ -216,10 +227,7 @@ class _Search:
             k=self.loop.steps * form.shape.k,
             **sums,
         )
-        at = self.view.tile
-        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
-        wrong = self.expected_tiles[at] != self.wanted_tiles[at]
-        return (*remarks(seen), *(where + text for text in in_common(self.loop.setting, wrong)))
+        return remarks(seen)
 
     # --- candidates ---
 

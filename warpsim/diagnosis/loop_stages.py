@@ -20,6 +20,7 @@ from .loops import Loop, View
 from .mistake import Mistake
 from .stored import stored_mistakes
 
+CHEAP = 2  # stages that are tried whatever D itself tells
 _ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row are tried
 
 

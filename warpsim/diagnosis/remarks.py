@@ -59,6 +59,14 @@ def remarks(seen: Seen) -> tuple[str, ...]:
         return tuple(text for tell in _TELLS for text in tell(seen))[:3]
 
 
+def is_certain(remark: str) -> bool:
+    """Whether a remark says how D came about, so that nothing else has to be looked for."""
+    return not remark.startswith(_VAGUE)
+
+
+_VAGUE = ("D - A·B has nothing to do with C", "D is a permutation")
+
+
 # --- D by itself ---------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from .local import local_mistakes, other_tiles
 from .loops import numbers
 from .mistake import Mistake
 from .probes import probe
-from .remarks import Seen, remarks
+from .remarks import Seen, is_certain, remarks
 from .search import Case, Score, Scores, elements_of, outcome, pairs, singles
 from .stored import stored_mistakes
 from .wrong import Wrong, wrong_elements
@@ -204,7 +204,8 @@ def _searched(case: Case, most: int) -> Diagnosis:
         matches = _of_all_tiles(case, other_tiles(case.setting))
     if not matches:
         matches = _of_stored(case, expected)
-    if not matches and most > 1:
+    told = remarks_of(case, expected) if not matches else ()
+    if not matches and most > 1 and not any(_is_of_values(one) for one in told):
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
@@ -217,6 +218,12 @@ def _searched(case: Case, most: int) -> Diagnosis:
 def _moves_c_and_d(match: Match) -> bool:
     """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
     return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
+
+
+def _is_of_values(remark: str) -> bool:
+    """Whether D itself tells how its values came about, so that two mistakes at once need not be tried."""
+    others = "permuted", "in common", "roundings"
+    return is_certain(remark) and not any(word in remark for word in others)
 
 
 def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
