@@ -1,8 +1,8 @@
-"""How well ``warpsim diff`` finds mistakes in loops along k: ``python tools/loop_mistakes.py [--each N] [--only TEXT]``.
+"""Mistakes in loops along k, found or not: ``python -m tools.loop_mistakes [--each N] [--only TEXT]``.
 
-Makes N mistakes that the search knows, drawn at random, in a product of every sampled form, alone, and counts: a hit
-is a match that acts like the mistake on another product too, a false match is one that does not. Mistakes that
-leave this D as it is do not count.
+Makes N mistakes that the search knows, drawn at random, in a product of every sampled form, alone, and
+counts: a hit is a match that acts like the mistake on another product too, a false match is one that does
+not. Mistakes that leave this D as it is do not count.
 """
 
 from __future__ import annotations

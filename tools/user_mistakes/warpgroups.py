@@ -21,9 +21,10 @@ WIDTHS = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
 CHUNKS = {"128B": 7, "64B": 3, "32B": 1, "none": 0}  # what the row's number is masked with
 
 
-def product(name: str, names: str, hints: str = "", form: Any = WGMMA, **shape: Any) -> Callable[[Any], Any]:
+def product(name: str, names: str, hints: str = "", form: Any = WGMMA, **shape: int) -> Callable[[Any], Any]:
     """A mistake of a loop of wgmma; 64 x 64 and eight steps where nothing else is said."""
-    return loop(name, names, hints, form=form, **{"m": 64, "n": 64, "steps": 8, "listed": LIST} | shape)
+    shape = {"m": 64, "n": 64, "steps": 8} | shape
+    return loop(name, names, hints, form=form, listed=LIST, **shape)
 
 
 def stored(tile: Any, swizzle: str = "128B") -> Any:

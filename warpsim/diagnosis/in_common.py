@@ -28,7 +28,7 @@ def in_common(setting: Setting, wrong: Mask) -> Iterator[str]:
             continue
         if parts := list(tell(setting, some)):
             which = f"{name}{'s'[: int(some.sum()) != 1]} {ranges(np.flatnonzero(some).tolist())}"
-            yield f"the wrong {which} have in common: {'; '.join(parts)}"
+            yield f"behind the wrong {which}: {'; '.join(parts)}"
 
 
 def _of_rows(setting: Setting, rows: Mask) -> Iterator[str]:

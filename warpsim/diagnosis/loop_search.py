@@ -32,7 +32,7 @@ from .remarks import Seen, is_certain, remarks
 from .search import spread_part
 
 _VERIFIED = 12  # candidates that are computed exactly
-_SHOWN = 5
+_SHOWN = 8
 _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged

@@ -134,7 +134,8 @@ def _scaled_along(seen: Seen) -> Iterator[str]:
             if not size.all() or x.shape[axis] < 3:
                 continue
             factor = (x * y).sum(axis=axis, keepdims=True) / size
-            if np.ptp(factor) > 2.0**-10 * np.abs(factor).max() and seen.same(factor * x, y):
+            uneven = np.ptp(factor) > 2.0**-10 * np.abs(factor).max()
+            if uneven and np.mean(np.abs(factor - 1) > 2.0**-10) > _MOST and seen.same(factor * x, y):
                 yield (
                     f"{what} is off by a factor of its own in each {name}: a scale per {name}, from "
                     f"{_text(float(factor.min()))} to {_text(float(factor.max()))}"
@@ -219,6 +220,7 @@ def _other_c(seen: Seen) -> Iterator[str]:
 
 
 _UNRELATED = 0.25
+_MOST = 0.5  # rows or columns must have a factor of their own
 
 
 def _correlation(x: Matrix, y: Matrix) -> float:

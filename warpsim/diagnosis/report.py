@@ -222,7 +222,7 @@ def _moves_c_and_d(match: Match) -> bool:
 
 def _is_of_values(remark: str) -> bool:
     """Whether D itself tells how its values came about, so that two mistakes at once need not be tried."""
-    others = "permuted", "in common", "roundings"
+    others = "permuted", "behind", "roundings"
     return is_certain(remark) and not any(word in remark for word in others)
 
 
