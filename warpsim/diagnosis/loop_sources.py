@@ -18,6 +18,7 @@ from .loops import Loop, View
 Order = npt.NDArray[np.intp]
 _STAGES = (2, 4, 8)  # steps of a stage of a pipeline, or of a word of scales
 _ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
+_ADVANCE = "advance the address along k in every step: a descriptor's start address, or the byte id of scales"
 _SPELLED = {"a": "A", "b": "B", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 _ROWS = ("a", "e", "scale_a")  # operands that run along the rows of D
 
@@ -58,7 +59,8 @@ class Sources:
             ]
             return exactly(loop, steps)()
 
-        return Candidate(name=name, advice=_ADVICE, change=change, exact=run)
+        advice = _ADVANCE if "not advanced" in name else _ADVICE
+        return Candidate(name=name, advice=advice, change=change, exact=run)
 
     def _of_tiles(self, name: str) -> Iterator[Candidate]:
         """An operand of every tile from another tile of the same column or row of tiles."""
