@@ -1,7 +1,7 @@
 """What three people bring, for warpsim/cli/FIRST_HOUR.md: ``python tools/first_hour.py`` writes it here.
 
 ``kernel/``: decimals of a Hopper kernel whose descriptor of B is not advanced along k, and of the mended one.
-``rtl/``: a log of a sparse unit that loses metadata. ``numerics/``: A and B of a product that two chips compute.
+``rtl/``: a log of a sparse unit that loses metadata. ``numerics/``: A and B of a product for two chips.
 """
 
 from __future__ import annotations

@@ -13,21 +13,11 @@ import numpy as np
 from ..errors import present
 from ..isa.registers import Words
 from .grids import Index, Setting, grid_of
-from .mistake import Mistake
+from .mistake import Mistake, in_operand
 
 Made = Iterator[Mistake]
 _CORE = 8  # rows of a core matrix
 _CHUNK = 16  # bytes that one copy brings
-_SPELLED = {"scale_a": "scales of A", "scale_b": "scales of B"}
-
-
-def _made(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
-    return Mistake(
-        name=f"{_SPELLED.get(operand, operand.upper())}: {name}",
-        advice=advice,
-        operands=(operand,),
-        change=lambda given: {operand: change(given[operand])},
-    )
 
 
 # --- tiles ---------------------------------------------------------------------------------------------
@@ -41,7 +31,7 @@ def tile_mistakes(setting: Setting, operand: str) -> Made:
     for by in (*range(2, _CORE), 32, -32):
         if abs(by) < len(row):
             name = f"rows of the tile rotated by {by}: row r holds r + {by} (mod {len(row)})"
-            yield _made(name, operand, "check where rows are written", _rows((row + by) % len(row)))
+            yield in_operand(name, operand, "check where rows are written", _rows((row + by) % len(row)))
     yield from _along_k(setting, operand, k)
 
 
@@ -49,23 +39,23 @@ def _zero_rows(operand: str, row: Index) -> Made:
     """Rows and groups of eight rows that are zero or hold others."""
     advice = "these rows do not arrive in shared memory: check the bounds of the copy"
     for one in row.tolist():
-        yield _made(f"row {one} of the tile is zero", operand, advice, _cleared(row == one))
+        yield in_operand(f"row {one} of the tile is zero", operand, advice, _cleared(row == one))
         for other in (one - 1, one + 1):
             if 0 <= other < len(row):
                 name = f"row {one} of the tile holds row {other}"
-                yield _made(name, operand, advice, _rows(np.where(row == one, other, row)))
+                yield in_operand(name, operand, advice, _rows(np.where(row == one, other, row)))
     for first in range(0, len(row), _CORE):
         inside = row // _CORE * _CORE == first
         name = f"rows {first}-{first + _CORE - 1} of the tile"
-        yield _made(f"{name} are zero", operand, advice, _cleared(inside))
+        yield in_operand(f"{name} are zero", operand, advice, _cleared(inside))
         for by in (-_CORE, _CORE):
             if 0 <= first + by < len(row):
                 other = f"{name} hold rows {first + by}-{first + by + _CORE - 1}"
-                yield _made(other, operand, advice, _rows(np.where(inside, row + by, row)))
+                yield in_operand(other, operand, advice, _rows(np.where(inside, row + by, row)))
     for size in (16, 32, 64, 128):
         for first in range(0, len(row) if size < len(row) else 0, size):
             name = f"rows {first}-{first + size - 1} of the tile are zero"
-            yield _made(name, operand, advice, _cleared(row // size * size == first))
+            yield in_operand(name, operand, advice, _cleared(row // size * size == first))
 
 
 def _along_k(setting: Setting, operand: str, k: Index) -> Made:
@@ -75,16 +65,16 @@ def _along_k(setting: Setting, operand: str, k: Index) -> Made:
     for first in range(0, len(k), chunk):
         name = f"k {first}-{min(first + chunk, len(k)) - 1} of the tile is zero"
         keep = k // chunk * chunk != first
-        yield _made(name, operand, "16 bytes of every row do not arrive", _kept(keep))
+        yield in_operand(name, operand, "16 bytes of every row do not arrive", _kept(keep))
     for by in (*range(1, chunk + 1), -1):
         name = f"k of the tile rotated by {by}: place j holds j + {by} (mod {len(k)})"
-        yield _made(name, operand, "check the columns that are written", _columns((k + by) % len(k)))
+        yield in_operand(name, operand, "check the columns that are written", _columns((k + by) % len(k)))
     if len(k) % 16 == 0:
         pairs = k % 4 // 2 * 8 + k // 4 % 4 * 2 + k % 2 + k // 16 * 16
         name = "k in the order of accumulators (FlashAttention's P for 8-bit types)"
         advice = "permute k of the other operand alike, or exchange bytes between the lanes of a quad"
-        yield _made(name, operand, advice, _columns(pairs))
-        yield _made(f"{name}, undone", operand, advice, _columns(np.argsort(pairs)))
+        yield in_operand(name, operand, advice, _columns(pairs))
+        yield in_operand(f"{name}, undone", operand, advice, _columns(np.argsort(pairs)))
 
 
 def _cleared(where: Index) -> Callable[[Words], Words]:
@@ -115,13 +105,13 @@ def scale_mistakes(setting: Setting, operand: str) -> Made:
     thread = lane - lane_of[row]  # of the quad, beyond the first that holds the row
     for one in range(size):
         advice = f"load the scales of every {axis}"
-        yield _made(f"{axis} {one}'s for all {axis}s", operand, advice, _rows(lane * 0 + lane_of[one]))
-        yield _made(f"{axis} {one}'s are zero", operand, advice, _cleared(row == one))
+        yield in_operand(f"{axis} {one}'s for all {axis}s", operand, advice, _rows(lane * 0 + lane_of[one]))
+        yield in_operand(f"{axis} {one}'s are zero", operand, advice, _cleared(row == one))
         for other in range(size):
             if other != one:
                 name = f"{axis} {one} has those of {axis} {other}"
                 source = np.where(row == one, lane_of[other] + thread, lane)
-                yield _made(name, operand, advice, _rows(source))
+                yield in_operand(name, operand, advice, _rows(source))
     scale = present(setting.instruction.scale, "scale")
     for by in (1, -1, 2, -2, 3, -3):
         text = f"{2**by}" if by > 0 else f"1/{2**-by}"
@@ -129,7 +119,7 @@ def scale_mistakes(setting: Setting, operand: str) -> Made:
             f"the exponents of the scales are {abs(by)} too {'high' if by > 0 else 'low'}: check their bias"
         )
         step = (by << scale.fraction_bits) & 0xFF
-        yield _made(f"times {text} (factor {2.0**by:g})", operand, advice, _bytes_plus(step))
+        yield in_operand(f"times {text} (factor {2.0**by:g})", operand, advice, _bytes_plus(step))
 
 
 def _bytes_plus(step: int) -> Callable[[Words], Words]:

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from .loop_candidates import Candidate, exactly
 from .loops import Loop, View
+from .mistake import SPELLED
 
 Order = npt.NDArray[np.intp]
 _STAGES = (2, 4, 8)  # steps of a stage of a pipeline, or of a word of scales
 _ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
 _ADVANCE = "advance the address along k in every step: a descriptor's start address, or the byte id of scales"
-_SPELLED = {"a": "A", "b": "B", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 _ROWS = ("a", "e", "scale_a")  # operands that run along the rows of D
 
 
@@ -65,7 +65,7 @@ class Sources:
     def _of_tiles(self, name: str) -> Iterator[Candidate]:
         """An operand of every tile from another tile of the same column or row of tiles."""
         loop, words = self.loop, self.loop.registers[name]
-        down = name in _ROWS
+        down, spelled = name in _ROWS, SPELLED.get(name, name.upper())
         count = loop.rows if down else loop.columns
         place = np.arange(loop.rows * loop.columns).reshape(loop.rows, loop.columns)
         for text, order in _tile_orders(count):
@@ -73,8 +73,8 @@ class Sources:
             changed: Any = {name: words[:, source[self.view.tile]]}
             change = (loop.contributions(self.view, **changed) - self.each).sum(axis=0)
             yield Candidate(
-                name=f"every tile reads {_SPELLED[name]} of {text} tile",
-                advice=f"check the index of the tile in the addresses of {_SPELLED[name]}",
+                name=f"every tile reads {spelled} of {text} tile",
+                advice=f"check the index of the tile in the addresses of {spelled}",
                 change=change,
                 exact=lambda source=source: exactly(  # type: ignore[misc]
                     loop, [(one | {name: one[name][source]}, how) for one, how in loop.plain()]
@@ -83,7 +83,7 @@ class Sources:
 
 
 def _listed(names: Sequence[str]) -> str:
-    *others, last = (_SPELLED[name] for name in names)
+    *others, last = (SPELLED.get(name, name.upper()) for name in names)
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -24,15 +24,13 @@ from ..ptx.decode import Form, resolved
 from .cases import case_of
 from .closeness import closeness
 from .dumps import DumpComparison, classes, places_of
-from .in_common import in_common
 from .library import mistakes
 from .local import local_mistakes, other_tiles
-from .loops import numbers
 from .mistake import Mistake
 from .probes import probe
-from .remarks import Seen, is_certain, remarks
 from .search import Case, Score, Scores, elements_of, outcome, pairs, singles
 from .stored import stored_mistakes
+from .told import is_of_values, remarks_of
 from .wrong import Wrong, wrong_elements
 
 _CLOSEST = 5  # explanations shown where none is exact
@@ -205,7 +203,7 @@ def _searched(case: Case, most: int) -> Diagnosis:
     if not matches:
         matches = _of_stored(case, expected)
     told = remarks_of(case, expected) if not matches else ()
-    if not matches and most > 1 and not any(_is_of_values(one) for one in told):
+    if not matches and most > 1 and not any(is_of_values(one) for one in told):
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
@@ -218,12 +216,6 @@ def _searched(case: Case, most: int) -> Diagnosis:
 def _moves_c_and_d(match: Match) -> bool:
     """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
     return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
-
-
-def _is_of_values(remark: str) -> bool:
-    """Whether D itself tells how its values came about, so that two mistakes at once need not be tried."""
-    others = "permuted", "behind", "roundings"
-    return is_certain(remark) and not any(word in remark for word in others)
 
 
 def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
@@ -351,38 +343,3 @@ def _diagnosis(
         simulated=simulated,
         remarks=() if matches else remarks_of(case, expected),
     )
-
-
-def remarks_of(case: Case, expected: Words) -> tuple[str, ...]:
-    """What D of the first tile that differs tells by itself, and what its wrong rows and columns share."""
-    form = case.setting.instruction
-    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
-    if not len(different):
-        return ()
-    at = int(different[0])
-
-    def values(operand: str, words: Words) -> npt.NDArray[np.float64]:
-        return numbers(codes_from(words[at], form, operand), form.format(operand))
-
-    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
-    same = actual == codes_from(case.actual[at], form, "d")
-    wanted, got, c = values("d", expected), values("d", case.actual), values("c", case.registers["c"])
-    shape = -1, got.shape[-1]
-    seen = Seen(
-        expected=np.where(same, got, wanted).reshape(shape),
-        actual=got.reshape(shape),
-        c=c.reshape(shape),
-        exact=not form.d.is_float,
-        k=form.shape.k,
-        **_sums(case, at),
-    )
-    return (*remarks(seen), *in_common(case.setting, ~same.reshape(shape)))
-
-
-def _sums(case: Case, at: int) -> dict[str, npt.NDArray[np.float64]]:
-    """Sums of B's columns and A's rows, where D is nothing else than A·B + C."""
-    setting, form = case.setting, case.setting.instruction
-    if form.products > 1 or form.scale or setting.tiles is not None:
-        return {}
-    a, b = (codes_from(case.registers[name][at], form, name) for name in "ab")
-    return {"column_sums": numbers(b, form.b).sum(axis=0), "row_sums": numbers(a, form.a).sum(axis=1)}
