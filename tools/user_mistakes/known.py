@@ -41,16 +41,16 @@ def matrix(name: str, form: Any, operand: str, names: str, hints: str, change: C
 # --- metadata ------------------------------------------------------------------------------------------
 
 
-@known("E reordered twice", SPARSE, r"metadata.*(reordered twice|in memory order)", "metadata")
-def _(x: One, rng: Any) -> Any:
-    e = x.registers["e"][:, 0]
-    read = np.sort(np.unique(warpsim.metadata_map(x.instruction, 0)[:, 0]))
-    # 16 words of 32 bits, of which the reordering makes: lower halves of row r and r + 8 side by side
-    halves = e[read].view(np.uint16).reshape(-1)
-    rows = halves.reshape(8, 2, 2).transpose(0, 2, 1)
-    twice = np.zeros((32, 1), np.uint32)
-    twice[read, 0] = np.ascontiguousarray(rows).reshape(-1).view(np.uint32)
-    return x.run(e=twice)
+# k64: lane l has word l % 4 // 2 of row l / 4 + 8 * (l % 2), of two words in a row; reordering puts it there
+REORDERED = 2 * (LANES // 4 + 8 * (LANES % 2)) + LANES % 4 // 2
+words(
+    "E reordered twice",
+    SPARSE_S8,
+    "e",
+    r"metadata.*reordered twice",
+    "metadata",
+    lambda e: e[REORDERED],
+)
 
 
 @known("the words of selector 1, selector 0", SPARSE, r"metadata: selector 1", "metadata|selector")
