@@ -20,7 +20,7 @@ C = RNG.standard_normal((32, 16)).astype(np.float32)
 
 
 def names(found: Any) -> list[str]:
-    return [one.name for one in found.matches]
+    return [name for one in found.matches for name in (one.name, *one.also)]
 
 
 def test_a_product_as_expected() -> None:
@@ -56,7 +56,7 @@ def test_tiles_of_d_that_are_exchanged_are_named() -> None:
 
 def test_rows_of_a_from_another_tile_are_told_from_d_without_c() -> None:
     found = diagnose_product(F16, A, B, warpsim.gemm(F16, np.roll(A, 16, axis=0), B, C), C)
-    assert found.remarks == ("rows of A are those of other tiles: tile i has what belongs in (1, 0)[i]",)
+    assert names(found) == ["every tile reads A of the other (of every two) tile"]
 
 
 def test_integers_and_c_left_out() -> None:
@@ -81,6 +81,6 @@ def test_printed_digits_are_all_that_must_be_met() -> None:
 def test_refusals() -> None:
     with pytest.raises(OperandError, match=r"D has shape \(16, 8\), but A and B make \(32, 16\)"):
         diagnose_product(F16, A, B, np.zeros((16, 8), np.float32))
-    wgmma = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
-    with pytest.raises(OperandError, match=r"products are searched for mma and mma.sp without block scales"):
-        diagnose_product(wgmma, A, B, C, target="sm_90a")
+    quads = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
+    with pytest.raises(OperandError, match=r"products are searched for forms whose D"):
+        diagnose_product(quads, A, B, C, target="sm_70")

@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tools.user_mistakes import instruction, loops, printouts
+from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
 from tools.user_mistakes.__main__ import answered
 from tools.user_mistakes.case import UserMistake
 from warpsim.diagnosis.remarks import Seen, remarks
 
-SAMPLE = (*instruction.LIST[:40:5], *loops.LIST[2:20:5], loops.LIST[22], *printouts.LIST[:17])
+SAMPLE = (
+    *instruction.LIST[:40:5],
+    *loops.LIST[2:20:5],
+    loops.LIST[22],
+    *printouts.LIST[:17],
+    *known.LIST[1:24:6],
+    *warpgroups.LIST[18:30:3],
+    *scaled.LIST[2:12:3],
+)
+ALL = [*instruction.LIST, *known.LIST, *loops.LIST, *warpgroups.LIST, *scaled.LIST, *printouts.LIST]
 
 
 @pytest.mark.parametrize("mistake", SAMPLE, ids=lambda one: one.name)
@@ -24,8 +33,8 @@ def test_a_sample_is_named(mistake: UserMistake) -> None:
     assert found == "named", text
 
 
-def test_there_are_a_hundred() -> None:
-    assert len([*instruction.LIST, *loops.LIST, *printouts.LIST]) >= 100
+def test_there_are_two_hundred() -> None:
+    assert len(ALL) >= 200
 
 
 # --- what D itself tells -------------------------------------------------------------------------------
@@ -50,7 +59,7 @@ def seen(actual: Any, **more: Any) -> tuple[str, ...]:
         (np.maximum(D, 0), "D is the expected one with negative values set to zero (ReLU)"),
         (A @ B, "C was not added"),
         (A @ B + 3 * C, "D - A·B is C times 3 (beta)"),
-        (A @ B + 7, "D - A·B is 7 everywhere: C is not what was passed"),
+        (A @ B + 7, "D - A·B is 7 everywhere: not what was passed, as if C were 7"),
         (D + 5, "D is 5 more than expected everywhere: a bias"),
         (D + np.arange(8), "D differs from the expected by the same in each column: a bias per column"),
         (D + np.arange(16)[:, None], "D differs from the expected by the same in each row: a bias per row"),

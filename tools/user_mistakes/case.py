@@ -19,6 +19,16 @@ E4M3 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_89"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sm_90a"
 SPARSE_S8 = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", "sm_90a"
 SPARSE_TF32 = "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32", "sm_90a"
+WGMMA = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", "sm_90a"
+WGMMA_WIDE = "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "sm_90a"
+WGMMA_E4M3 = "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3", "sm_90a"
+WGMMA_S8 = "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8", "sm_90a"
+WGMMA_TF32 = "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32", "sm_90a"
+WGMMA_SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16", "sm_90a"
+_SCALED = "mma.sync.aligned.m16n8{}.row.col.kind::{}.block_scale{}.f32.{}.f32.{}"
+MXF8 = _SCALED.format("k32", "mxf8f6f4", "", "e4m3.e4m3", "ue8m0"), "sm_120a"
+MXF4 = _SCALED.format("k64", "mxf4", "", "e2m1.e2m1", "ue8m0"), "sm_120a"
+NVF4 = _SCALED.format("k64", "mxf4nvf4", ".scale_vec::4X", "e2m1.e2m1", "ue4m3"), "sm_120a"
 
 Arrays = dict[str, Any]
 

@@ -29,7 +29,9 @@ LIST: list[UserMistake] = []
 LANES = np.arange(32)
 
 
-def mistake(name: str, form: tuple[str, str], names: str, hints: str = "") -> Callable[[Any], Any]:
+def mistake(
+    name: str, form: tuple[str, str], names: str, hints: str = "", listed: list[UserMistake] = LIST
+) -> Callable[[Any], Any]:
     """Registers a function from operands (and a generator) to D."""
 
     def register(made: Callable[[One, np.random.Generator], Any]) -> Any:
@@ -38,7 +40,7 @@ def mistake(name: str, form: tuple[str, str], names: str, hints: str = "") -> Ca
             result = made(given, rng)
             return result if isinstance(result, Brought) else given.brought(result)
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        listed.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

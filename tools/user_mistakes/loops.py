@@ -16,7 +16,15 @@ Step = tuple[Any, Any]  # A (m, k of one instruction) and B of one step
 
 
 def loop(
-    name: str, names: str, hints: str = "", *, m: int = 16, n: int = 8, steps: int = 8, form: Any = F16
+    name: str,
+    names: str,
+    hints: str = "",
+    *,
+    m: int = 16,
+    n: int = 8,
+    steps: int = 8,
+    form: Any = F16,
+    listed: list[UserMistake] = LIST,
 ) -> Callable[[Any], Any]:
     """Registers a function from (form, A, B, C, rng) to D."""
 
@@ -30,7 +38,7 @@ def loop(
             given: Arrays = {"A": A, "B": B, "C": C}
             return Brought(form=form, arrays=given | {"D": made(instruction, A, B, C, rng)})
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        listed.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

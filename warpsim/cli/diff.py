@@ -173,15 +173,16 @@ def _of_operands(
 
 def _is_product(form: Any, given: dict[str, Any]) -> bool:
     """Whether there are matrices larger than those of one instruction."""
-    if not {"A", "B", "D"} <= given.keys() <= {"A", "B", "C", "D"}:
+    if not {"A", "B", "D"} <= given.keys() <= {"A", "B", "C", "D", "scale_a", "scale_b"}:
         return False
     shapes = {
         "A": (form.shape.m, form.shape.k),
         "B": (form.shape.k, form.shape.n),
         "D": (form.shape.m, form.shape.n),
     }
-    return all(given[name].ndim == 2 for name in shapes) and any(
-        given[name].shape != shape for name, shape in shapes.items()
+    scales = "scale_a" in given and getattr(given["scale_a"], "shape", ())[-2:] != (_WARP, 1)
+    return all(given[name].ndim == 2 for name in shapes) and (
+        scales or any(given[name].shape != shape for name, shape in shapes.items())
     )
 
 

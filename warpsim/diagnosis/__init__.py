@@ -6,9 +6,9 @@ from .dumps import compare as compare
 from .dumps import ulps as ulps
 from .holding import Holding as Holding
 from .holding import holding as holding
-from .loops import LoopCause as LoopCause
-from .loops import LoopDiagnosis as LoopDiagnosis
-from .loops import diagnose_product as diagnose_product
+from .loop_search import LoopCause as LoopCause
+from .loop_search import LoopDiagnosis as LoopDiagnosis
+from .loop_search import diagnose_product as diagnose_product
 from .mistake import Mistake as Mistake
 from .report import Cause as Cause
 from .report import Diagnosis as Diagnosis

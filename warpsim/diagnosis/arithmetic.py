@@ -56,10 +56,14 @@ WHOLE = Part()
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """What is computed: a form on its target, and whether C is added once more to its result."""
+    """What is computed: a form on its target, and whether C is added once more to its result.
+
+    ``half`` is a form of half its k that is issued twice instead, one after the other.
+    """
 
     instruction: Instruction
     adds_c: bool = False
+    half: Instruction | None = None
 
     def simulate(self, setting: Setting, registers: Registers, part: Part = WHOLE) -> Codes:
         """Codes of D ``(..., m, n)`` of the setting's instruction, or of a part of D, in this arithmetic.
@@ -71,8 +75,32 @@ class Arithmetic:
         before = codes_from(registers["c"], nominal, "c")
         c = registers_of(_converted(before, nominal.c, other.c), other, "c")
         operands = part.of_operands(_gathered(setting, other, registers | {"c": c}))
-        d = _converted(execute_operands(operands), other.d, nominal.d)
+        d = _converted(_executed(operands, self.half), other.d, nominal.d)
         return _added(d, part.of_result(before), nominal.d) if self.adds_c else d
+
+
+def _executed(operands: Operands, half: Instruction | None) -> Codes:
+    """Codes of D; of two instructions with half the k where there is such a form."""
+    if half is None:
+        return execute_operands(operands)
+    k, c = half.shape.k, operands.c
+    for part in (slice(0, k), slice(k, 2 * k)):
+        a, b = operands.a[..., part], operands.b[..., part, :]
+        c = execute_operands(replace(operands, instruction=half, a=a, b=b, c=c))
+    return c
+
+
+def _halves(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
+    """The form of half the k and everything else alike, where the target has it; dense forms only."""
+    shape = nominal.shape
+    if nominal.sparse or nominal.scale or nominal.products > 1 or not nominal.d.is_float:
+        return
+    for form in forms().values():
+        same = (form.a, form.b, form.c, form.d) == (nominal.a, nominal.b, nominal.c, nominal.d)
+        half = (form.shape.m, form.shape.n, 2 * form.shape.k) == (shape.m, shape.n, shape.k)
+        if form.family is nominal.family and same and half and nominal.target in form.targets:
+            yield f"two of k{form.shape.k} instead of one k{shape.k}", replace(form, target=nominal.target)
+            return
 
 
 def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Operands:
@@ -214,6 +242,9 @@ def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
     for name, form in _other_targets(instruction):
         advice = f"the result is that of {form.target}: compare with the chip that the code ran on"
         yield name, advice, replace(nominal, instruction=form)
+    for name, form in () if nominal.half else _halves(instruction):
+        advice = f"the result is that of {form.mnemonic} twice: its sums are rounded once more"
+        yield name, advice, replace(nominal, half=form)
     if instruction.c == instruction.d and not nominal.adds_c:
         advice = "C is an operand of the instruction already: do not add it to the result again"
         yield "accumulator added again to the result", advice, replace(nominal, adds_c=True)

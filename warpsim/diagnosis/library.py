@@ -11,7 +11,7 @@ from ..isa.formats import Format
 from .arithmetic import Arithmetic, alternatives
 from .descriptor_mistakes import Misreading
 from .grids import Rearrangement, Setting, grid_of
-from .mistake import Change, Mistake
+from .mistake import SPELLED, Change, Mistake
 from .tables import ROWS, Row
 from .tiles import TILE_ROWS, codes_at, misread
 from .values import value_mistakes
@@ -68,11 +68,8 @@ def _bound(row: Row, setting: Setting, operand: str) -> Rearrangement:
     return Rearrangement(grid=grid, source=grid.source(*row.formula(grid, *grid.places)))
 
 
-_SPELLED = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
-
-
 def _mistake(row: Row, operand: str, parts: list[Rearrangement]) -> Mistake:
-    spelled = _SPELLED.get(operand, operand.upper())
+    spelled = SPELLED.get(operand, operand.upper())
     read: Rearrangement | None = None
     if operand == "d":
         read = parts[0]

@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.codes import codes_of, matrix_of
-from ..isa.fragments import codes_from, metadata_map, registers_of
+from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Instruction
 from ..isa.registers import Words
 from .grids import Index, Rearrangement, Setting, grid_of
 from .library import mistakes
-from .mistake import Change, Mistake
+from .local_metadata import metadata_mistakes
+from .local_tiles import scale_mistakes, tile_mistakes
+from .mistake import Change, Mistake, in_operand
 
 _NEAR = (1, -1, 4, -4)  # lanes from which a lane may have got what it holds
 _LANE_SETS: tuple[tuple[str, Callable[[Index], npt.NDArray[np.bool_]]], ...] = (
@@ -34,24 +36,17 @@ Made = Iterator[Mistake]
 
 @lru_cache(maxsize=16)
 def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
-    """Every mistake of this kind that a setting can have; none for tiles in shared memory."""
+    """Every mistake of this kind that a setting can have."""
     if setting.instruction.products > 1:
         return ()
     held = [name for name in "abc" if not setting.in_shared(name)]
-    found = [one for name in held for part in _PARTS for one in part(setting, name)]
+    found = [one for name in "ab" if setting.in_shared(name) for one in tile_mistakes(setting, name)]
+    for name in ("scale_a", "scale_b") if setting.instruction.scale else ():
+        found += [*scale_mistakes(setting, name), *_lanes(setting, name), *_partly(setting, name)]
+    found += [one for name in held for part in _PARTS for one in part(setting, name)]
     if setting.instruction.sparse:
-        found += [*_metadata(setting), *_lanes(setting, "e"), *_partly(setting, "e")]
+        found += [*metadata_mistakes(setting), *_lanes(setting, "e"), *_partly(setting, "e")]
     return tuple(found)
-
-
-def _made(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
-    spelled = "metadata" if operand == "e" else operand.upper()
-    return Mistake(
-        name=f"{spelled}: {name}",
-        advice=advice,
-        operands=(operand,),
-        change=lambda given: {operand: change(given[operand])},
-    )
 
 
 # --- registers and lanes -------------------------------------------------------------------------------
@@ -62,11 +57,11 @@ def _registers(setting: Setting, operand: str) -> Made:
     count = setting.instruction.registers[operand]
     for one in range(count if 1 < count <= 8 else 0):
         advice = f"load register {one} of {operand.upper()}"
-        yield _made(f"register {one} is zero", operand, advice, _with_register(one, None))
+        yield in_operand(f"register {one} is zero", operand, advice, _with_register(one, None))
         for other in range(count):
             if other != one:
                 name = f"register {one} holds register {other}'s elements"
-                yield _made(name, operand, f"{advice}: it holds a copy", _with_register(one, other))
+                yield in_operand(name, operand, f"{advice}: it holds a copy", _with_register(one, other))
 
 
 def _with_register(one: int, other: int | None) -> Callable[[Words], Words]:
@@ -82,15 +77,46 @@ def _lanes(setting: Setting, operand: str) -> Made:
     """Lanes that are zero, or hold what a neighbour should."""
     count = grid_of(setting, operand).lanes
     advice = "this lane's share does not arrive: check what is special about it"
-    for lane in range(count if count == 32 else 0):
-        yield _made(f"lane {lane} is zero", operand, advice, _with_lanes(np.array([lane]), None))
-        for other in (lane + step for step in _NEAR):
+    for one in range(count if count == 32 else 0):
+        yield in_operand(f"lane {one} is zero", operand, advice, _with_lanes(np.array([one]), None))
+        for other in (one + step for step in _NEAR):
             if 0 <= other < count:
-                name = f"lane {lane} holds lane {other}'s elements"
-                yield _made(name, operand, advice, _with_lanes(np.array([lane]), other))
+                name = f"lane {one} holds lane {other}'s elements"
+                yield in_operand(name, operand, advice, _with_lanes(np.array([one]), other))
+    lane: Index = np.arange(count)
     for where, chosen in _LANE_SETS:
-        lanes = np.flatnonzero(chosen(np.arange(count)))
-        yield _made(f"{where} are zero", operand, "load all lanes", _with_lanes(lanes, None))
+        yield in_operand(
+            f"{where} are zero", operand, "load all lanes", _with_lanes(np.flatnonzero(chosen(lane)), None)
+        )
+    for warp in range(count // 32 if count > 32 else 0):
+        lanes = np.flatnonzero(lane // 32 == warp)
+        yield in_operand(f"warp {warp} is zero", operand, "load it in all warps", _with_lanes(lanes, None))
+        for other in (warp - 1, warp + 1):
+            if 0 <= other < count // 32:
+                source = np.where(lane // 32 == warp, lane + 32 * (other - warp), lane)
+                name = f"warp {warp} holds warp {other}'s elements"
+                yield in_operand(name, operand, "add the warp to its row", _of_lanes(source))
+    for first in range(0, 32 if count == 32 else 0, 4):
+        yield from _quads(operand, lane, first)
+
+
+def _quads(operand: str, lane: Index, first: int) -> Made:
+    """Quads that are zero or hold another's elements, and larger groups that are zero."""
+    advice = "these lanes' share does not arrive: check what is special about them"
+    for size in (4, 8):
+        if first % size == 0:
+            lanes = np.arange(first, first + size)
+            name = f"lanes {first}-{first + size - 1} are zero"
+            yield in_operand(name, operand, advice, _with_lanes(lanes, None))
+    for other in (first - 4, first + 4):
+        if 0 <= other < len(lane):
+            source = np.where(lane // 4 == first // 4, lane + other - first, lane)
+            name = f"lanes {first}-{first + 3} hold the elements of lanes {other}-{other + 3}"
+            yield in_operand(name, operand, advice, _of_lanes(source))
+
+
+def _of_lanes(source: Index) -> Callable[[Words], Words]:
+    return lambda words: words[..., source, :]
 
 
 def _with_lanes(lanes: Index, other: int | None) -> Callable[[Words], Words]:
@@ -133,14 +159,14 @@ def _matrix(setting: Setting, operand: str) -> Made:
     axis, size, mine = ("column", columns, column) if operand == "b" else ("row", rows, row)
     for one in range(size if size <= 16 else 0):
         advice = f"{axis} {one} of {operand.upper()} does not arrive"
-        yield _made(f"{axis} {one} is zero", operand, advice, _zeroed(setting, operand, mine == one))
+        yield in_operand(f"{axis} {one} is zero", operand, advice, _zeroed(setting, operand, mine == one))
         for other in range(size):
             if other != one:
                 at = np.where(mine == one, other, mine)
                 picked = (row, at) if operand == "b" else (at, column)
                 yield _taken(setting, operand, f"{axis} {one} holds {axis} {other}", *picked)
     yield from _rotated(setting, operand, row, column)
-    if operand == "a":
+    if operand in "ab":
         yield from _read_otherwise(setting, operand, row, column)
     if operand == "c":
         yield from _linear(setting, row, column)
@@ -152,6 +178,10 @@ def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
     for step in range(1, rows if rows <= 16 else 0):
         name = f"{names[0]} rotated by {step}: place r holds r + {step} (mod {rows})"
         yield _taken(setting, operand, name, (row + step) % rows, column)
+    for step in range(1, rows if 16 < rows <= 256 else 0):
+        if step <= 16 or step % 8 == 0:
+            name = f"{names[0]} rotated by {step}: place r holds r + {step} (mod {rows})"
+            yield _taken(setting, operand, name, (row + step) % rows, column)
     for step in range(1, min(columns, 17)):
         name = f"{names[1]} rotated by {step}: place j holds j + {step} (mod {columns})"
         yield _taken(setting, operand, name, row, (column + step) % columns)
@@ -159,24 +189,32 @@ def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
 
 def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -> Made:
     """Row strides of padded tiles, swizzles of 16-byte chunks, and k as accumulators hold it."""
+    if operand == "b":
+        row, column = column.T, row.T
     rows, columns = row.shape
+    mine = "rows" if operand == "a" else "columns"
+
+    def taken(name: str, outer: Index, along: Index) -> Mistake:
+        places = (outer, along) if operand == "a" else (along.T, outer.T)
+        return _taken(setting, operand, name, *places)
+
     for pad in (1, 2, 4, 8, 16):
         for stride in (columns + pad, columns - pad):
             flat = (row * stride + column) % (rows * columns)
-            name = f"rows read with a stride of {stride} elements, written with {columns}"
-            yield _taken(setting, operand, name, flat // columns, flat % columns)
+            name = f"{mine} read with a stride of {stride} elements, written with {columns}"
+            yield taken(name, flat // columns, flat % columns)
     chunk = max(1, 128 // max(setting.instruction.storage(operand).bits, 1))
     chunks = columns // chunk
     for shift in range(4):
         if chunks > 1:
             moved = (column // chunk ^ (row >> shift) % chunks) * chunk + column % chunk
-            name = f"swizzle: 16-byte chunk c of row r is chunk c xor (r >> {shift}) % {chunks}"
-            yield _taken(setting, operand, name, row, moved)
+            name = f"swizzle: 16-byte chunk c of {mine[:-1]} r is chunk c xor (r >> {shift}) % {chunks}"
+            yield taken(name, row, moved)
     if columns % 16 == 0:
         pairs = column % 4 // 2 * 8 + column // 4 % 4 * 2 + column % 2 + column // 16 * 16
         name = "k in the order of accumulators (FlashAttention's P for 8-bit types)"
-        yield _taken(setting, operand, name, row, pairs)
-        yield _taken(setting, operand, f"{name}, undone", row, np.argsort(pairs[0])[column])
+        yield taken(name, row, pairs)
+        yield taken(f"{name}, undone", row, np.argsort(pairs[0])[column])
 
 
 def _linear(setting: Setting, row: Index, column: Index) -> Made:
@@ -189,7 +227,7 @@ def _linear(setting: Setting, row: Index, column: Index) -> Made:
     place = layout.inverse[flat // columns, flat % columns].reshape(-1)
     name = f"lane l holds elements {each} * l to {each} * l + {each - 1} (addressed as lane * {each})"
     advice = "a lane's elements are in rows g and g + 8, columns 2 t and 2 t + 1: use the layout of C"
-    yield _made(name, "c", advice, Rearrangement(grid=grid, source=place))
+    yield in_operand(name, "c", advice, Rearrangement(grid=grid, source=place))
 
 
 def _taken(setting: Setting, operand: str, name: str, row: Index, column: Index) -> Mistake:
@@ -197,7 +235,7 @@ def _taken(setting: Setting, operand: str, name: str, row: Index, column: Index)
     layout = setting.instruction.family.fragment(setting.instruction, operand)
     source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
     advice = f"check the addresses from which {operand.upper()} is loaded"
-    return _made(name, operand, advice, Rearrangement(grid=grid_of(setting, operand), source=source))
+    return in_operand(name, operand, advice, Rearrangement(grid=grid_of(setting, operand), source=source))
 
 
 def _zeroed(setting: Setting, operand: str, zero: npt.NDArray[np.bool_]) -> Callable[[Words], Words]:
@@ -241,45 +279,6 @@ def _times(form: Instruction, operand: str, factor: float) -> Change:
 _PARTS = (_registers, _lanes, _partly, _matrix, _scaled)
 
 
-# --- metadata ------------------------------------------------------------------------------------------
-
-
-def _metadata(setting: Setting) -> Made:
-    """Words shifted, halved, or in the order of memory."""
-    for bits in (2, 4, 8, 16):
-        advice = f"fields are four bits from bit 0 on: the words are off by {bits} bits"
-        yield _made(f"shifted left by {bits} bits", "e", advice, lambda e, n=bits: e << np.uint32(n))  # type: ignore[misc]
-        yield _made(f"shifted right by {bits} bits", "e", advice, lambda e, n=bits: e >> np.uint32(n))  # type: ignore[misc]
-    low, high, half = np.uint32(0xFFFF), np.uint32(0xFFFF0000), np.uint32(16)
-    advice = "a word has 32 bits of metadata: load both half-words"
-    yield _made("lower half-word only, the upper is zero", "e", advice, lambda e: e & low)
-    yield _made("upper half-word only, the lower is zero", "e", advice, lambda e: e & high)
-    yield _made("lower half-word in both halves", "e", advice, lambda e: e & low | e << half)
-    yield _made("upper half-word in both halves", "e", advice, lambda e: e & high | e >> half)
-    advice = "reorder E as the instruction reads it: the words come row by row, as in memory"
-    for undo in (False, True):
-        name = f"in memory order, not reordered{', undone (reordered twice)' if undo else ''}"
-        yield _made(name, "e", advice, _memory_order(setting, undo))
-
-
-def _memory_order(setting: Setting, undo: bool) -> Rearrangement:
-    """The i-th lane that is read has the i-th word of E, row after row; ``undo``: the inverse."""
-    own = metadata_map(setting.instruction, setting.selector)
-    lanes = np.unique(own[:, 0])
-    order = np.lexsort((own[:, 3] * 0 + own[:, 4], own[:, 3]))
-    grid = grid_of(setting, "e")
-    source = np.arange(grid.lanes * grid.registers * grid.slots)
-    size = int(own[0, 2])  # bits of a field
-    each = 32 * len(lanes) // len(own)
-    for place, field in enumerate(order.tolist()):
-        memory = lanes[place * each // 32] * 16 + place * each % 32 // 2
-        mine = own[field, 0] * 16 + own[field, 1] // 2
-        for slot in range(size // 2):
-            here, there = (mine, memory) if undo else (memory, mine)
-            source[here + slot] = there + slot
-    return Rearrangement(grid=grid, source=source)
-
-
 # --- tiles ---------------------------------------------------------------------------------------------
 
 
@@ -292,4 +291,18 @@ def other_tiles(setting: Setting) -> Made:
             ("of the previous tile", lambda words: np.roll(words, 1, axis=-3)),
             ("of the first tile in every tile", lambda words: np.repeat(words[:1], len(words), axis=0)),
         ):
-            yield _made(name, operand, "check the index of the tile in its addresses", change)
+            yield in_operand(name, operand, "check the index of the tile in its addresses", change)
+    for operand in (name for name in "abc" if not setting.in_shared(name)):
+        count = setting.instruction.registers[operand]
+        for one in range(count if count <= 8 else 0):
+            name = f"register {one} is stale: it holds that of the previous tile"
+            yield in_operand(name, operand, f"load register {one} for every tile", _stale(one))
+
+
+def _stale(one: int) -> Callable[[Words], Words]:
+    def change(words: Words) -> Words:
+        copy = words.copy()
+        copy[..., one] = np.roll(words, 1, axis=-3)[..., one]
+        return copy
+
+    return change

@@ -9,6 +9,7 @@ from ..isa.registers import Words
 from .arithmetic import Arithmetic
 from .grids import Registers
 
+SPELLED = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 Change = Callable[[Registers], Registers]  # registers -> those that change
 Reading = Callable[[Words], Words]  # D as the instruction wrote it -> D as it was read, or back
 
@@ -35,3 +36,13 @@ class Mistake:
 
     def __str__(self) -> str:
         return self.name
+
+
+def in_operand(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
+    """A mistake in the registers, or in the tile in shared memory, of one operand."""
+    return Mistake(
+        name=f"{SPELLED.get(operand, operand.upper())}: {name}",
+        advice=advice,
+        operands=(operand,),
+        change=lambda given: {operand: change(given[operand])},
+    )

@@ -111,7 +111,7 @@ def _permuted(pattern: Pattern) -> str:
         return ""
     texts = list[str]()
     if (rows != np.arange(size)).any():
-        what = _permutation_text(rows)
+        what = permutation_text(rows)
         texts.append(f"{pattern.outer_name} of {pattern.name} are permuted within the tile: {what}")
     if (columns != np.arange(k)).any():
         texts.append(_along_text(pattern, columns))
@@ -123,10 +123,11 @@ def _along_text(pattern: Pattern, order: npt.NDArray[Any]) -> str:
     if (order == (np.arange(k) + k // 2) % k).all():
         half = f"k 0..{k // 2 - 1} of the tile holds {k // 2}..{k - 1}, and the other way round"
         return f"k halves of {pattern.name} are exchanged: {half}"
-    return f"{pattern.name} is permuted along k: {_permutation_text(order)}"
+    return f"{pattern.name} is permuted along k: {permutation_text(order)}"
 
 
-def _permutation_text(order: npt.NDArray[Any]) -> str:
+def permutation_text(order: npt.NDArray[Any]) -> str:
+    """What is regular about a permutation of places; else the places."""
     size = len(order)
     place = np.arange(size)
     by = int(order[0])

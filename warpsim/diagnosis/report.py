@@ -6,7 +6,7 @@ read, and the D that was expected), finds the mistakes that turn one into the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..execution.inputs import inputs_by_name
 from ..files.decimals import Printed
-from ..isa.codes import integers, values_of
 from ..isa.fragments import codes_from, gathered_columns
 from ..isa.instruction import Inputs, Instruction
 from ..isa.registers import Words
@@ -29,8 +28,9 @@ from .library import mistakes
 from .local import local_mistakes, other_tiles
 from .mistake import Mistake
 from .probes import probe
-from .remarks import Seen, remarks
 from .search import Case, Score, Scores, elements_of, outcome, pairs, singles
+from .stored import stored_mistakes
+from .told import is_of_values, remarks_of
 from .wrong import Wrong, wrong_elements
 
 _CLOSEST = 5  # explanations shown where none is exact
@@ -193,14 +193,17 @@ def _searched(case: Case, most: int) -> Diagnosis:
     alone: Scores = []
     scores = singles(screened, library)
     simulated, matches = len(scores), _confirmed(case, library, scores)
-    if not matches:
+    if not matches or all(_moves_c_and_d(one) for one in matches):
         more = local_mistakes(case.setting)
-        library, found = (*library, *more), singles(screened, more)
-        simulated, matches = simulated + len(found), _confirmed(case, library, found)
+        library, found = (*more, *library), singles(screened, more)
+        simulated, matches = simulated + len(found), (*_confirmed(case, library, found), *matches)
         alone = found
     if not matches and len(case.actual) > 1:
-        matches = _of_other_tiles(case)
-    if not matches and most > 1:
+        matches = _of_all_tiles(case, other_tiles(case.setting))
+    if not matches:
+        matches = _of_stored(case, expected)
+    told = remarks_of(case, expected) if not matches else ()
+    if not matches and most > 1 and not any(is_of_values(one) for one in told):
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
@@ -210,11 +213,27 @@ def _searched(case: Case, most: int) -> Diagnosis:
     return _diagnosis(case, expected, matches, closest, simulated)
 
 
-def _of_other_tiles(case: Case) -> tuple[Match, ...]:
+def _moves_c_and_d(match: Match) -> bool:
+    """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
+    return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
+
+
+def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
     """An operand of every tile taken from the next or the previous one, or from the first."""
-    library = tuple(other_tiles(case.setting))
-    scores = [Score(1.0, 1.0, (one,)) for one in library if _explained(case, (one,)).all()]
-    return tuple(Match(equivalent=(_explanation(case, one.names),)) for one in scores)
+    found = (one for one in library if _explained(case, (one,)).all())
+    return tuple(Match(equivalent=(_explanation(case, (one,)),)) for one in found)
+
+
+def _of_stored(case: Case, expected: Words) -> tuple[Match, ...]:
+    """The right D, stored wrongly: explanations that agree here are one."""
+    form = case.setting.instruction
+    actual = elements_of(case.actual, form)
+    causes = []
+    for one in stored_mistakes(case.setting):
+        d = elements_of(present(one.read, "reading")(expected), form)
+        if (case.settled(d, actual) == actual).all():
+            causes.append(_explanation(case, (one,)))
+    return (Match(equivalent=tuple(causes)),) if causes else ()
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
@@ -323,31 +342,4 @@ def _diagnosis(
         closest=closest,
         simulated=simulated,
         remarks=() if matches else remarks_of(case, expected),
-    )
-
-
-def remarks_of(case: Case, expected: Words) -> tuple[str, ...]:
-    """What D of the first tile that differs tells by itself; nothing of forms without plain A and B."""
-    form = case.setting.instruction
-    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
-    if not len(different) or case.setting.tiles is not None or form.products > 1 or form.scale:
-        return ()
-    at = int(different[0])
-
-    def values(operand: str, words: Words) -> npt.NDArray[np.float64]:
-        codes, element = codes_from(words[at], form, operand), form.format(operand)
-        return values_of(codes, element) if element.is_float else integers(codes, element).astype(np.float64)
-
-    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
-    same = actual == codes_from(case.actual[at], form, "d")
-    wanted, got = values("d", expected), values("d", case.actual)
-    return remarks(
-        Seen(
-            expected=np.where(same, got, wanted),
-            actual=got,
-            c=values("c", case.registers["c"]),
-            column_sums=values("b", case.registers["b"]).sum(axis=0),
-            row_sums=values("a", case.registers["a"]).sum(axis=1),
-            exact=not form.d.is_float,
-        )
     )

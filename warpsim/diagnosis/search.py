@@ -73,8 +73,7 @@ class Case:
         case, wrong = self.tile(worst), ~equal[worst]
         if wrong.ndim > 2 or wrong.size <= _SCREENED:
             return case
-        rows, columns = _spread(wrong.any(axis=1), _PART_ROWS), _spread(wrong.any(axis=0), _PART_COLUMNS)
-        return replace(case, part=Part(rows=rows, columns=columns))
+        return replace(case, part=spread_part(wrong, _PART_ROWS, _PART_COLUMNS))
 
 
 def elements_of(words: Words, instruction: Instruction) -> Elements:
@@ -82,6 +81,14 @@ def elements_of(words: Words, instruction: Instruction) -> Elements:
     storage = Storage(bits=instruction.d.bits)
     flat = words.reshape(*words.shape[:-2], -1)
     return unpacked(flat, storage, instruction.register_bits, instruction.d.mask)
+
+
+def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
+    """So many rows and columns of a matrix, wrong ones first; all of it where it is no larger."""
+    if wrong.shape[0] <= rows and wrong.shape[1] <= columns:
+        return WHOLE
+    down, across = np.asarray(wrong.any(axis=1)), np.asarray(wrong.any(axis=0))
+    return Part(rows=_spread(down, rows), columns=_spread(across, columns))
 
 
 def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:

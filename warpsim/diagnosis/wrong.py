@@ -91,10 +91,10 @@ def _axis_text(flags: Mask, name: str) -> str:
     if flags.all():
         return f"every {name}"
     indices = _where(flags)
-    return f"{name}{'s'[: len(indices) != 1]} {_ranges(indices)}"
+    return f"{name}{'s'[: len(indices) != 1]} {ranges(indices)}"
 
 
-def _ranges(indices: Sequence[int]) -> str:
+def ranges(indices: Sequence[int]) -> str:
     """``0-3, 8, 10-11``; a regular step as ``0, 4, ..., 28``."""
     steps = {after - before for before, after in pairwise(indices)}
     if len(indices) > 3 and len(steps) == 1 and steps != {1}:

@@ -112,6 +112,9 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
     for each in found.matches:
         how = "as far as it is printed" if found.printed else "bit for bit"
         yield from (f"  matches {how}: {each.name}", f"    {each.advice}")
+        if each.also:
+            more = f", and {len(each.also) - _OTHERS} more" * (len(each.also) > _OTHERS)
+            yield f"    the same as: {'; '.join(each.also[:_OTHERS])}{more}"
     if not found.matches:
         yield f"  none of {found.tried:,} explanations gives every bit"
     for each in found.near:
@@ -123,7 +126,13 @@ def product_document(found: LoopDiagnosis) -> Document:
 
     def causes(listed: Sequence[LoopCause]) -> list[Document]:
         return [
-            {"name": one.name, "advice": one.advice, "fraction": one.fraction, "closeness": one.closeness}
+            {
+                "name": one.name,
+                "advice": one.advice,
+                "fraction": one.fraction,
+                "closeness": one.closeness,
+                "also": list(one.also),
+            }
             for one in listed
         ]
 

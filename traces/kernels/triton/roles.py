@@ -1,4 +1,4 @@
-"""A matrix product in Triton for sm_90: a warpgroup copies, two multiply; the kernel makes its tensor maps."""
+"""A matrix product in Triton for sm_90: a warpgroup copies, two multiply; the kernel makes tensor maps."""
 
 import triton
 import triton.language as tl
