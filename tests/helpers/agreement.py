@@ -21,6 +21,7 @@ from tests.helpers.mutations import (
     spelled,
 )
 from warpsim import IllegalInstruction, Instruction, PtxError
+from warpsim.isa.architectures import ARCHITECTURES
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,20 @@ def rejection(
     return None
 
 
-def compare(texts: Iterable[str], target: str, *, guessed: bool = False) -> Report:
+def compare(texts: Iterable[str], target: str, *, guessed: bool = False, path: str | None = None) -> Report:
     """Both verdicts on statements; what only ptxas accepts is explained by undoing its leniences.
 
-    ``guessed`` operands take no part in explanations: the mnemonic alone has to become legal.
+    ``guessed`` operands take no part in explanations: the mnemonic alone has to become legal. ``path`` is
+    the assembler, and its newest PTX what both go by.
     """
 
-    version = ptxas.newest(target)
+    version = ptxas.newest(target, path)
 
     def accepts(text: str) -> bool:
         return rejection(text, target, version=version) is None
 
     listed = list(dict.fromkeys(texts))
-    verdicts = ptxas.verdicts(listed, target=target, declarations=DECLARATIONS, version=version)
+    verdicts = ptxas.verdicts(listed, target=target, declarations=DECLARATIONS, version=version, path=path)
     report = Report(cases=len(listed), legal=verdicts.count(None))
     for text, theirs in zip(listed, verdicts, strict=True):
         ours = rejection(text, target, version=version)
@@ -103,7 +105,7 @@ def compare(texts: Iterable[str], target: str, *, guessed: bool = False) -> Repo
 
 def forms_of(target: str) -> list[Instruction]:
     """The forms of the target that ptxas is asked about: those that its newest PTX has."""
-    known = warpsim.instructions(target, ptxas.newest(target))
+    known = warpsim.instructions(target, max(ptxas.last(), ARCHITECTURES[target].since))
     return [form for form in known if form.family.opcode == "mma"]
 
 

@@ -2,8 +2,8 @@
 
 Knows the two dozen opcodes of the helpers that sort metadata, and no others: what it does not know raises
 KeyError. Each lane reads and writes a row of words of its own; how its address comes about is not looked at.
-A matrix instruction is handed to warpsim as the ordered form of its shape, fields taken literally. Opcodes as the CUDA binary
-utilities name them; their meaning is that of the PTX instructions they are made for.
+A matrix instruction is handed to warpsim as the ordered form of its shape, fields taken literally. Opcodes as
+the CUDA binary utilities name them; their meaning is that of the PTX instructions they are made for.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def _matrix(warp: Warp, step: Step, where: Any) -> None:
 
 
 def run(program: Program, entry: str, warp: Warp) -> None:
-    """Execute an entry to EXIT, leaving the outputs in the warp; raises KeyError for an opcode it does not know."""
+    """Execute an entry to EXIT, leaving the outputs in the warp; raises KeyError for an unknown opcode."""
     place, back = program.labels[entry], list[int]()
     while True:
         step = program.steps[place]

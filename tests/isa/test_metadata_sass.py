@@ -64,7 +64,7 @@ def program() -> sass.Program:
 
 
 def operands(form: Instruction, selector: int, seed: int) -> dict[str, np.ndarray]:
-    """Registers with numbers of a size, and metadata with every field that has a meaning, garbage beside it."""
+    """Registers with numbers of a size, and metadata of fields with a meaning, garbage beside them."""
     rng = np.random.default_rng([seed, selector])
     pattern = form.pattern
     assert pattern is not None
@@ -113,7 +113,7 @@ def calls_a_sorter(form: Instruction) -> bool:
 
 
 def test_what_ptxas_sorts_is_what_has_a_meaning() -> None:
-    """Helpers for all but bf16, whose descending fields are therefore not modelled; fields of tf32 name one."""
+    """Helpers for all but bf16, whose descending fields are not modelled, and tf32, whose name one place."""
     sorted_ = {form.operation for form in FORMS if calls_a_sorter(form)}
     unsorted = ARCHITECTURES[TARGET].unsorted_operations
     assert sorted_ | unsorted | {"tf32"} == {form.operation for form in FORMS}
