@@ -24,12 +24,14 @@ RULE = "a candidate survives where it predicts every output bit for bit; the oth
 class Trial:
     """One form's part of an experiment: inputs, candidates, and what to say about outputs in any case.
 
-    D of ``vectors`` is the model's. ``observe`` puts what captured outputs show into words.
+    D of ``vectors`` is the model's. ``observe`` puts what captured outputs show into words. ``unasked`` is
+    what no verdict of the trial speaks about, and which experiment does.
     """
 
     vectors: VectorSet
     candidates: tuple[Candidate, ...]
     observe: Callable[[VectorSet], Iterable[str]] | None = None
+    unasked: tuple[str, ...] = ()
 
     @property
     def form(self) -> Instruction:
@@ -63,6 +65,7 @@ class Verdict:
     differences: dict[str, int]
     together: tuple[tuple[str, ...], ...]
     observations: tuple[str, ...]
+    unasked: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -87,6 +90,7 @@ class Verdict:
             "verdict": " = ".join(self.survivors) if self.decided else "none of the candidates",
             "survivors": list(self.survivors),
             "observations": list(self.observations),
+            "not asked": list(self.unasked),
         }
 
 
@@ -115,6 +119,7 @@ def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
         differences=differences,
         together=tuple(map(tuple, classes.values())),
         observations=tuple(trial.observe(outputs)) if trial.observe else (),
+        unasked=trial.unasked,
     )
 
 
