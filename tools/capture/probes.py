@@ -7,6 +7,7 @@ what the question leaves alone is not taken for one of the candidates. Knows for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,17 @@ def spread(form: Instruction, b: Array, filler: float) -> Array:
     return full
 
 
-def scales_near_one(form: Instruction, rng: Rng, cases: int) -> dict[str, Array] | None:
-    """Scales of one, but for a third of the cases, where they differ block by block."""
+def scales_of(form: Instruction, labels: list[str]) -> dict[str, Array] | None:
+    """Scales of one, but for a third of the cases, where they differ block by block; large ones at limits."""
     if form.scale is None:
         return None
+    rng, cases = np.random.default_rng(35), len(labels)
     one, step = form.scale.bias << form.scale.fraction_bits, 1 << form.scale.fraction_bits
     codes = np.full((2, cases, form.family.lanes, 4), one)
     codes[:, ::3] = rng.integers(one - 6 * step, one + 4 * step, codes[:, ::3].shape)
+    if not form.scale.fraction_bits:
+        large = (form.d.bias - _highest(form.a) - _highest(form.b)) // 2
+        codes[:, [place for place, label in enumerate(labels) if label == "limits"]] = one + large
     words = np.ascontiguousarray(codes.astype(np.uint8)).view(np.uint32)
     return {"scale_a": words[0], "scale_b": words[1]}
 
@@ -117,28 +122,31 @@ def _cancelling(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 def _depths(rng: Rng, form: Instruction) -> Iterator[Matrices]:
     """Two large products cancel, and a third is D: halved row by row until it is cut off; with C and without.
 
-    The same with a tie of 16-bit results in place of the large ones, which the third decides.
+    The large factors are 1 or 1.5, so that their product carries, and so is the third.
     """
-    rows, stored = np.arange(form.shape.m), form.stored_k
-    for third in (2, 4):
-        if third >= stored:
-            continue
-        for high in {min(_highest(form.a), 7), min(_highest(form.a), 15)}:
-            top = high + min(_highest(form.b), high)
-            a, b, c = (np.zeros(shape) for shape in _shapes(form, 4).values())
-            for case in range(4):
-                small = max(form.b.minimum_exponent - form.b.fraction_bits, -7 - 9 * (case % 2))
-                product = top - 10 * (1 + case % 2) - rows % 16
-                a[case, :, 0], a[case, :, 1], a[case, :, third] = (
-                    2.0**high,
-                    -(2.0**high),
-                    2.0 ** (product - small),
-                )
-                b[case, :2], b[case, third] = 2.0 ** (top - high), 2.0**small
-            c[2:] = np.ldexp(1.0, top - 24 - rows % 8)[:, None]
-            yield _coded(form, a, b, c)
+    stored = form.stored_k
+    highs = {min(_highest(form.a), 7), min(_highest(form.a), 15)}
+    for third, high in product((2, 4), highs):
+        if third < stored:
+            yield _depth(form, third, high)
     if form.d.name == "f16" and stored > 1:
         yield from _small_ties(form)
+
+
+def _depth(form: Instruction, third: int, high: int) -> Matrices:
+    rows = np.arange(form.shape.m)
+    top = high + min(_highest(form.b), high)
+    kinds = tuple(product((0, 1), (1.0, 1.5), (1.0, -1.5), (False, True)))  # depth, large, third, C
+    a, b, c = (np.zeros(shape) for shape in _shapes(form, len(kinds)).values())
+    for case, (deep, large, sign, with_c) in enumerate(kinds):
+        small = max(form.b.minimum_exponent - form.b.fraction_bits, -7 - 9 * deep)
+        exponent = top - 10 * (1 + deep) - rows % 16
+        a[case, :, 0], a[case, :, 1] = large * 2.0**high, -large * 2.0**high
+        a[case, :, third] = sign * np.ldexp(1.0, exponent - small)
+        b[case, :2], b[case, third] = large * 2.0 ** (top - high), 2.0**small
+        if with_c:
+            c[case] = np.ldexp(1.0, top - 24 - rows % 8)[:, None]
+    return _coded(form, a, b, c)
 
 
 def _small_ties(form: Instruction) -> Iterator[Matrices]:
@@ -233,6 +241,31 @@ def _zeros(rng: Rng, form: Instruction) -> Iterator[Matrices]:
         a[2:, :, 1], b[2:, 1] = values(form.a, 2.0 ** _highest(form.a)), 0
     c[::2] = 0
     yield a, b, c
+    a, b, c = _random(
+        rng, form, 6, lambda one: (max(one.minimum_exponent, -12), max(one.minimum_exponent, -8))
+    )
+    a[:, :, 0], b[:, 0] = 0, values(form.b, 2.0 ** _highest(form.b))
+    c[::2] = 0
+    c[1::2] = random_codes(rng, form.c, c[1::2].shape, -24, -10)
+    a[4:, :, 1:] = 0
+    yield a, b, c
+    shapes = _shapes(form, 2)
+    a, b = (np.full(shapes[x], 1 << form.format(x).ignored_bits, form.format(x).code_dtype) for x in "ab")
+    for case, (left, right) in enumerate(((0.0, 2.0 ** _highest(form.b)), (2.0 ** _highest(form.a), 0.0))):
+        a[case, :, 0], b[case, 0] = values(form.a, left), values(form.b, right)
+    yield a, b, np.zeros(shapes["c"], form.c.code_dtype)
+
+
+def _vanishing(rng: Rng, form: Instruction) -> Iterator[Matrices]:
+    """One product of either sign, from a few times D's smallest number down to a fraction of it."""
+    smallest = form.d.minimum_exponent - form.d.fraction_bits
+    rows = np.arange(form.shape.m)
+    a, b, c = (np.zeros(shape) for shape in _shapes(form, 2).values())
+    sign = np.where(rows // 8 % 2 == 0, -1.0, 1.0)
+    for case, place in enumerate((0, form.stored_k - 1)):  # the first step of a sum, and the last
+        a[case, :, place] = sign * np.ldexp(1.0, smallest + 1 - rows % 8 - smallest // 2)
+        b[case, place] = np.ldexp(1.0, smallest // 2)
+    yield _coded(form, a, b, c)
 
 
 def _limits(rng: Rng, form: Instruction) -> Iterator[Matrices]:
@@ -291,6 +324,7 @@ _PROBES: dict[str, Callable[[Rng, Instruction], Iterator[Matrices]]] = {
     "carries": _carries,
     "subnormals": _subnormals,
     "zeros": _zeros,
+    "vanishing": _vanishing,
     "limits": _limits,
     "special": _special,
 }

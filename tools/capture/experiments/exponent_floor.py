@@ -15,7 +15,7 @@ from warpsim.vectors.sets import VectorSet
 from ..candidates import Candidate, computing, model
 from ..floors import floor_of, unseen_floor
 from ..operands import Array, joined, uniform_fields, values, vector_set
-from ..probes import FIRST_TWO, probes, scales_near_one, spread
+from ..probes import FIRST_TWO, probes, scales_of, spread
 from .experiment import Experiment, Trial, elements, representatives
 
 _STEPS = 28  # halvings of the small product that are tried
@@ -62,9 +62,8 @@ def general(
     form: Instruction, rule: Rule
 ) -> tuple[tuple[Array, Array, Array, list[str]], dict[str, Array] | None]:
     """These inputs and their labels, and the registers of their scales."""
-    rng = np.random.default_rng(34)
     parts = [probes(form)]
-    scales = [scales_near_one(form, rng, len(parts[0][3]))]
+    scales = [scales_of(form, parts[0][3])]
     if floor_of(rule) > unseen_floor(form, rule):
         parts.insert(0, small_products(form, rule))
         scales.insert(0, _small_scales(form, len(parts[0][3])))

@@ -7,6 +7,7 @@ choices; runs nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil, log2
 from typing import Any
 
 from warpsim.isa.architectures import Rule
@@ -49,7 +50,7 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
         changes["between_precision"] = 0
     if choices.exact > 1:  # exact sums have no exponents of their own
         changes["normalised"] = False
-    if not choices.normalised and choices.floor <= unseen_floor(form, _with(rule, choices)):
+    if _floor_is_unseen(form, rule, choices):
         changes["floor"] = None
     if _largest(form, choices) <= 2 ** (2 + choices.carry_bits):
         changes["carry_bits"] = None
@@ -57,6 +58,8 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
         changes |= {"zero_times_infinity": "", "opposed": ""}
     if not _can_vanish(form, choices):
         changes["small_zero"] = False
+    if not _can_overflow(form, choices):
+        changes["saturates"] = False
     changes |= _of_emulation(form, choices) if choices.c_last else {"last_rounding": ""}
     plain = replace(choices, groups=())
     fields = {**vars(plain), **changes}
@@ -65,8 +68,18 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
     return tuple(sorted(fields.items(), key=lambda pair: pair[0]))
 
 
-def _with(rule: Rule, choices: Choices) -> Rule:
-    return rule.realigned(fraction_bits=choices.fraction_bits)
+def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
+    """Whether the floor cuts nothing, or only sums that are zero in D with it and without.
+
+    Where it is above all exponents, a sum is less than the largest one has bits for.
+    """
+    roundings = {choices.rounding, choices.between or choices.rounding}
+    if roundings <= {"zero", "even", "nearest", "away"} and not choices.small_zero and not choices.c_last:
+        smallest = form.d.minimum_exponent - (choices.precision - 1)
+        if choices.floor + ceil(log2(_largest(form, choices))) < smallest - 1 and choices.cut == "zero":
+            return True
+    cut = rule.realigned(fraction_bits=choices.fraction_bits)
+    return not choices.normalised and choices.floor <= unseen_floor(form, cut)
 
 
 def _sets(choices: Choices) -> Any:
@@ -91,6 +104,20 @@ def _can_vanish(form: Instruction, choices: Choices) -> bool:
     return min(alone, alone if choices.c_last else with_c) < smallest
 
 
+def _can_overflow(form: Instruction, choices: Choices) -> bool:
+    """Whether finite numbers add up to Inf: C of f32 alone does not, nor with products far below its end."""
+    far_scales = form.scale is not None and not form.scale.fraction_bits
+    if form.d.name != "f32" or far_scales or choices.cut in ("down", "sticky"):
+        return True
+    roundings = {choices.rounding, choices.between or choices.rounding}
+    if not roundings <= {"zero"} and (choices.precision, choices.between_precision or 24) != (24, 24):
+        return True
+    highest = sum(2 ** (element.exponent_bits - 1) for element in (form.a, form.b))
+    highest += 0 if form.scale is None else 2 * 8
+    total = highest + ceil(log2(_largest(form, choices)))
+    return "down" in roundings or total >= 2 ** (form.d.exponent_bits - 1) - 26
+
+
 def _of_emulation(form: Instruction, choices: Choices) -> dict[str, Any]:
     """What an addition of C at the end hides: C is not in the sum, and NaNs are written by the addition."""
     hidden: dict[str, Any] = {"nan": -1, "negative_zero": False}
@@ -98,4 +125,10 @@ def _of_emulation(form: Instruction, choices: Choices) -> dict[str, Any]:
     if form.d.name == "f32":  # partial sums of fp8 are neither too large nor too small for it
         hidden["saturates"] = False
         flushed -= {"d"}
+    if form.a.bits == 8:  # subnormal numbers of e4m3 are normal as f16
+        flushed -= {name for name in "ab" if form.format(name).name == "e4m3"}
+        small = reach(form, choices)
+        highest = [2 ** (form.format(name).exponent_bits - 1) for name in "ab"]
+        if max(highest) - 14 - choices.fraction_bits <= small.last:  # a zero's exponent cuts nothing
+            hidden["zeros_count"] = False
     return hidden | {"flushed": "".join(sorted(flushed))}

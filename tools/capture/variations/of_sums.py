@@ -76,6 +76,12 @@ def _of_name(name: str, form: Instruction, base: Choices) -> Iterator[Choices]:
         yield replace(base, floor=-1000 if kind == "no" else int(number))
     elif "F=" in name and name.startswith(("F=", "emulated, F=")):
         yield replace(base, fraction_bits=int(name.rpartition("=")[2]))
+    elif name.startswith("native") and not base.c_last:
+        bits = int(name.split("=")[1].split(",")[0])
+        precision = {13: 14, 25: 24}[bits] if form.d.name == "f32" else base.precision
+        floor = {13: (-132, -20), 25: (-133, -21)}[bits][form.d.bits == 16]
+        native = replace(base, groups=grouped(place, int(number)), fraction_bits=bits)
+        yield replace(native, precision=precision, floor=floor)
 
 
 def _words(changes: dict[str, Any]) -> str:
