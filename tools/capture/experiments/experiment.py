@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 import warpsim
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.registers import Words
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, predicted
@@ -37,6 +39,11 @@ class Trial:
     def form(self) -> Instruction:
         """The instruction."""
         return self.vectors.instruction
+
+    @cached_property
+    def predictions(self) -> dict[str, Words]:
+        """D registers as each candidate has them, by its name."""
+        return {one.name: predicted(self.vectors, one.arithmetic) for one in self.candidates}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +104,8 @@ class Verdict:
 def classes_of(trial: Trial) -> tuple[tuple[str, ...], ...]:
     """The candidates in classes that predict the same outputs for all inputs of the trial."""
     classes: dict[bytes, list[str]] = {}
-    for candidate in trial.candidates:
-        outputs = predicted(trial.vectors, candidate.arithmetic).tobytes()
-        classes.setdefault(outputs, []).append(candidate.name)
+    for name, words in trial.predictions.items():
+        classes.setdefault(words.tobytes(), []).append(name)
     return tuple(tuple(names) for names in classes.values())
 
 
@@ -107,10 +113,9 @@ def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
     """Which candidates the outputs of a device leave."""
     form, differences, classes = trial.form, dict[str, int](), dict[bytes, list[str]]()
     found = elements(form, outputs.d)
-    for candidate in trial.candidates:
-        words = predicted(trial.vectors, candidate.arithmetic)
-        differences[candidate.name] = int((elements(form, words) != found).sum())
-        classes.setdefault(words.tobytes(), []).append(candidate.name)
+    for name, words in trial.predictions.items():
+        differences[name] = int((elements(form, words) != found).sum())
+        classes.setdefault(words.tobytes(), []).append(name)
     return Verdict(
         experiment=experiment,
         mnemonic=form.mnemonic,

@@ -36,7 +36,7 @@ _SPECIAL = (
     0x0000_1FFF,  # zero but for the low bits
     0x7F7F_FFFF,  # rounds to Inf
     0x7F7F_E000,
-    _ONE,
+    0x0060_3000,  # half, and the last place is odd, of a subnormal number
     0x7F80_0000,
     0xFF80_0000,
     0x0080_1000,

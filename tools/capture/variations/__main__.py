@@ -1,9 +1,9 @@
 """How experiments judge devices that compute as no candidate does: ``python -m tools.capture.variations``.
 
-Variations are drawn by a seed of the form's; a verdict is right where it is "none of the candidates", or names a
-candidate that gives the same bits for all inputs of the form.
+Variations are drawn by a seed of the form's; a verdict is right where it is "none of the candidates", or
+names a candidate that gives the same bits for all inputs of the form.
 
-    python -m tools.capture.variations                                  a thousand for each experiment, half an hour
+    python -m tools.capture.variations                                  a thousand for each, half an hour
     python -m tools.capture.variations --count 50 --experiment imma-saturation --targets sm_80
 """
 
@@ -20,7 +20,7 @@ from .play import EQUAL, NONE, WRONG, Tally, played
 TARGETS = ("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 _ROW = "| {:18} | {:>6} | {:>10} | {:>10} | {:>6} | {:>14} | {:>7} | {:>14} |"
 _HEADINGS = (
-    "experiment", "trials", "candidates", "variations", NONE.split()[0], "equals a listed", "wrong", "through kernels",
+    "experiment", "trials", "candidates", "variations", "none", "equal a listed", "wrong", "through kernel",
 )  # fmt: skip
 
 
