@@ -203,11 +203,15 @@ def trials(target: str) -> Iterator[Trial]:
                 vectors=sets(form, rule),
                 candidates=tuple(candidates(form, rule)),
                 observe=_observed,
-                unasked=(
-                    f"floors up to {unseen_floor(form, rule)}: they give the same bits as none",
-                    *NOT_ASKED,
-                ),
+                unasked=(*_unasked(form, rule), *NOT_ASKED),
             )
+
+
+def _unasked(form: Instruction, rule: Rule) -> Iterator[str]:
+    unseen, smallest = unseen_floor(form, rule), form.d.minimum_exponent - form.d.fraction_bits
+    yield f"floors up to {unseen}: they give the same bits as none"
+    if unseen < smallest:
+        yield f"floors below {smallest}: only products that are all smaller than D's numbers show them"
 
 
 NOT_ASKED = (

@@ -97,9 +97,11 @@ def _sets(form: Instruction) -> VectorSet:
     a[0, np.arange(form.shape.m), 0] = np.resize(np.array(_SPECIAL, np.uint32), form.shape.m)
     a[1, :, :] = 0
     a[1, :, 0] = _ONE
-    b[1, :, :] = np.resize(np.array(_SPECIAL, np.uint32), (2, form.shape.n))[:1]
+    b[1] = 0  # but for what the only number of A multiplies: Inf times zero would hide a NaN
+    first = slice(0, form.pattern.chunk if form.pattern else 1)
+    b[1, first] = np.resize(np.array(_SPECIAL, np.uint32), (2, form.shape.n))[:1]
     a2, b2, c2 = a[1:2].copy(), b[1:2].copy(), c[1:2]
-    b2[:] = np.array(_SPECIAL, np.uint32)[form.shape.n : 2 * form.shape.n]
+    b2[:, first] = np.array(_SPECIAL, np.uint32)[form.shape.n : 2 * form.shape.n]
     fields = random_fields(rng, form, cases + 1) if form.sparse else None
     labels = ["special A", "special B", *["random"] * 4, "special B"]
     a, b, c = (np.concatenate(pair) for pair in ((a, a2), (b, b2), (c, c2)))
