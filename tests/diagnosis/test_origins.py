@@ -269,7 +269,8 @@ def ptxas_run(text: str, folder: Path) -> None:
 
     path = folder / "packing.ptx"
     path.write_text(text)
-    subprocess.run(["ptxas", "-arch=sm_80", str(path), "-o", str(folder / "packing.cubin")], check=True)
+    command = [str(ptxas.program()), "-arch=sm_80", str(path), "-o", str(folder / "packing.cubin")]
+    subprocess.run(command, check=True)
 
 
 # --- fragments in an order of their own ------------------------------------------------------------

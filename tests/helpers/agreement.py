@@ -21,6 +21,7 @@ from tests.helpers.mutations import (
     spelled,
 )
 from warpsim import IllegalInstruction, Instruction, PtxError
+from warpsim.isa.architectures import ARCHITECTURES
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,23 @@ def rejection(
     return None
 
 
-def compare(texts: Iterable[str], target: str, *, guessed: bool = False) -> Report:
+def compare(texts: Iterable[str], target: str, *, guessed: bool = False, path: str | None = None) -> Report:
     """Both verdicts on statements; what only ptxas accepts is explained by undoing its leniences.
 
-    ``guessed`` operands take no part in explanations: the mnemonic alone has to become legal.
+    ``guessed`` operands take no part in explanations: the mnemonic alone has to become legal. ``path`` is
+    the assembler, and its newest PTX what both go by.
     """
 
+    version = ptxas.newest(target, path)
+
     def accepts(text: str) -> bool:
-        return rejection(text, target) is None
+        return rejection(text, target, version=version) is None
 
     listed = list(dict.fromkeys(texts))
-    verdicts = ptxas.verdicts(listed, target=target, declarations=DECLARATIONS)
+    verdicts = ptxas.verdicts(listed, target=target, declarations=DECLARATIONS, version=version, path=path)
     report = Report(cases=len(listed), legal=verdicts.count(None))
     for text, theirs in zip(listed, verdicts, strict=True):
-        ours = rejection(text, target)
+        ours = rejection(text, target, version=version)
         if theirs is None and ours is not None:
             why = lenience(text.partition(" ")[0] if guessed else text, accepts)
             report.disagreements.append(Disagreement(target, text, "ptxas", ours, why))
@@ -100,8 +104,9 @@ def compare(texts: Iterable[str], target: str, *, guessed: bool = False) -> Repo
 
 
 def forms_of(target: str) -> list[Instruction]:
-    """The forms of the target that ptxas 13.0 is asked about."""
-    return [form for form in warpsim.instructions(target) if form.family.opcode == "mma"]
+    """The forms of the target that ptxas is asked about: those that its newest PTX has."""
+    known = warpsim.instructions(target, max(ptxas.last(), ARCHITECTURES[target].since))
+    return [form for form in known if form.family.opcode == "mma"]
 
 
 def sample_mnemonics(target: str, count: int, seed: object) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where warpsim and ptxas 13.0 disagree on purpose, each with its reason and an example.
+"""Where warpsim and ptxas disagree on purpose, each with its reason and an example.
 
 Two tables: what only ptxas accepts, and what only warpsim accepts. An entry of the first says how to
 undo it in a text, so that a disagreement is explained only if nothing else is wrong with the text.
@@ -16,7 +16,8 @@ class Lenience:
     """Something that only ptxas accepts.
 
     ``pattern`` finds it and ``replacement`` is what legal PTX may have in its place; ``within`` is a
-    pattern that the whole text has to match as well. ``example`` is a statement on ``target``.
+    pattern that the whole text has to match as well. ``example`` is a statement on ``target``; releases that
+    no longer accept it are ``corrected``.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Lenience:
     target: str
     example: str
     within: str = ""
+    corrected: tuple[str, ...] = ()
 
     def undone(self, text: str) -> Iterator[str]:
         """The text with one occurrence undone, for each, and with all of them undone."""
@@ -113,6 +115,7 @@ LENIENCES = (
     Lenience(
         name="B of fp8 m16n8k16",
         reason="B is one register; ptxas overlooks the others of 2, 4 or 8, which ptxas 13.5 rejects",
+        corrected=("13.5",),
         pattern=r"(?<=}, )\{([^,}]*), [^}]*\}(?=, \{[^}]*\};)",
         replacement=r"{\1}",
         within=r"m16n8k16\b.*\.e[45]m[23]\b",

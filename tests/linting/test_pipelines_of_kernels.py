@@ -22,7 +22,7 @@ SAID = {"in-flight": {"C7514", "C7515", "C7517"}, "fence": {"C7519"}}
 def warned(text: str, folder: Path) -> set[str]:
     """The numbers of ptxas's warnings about wgmma."""
     (folder / "module.ptx").write_text(text)
-    command = ["ptxas", "-arch=sm_90a", "module.ptx", "-o", "module.cubin"]
+    command = [str(ptxas.program()), "-arch=sm_90a", "module.ptx", "-o", "module.cubin"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return set(re.findall(r"C75\d\d", done.stderr + done.stdout))
 

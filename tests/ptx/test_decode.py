@@ -106,10 +106,11 @@ def test_forms_of_later_versions_are_neither_listed_nor_advised() -> None:
     later = (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0"
     )
-    assert warpsim.decode(later, "sm_120a", version="9.1").since == (9, 1)
-    assert later not in {form.mnemonic for form in warpsim.instructions()}
-    assert "needs PTX ISA 9.1; this is read as 9.0" in refusal(later, "sm_120a").message
-    near = refusal(later.replace("k64", "k32"), "sm_120a")
+    assert warpsim.decode(later, "sm_120a").since == (9, 1)
+    assert later in {form.mnemonic for form in warpsim.instructions()}
+    assert later not in {form.mnemonic for form in warpsim.instructions(version="9.0")}
+    assert "needs PTX ISA 9.1; this is read as 9.0" in refusal(later, "sm_120a", version="9.0").message
+    near = refusal(later.replace("k64", "k32"), "sm_120a", version="9.0")
     assert later.split(".kind")[1] not in near.message
 
 
@@ -167,7 +168,8 @@ MNEMONIC_ERRORS = (
     (B1 + "^.and^.popc", "sm_75",
      f"{B1}.and.popc is not on sm_75; it is on sm_80 and later. On sm_75: change .and.popc to .xor.popc"),
     (NVF4, "sm_120a",
-     "mma has no such form on sm_120a: add .scale_vec::2X; or change .kind::mxf4nvf4 to .kind::mxf4"),
+     "mma has no such form on sm_120a: add .scale_vec::2X or .scale_vec::4X; "
+     "or change .kind::mxf4nvf4 to .kind::mxf4"),
     ("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.f32.e2m1.e2m1.f32", "sm_120a",
      "mma has no such form on sm_120a: add .block_scale.ue8m0; "
      "or change shape and .kind from .m16n8k64.kind::mxf4 to .m16n8k32.kind::f8f6f4; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 
 import pytest
 
@@ -16,12 +17,10 @@ from tools.capture.simulated import SimulatedDriver
 # What inputs of a form cannot tell apart, because there is no difference in its result.
 SAME = {
     "tf32 has two groups of two in m16n8k8": ("groups of 2", "chunk pairs"),
-    "f16 products do not reach lower": ("floor -29", "floor -23", "no floor"),
-    "nor on sm_80": ("floor -28", "no floor"),
 }
 TARGETS = {
-    "sparse-grouping": ("sm_80", "sm_89", "sm_90a", "sm_120a"),
-    "exponent-floor": ("sm_80", "sm_90a"),
+    "sparse-grouping": ("sm_80", "sm_120a"),
+    "exponent-floor": ("sm_80",),
     "tf32-low-bits": ("sm_80", "sm_90a"),
     "imma-saturation": ("sm_75", "sm_90a"),
     "metadata-undefined": ("sm_80", "sm_90a"),
@@ -31,7 +30,7 @@ TARGETS = {
 PAIRS = [(name, target) for name, targets in TARGETS.items() for target in targets]
 CONFIRMS = {  # what survives on a device that computes as the model does
     "sparse-grouping": {"dense", "emulated"},
-    "exponent-floor": {"floor -133", "floor -132", "floor -21", "floor -20"},
+    "exponent-floor": {"floor -133", "floor -132", "floor -21", "floor -20", "floor -139"},
     "tf32-low-bits": {"dropped first"},
     "imma-saturation": {"once"},
     "metadata-undefined": {"literal"},
@@ -40,15 +39,19 @@ CONFIRMS = {  # what survives on a device that computes as the model does
 }
 
 
+# One trial in so many, where sets are large; python -m tools.capture.variations plays all of them.
+SPARSELY = {"sparse-grouping": 4, "exponent-floor": 5, "fp8-sync": 8}
+
+
 @cache
 def trials(name: str, target: str) -> tuple[Trial, ...]:
-    return tuple(EXPERIMENTS[name].trials(target))
+    return tuple(islice(EXPERIMENTS[name].trials(target), 0, None, SPARSELY.get(name, 1)))
 
 
 def behaving(trial: Trial) -> Iterator[tuple[str, Verdict]]:
     """What the decision is where outputs are those of each candidate, without a kernel in between."""
     for candidate in trial.candidates:
-        outputs = replace(trial.vectors, d=predicted(trial.vectors, candidate.arithmetic))
+        outputs = replace(trial.vectors, d=trial.predictions[candidate.name])
         yield candidate.name, decide("x", trial, outputs)
 
 

@@ -5,11 +5,12 @@ Knows how to run it on modules of several kernels; knows nothing of what a kerne
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.helpers import ptxas
 
 from .kernels import ENTRY, Kernel
 
@@ -20,7 +21,7 @@ _HEADER_LINES = 5  # a comment, .version, .target, .address_size, nothing
 
 def missing() -> str:
     """Why there are no verdicts on this computer; empty where there are."""
-    return "" if shutil.which("ptxas") else "ptxas is not installed"
+    return "" if ptxas.program() else "ptxas is not installed"
 
 
 def refusals(kernels: Sequence[Kernel], target: str) -> Iterator[tuple[Kernel, str]]:
@@ -58,6 +59,7 @@ def _module(kernels: Sequence[Kernel]) -> str:
 def _assembled(ptx: str, target: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "module.ptx").write_text(ptx, encoding="utf-8")
-        command = ["ptxas", f"-arch={_COMPILED_FOR.get(target, target)}", "module.ptx", "-o", "module.cubin"]
+        chip = f"-arch={_COMPILED_FOR.get(target, target)}"
+        command = [str(ptxas.program()), chip, "module.ptx", "-o", "module.cubin"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else (done.stderr.strip() or f"ptxas exits with {done.returncode}")

@@ -370,6 +370,8 @@ def _say_verdict(record: Record) -> None:
         print(f"  VERDICT: none of the candidates; nearest: {near}")
     for observation in verdict["observations"]:
         print(f"  {observation}")
+    for left in verdict["not asked"]:
+        print(f"  not asked: {left}")
 
 
 def _summary(records: list[Record], options: argparse.Namespace, skipped: int = 0, left: int = 0) -> int:

@@ -129,6 +129,12 @@ def values(element: Format, array: npt.ArrayLike) -> Array:
         return codes_of(np.asarray(array, np.float64).astype(element.dtype), element, "values")
 
 
+def joined(parts: Sequence[tuple[Array, Array, Array, list[str]]]) -> tuple[Array, Array, Array, list[str]]:
+    """Codes of A, B and C and labels, part after part."""
+    a, b, c = (np.concatenate([part[place] for part in parts]) for place in range(3))  # type: ignore[misc]
+    return a, b, c, [label for part in parts for label in part[3]]
+
+
 def uniform_fields(form: Instruction, field: npt.ArrayLike, cases: int) -> Array:
     """``(cases, m, chunks)``: one field, or one a case, in all places."""
     assert form.pattern is not None

@@ -6,7 +6,8 @@ Tried are the forms of all targets and what is one choice away from a form of th
     python -m tools.legality --deep 100 --seed 7        also that many random mutations of every form
     python -m tools.legality --targets sm_80 sm_120a    some targets only
 
-Needs ptxas 13.0 on the path.
+Needs ptxas 12.9, 13.0 or 13.5: that on the path, the one that WARPSIM_PTXAS names, or that of the extra
+``judges``. Forms and targets are those that it knows.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _SAMPLED = {"mnemonics": sample_mnemonics, "operands": sample_operands}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 where every difference is explained, 1 where not, 4 without ptxas."""
     options = _parser().parse_args(arguments)
-    if reason := ptxas.missing():
+    if reason := ptxas.missing_for_matrices():
         print(f"cannot check: {reason}", file=sys.stderr)
         return 4
-    total = _print_table(options.targets)
+    targets = [target for target in options.targets if ptxas.knows(target)]
+    print(f"ptxas {ptxas.release()}, PTX {ptxas.newest(targets[-1])}; {len(targets)} targets\n", flush=True)
+    total = _print_table(targets)
     if options.deep:
-        total.add(_print_samples(options.targets, options.deep, options.seed))
+        total.add(_print_samples(targets, options.deep, options.seed))
     _print_explanations(total)
     return int(bool(total.unexplained))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.legality", description="warpsim against ptxas 13.0"
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.legality", description="warpsim against ptxas")
     parser.add_argument("--targets", nargs="+", default=list(ARCHITECTURES), choices=list(ARCHITECTURES))
     parser.add_argument("--deep", type=int, default=0, metavar="N", help="random mutations of every form")
     parser.add_argument("--seed", default="0")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "version",
     metavar="VERSION",
     callback=check_version,
-    help="PTX version to go by, such as 8.5.  [default: 9.0]",
+    help="PTX version to go by, such as 8.5.  [default: 9.5]",
 )
 @click.option(
     "--evidence",

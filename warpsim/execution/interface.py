@@ -37,7 +37,7 @@ def instructions(
 ) -> Iterator[Instruction]:
     """Every legal form of ``target``, or of any target (their ``target`` is then None).
 
-    ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.0, or the first that has
+    ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.5, or the first that has
     the target). Raises IllegalInstruction for an unknown target, or one that the version does not have.
     """
     known = version_of(version, target)

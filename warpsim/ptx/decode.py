@@ -50,7 +50,7 @@ def decode(
 
     ``target`` is a PTX target such as ``sm_90a``; without one the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
-    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.0,
+    checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.5,
     or the first that has the target).
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on

@@ -148,6 +148,6 @@ def test_directives(tuning: str, tmp_path: Path) -> None:
     for version, target in PLACES if "," not in tuning else PLACES[:1]:
         text = f".version {version}\n.target {target}\n.address_size 64\n.entry k() {tuning} {{ ret; }}\n"
         (tmp_path / "k.ptx").write_text(text)
-        command = ["ptxas", f"-arch={target}", "k.ptx", "-o", "k.cubin"]
+        command = [str(ptxas.program()), f"-arch={target}", "k.ptx", "-o", "k.cubin"]
         taken = not subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
         assert (not load_text(text).problems) == taken, (tuning, version, target)

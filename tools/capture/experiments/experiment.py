@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 import warpsim
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.registers import Words
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, predicted
@@ -24,17 +26,24 @@ RULE = "a candidate survives where it predicts every output bit for bit; the oth
 class Trial:
     """One form's part of an experiment: inputs, candidates, and what to say about outputs in any case.
 
-    D of ``vectors`` is the model's. ``observe`` puts what captured outputs show into words.
+    D of ``vectors`` is the model's. ``observe`` puts what captured outputs show into words. ``unasked`` is
+    what no verdict of the trial speaks about, and which experiment does.
     """
 
     vectors: VectorSet
     candidates: tuple[Candidate, ...]
     observe: Callable[[VectorSet], Iterable[str]] | None = None
+    unasked: tuple[str, ...] = ()
 
     @property
     def form(self) -> Instruction:
         """The instruction."""
         return self.vectors.instruction
+
+    @cached_property
+    def predictions(self) -> dict[str, Words]:
+        """D registers as each candidate has them, by its name."""
+        return {one.name: predicted(self.vectors, one.arithmetic) for one in self.candidates}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +72,7 @@ class Verdict:
     differences: dict[str, int]
     together: tuple[tuple[str, ...], ...]
     observations: tuple[str, ...]
+    unasked: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -87,15 +97,15 @@ class Verdict:
             "verdict": " = ".join(self.survivors) if self.decided else "none of the candidates",
             "survivors": list(self.survivors),
             "observations": list(self.observations),
+            "not asked": list(self.unasked),
         }
 
 
 def classes_of(trial: Trial) -> tuple[tuple[str, ...], ...]:
     """The candidates in classes that predict the same outputs for all inputs of the trial."""
     classes: dict[bytes, list[str]] = {}
-    for candidate in trial.candidates:
-        outputs = predicted(trial.vectors, candidate.arithmetic).tobytes()
-        classes.setdefault(outputs, []).append(candidate.name)
+    for name, words in trial.predictions.items():
+        classes.setdefault(words.tobytes(), []).append(name)
     return tuple(tuple(names) for names in classes.values())
 
 
@@ -103,10 +113,9 @@ def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
     """Which candidates the outputs of a device leave."""
     form, differences, classes = trial.form, dict[str, int](), dict[bytes, list[str]]()
     found = elements(form, outputs.d)
-    for candidate in trial.candidates:
-        words = predicted(trial.vectors, candidate.arithmetic)
-        differences[candidate.name] = int((elements(form, words) != found).sum())
-        classes.setdefault(words.tobytes(), []).append(candidate.name)
+    for name, words in trial.predictions.items():
+        differences[name] = int((elements(form, words) != found).sum())
+        classes.setdefault(words.tobytes(), []).append(name)
     return Verdict(
         experiment=experiment,
         mnemonic=form.mnemonic,
@@ -115,6 +124,7 @@ def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
         differences=differences,
         together=tuple(map(tuple, classes.values())),
         observations=tuple(trial.observe(outputs)) if trial.observe else (),
+        unasked=trial.unasked,
     )
 
 

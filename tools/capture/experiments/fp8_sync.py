@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,14 +13,16 @@ from warpsim.machine.engines import Engine as Arithmetic
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, reordered
-from ..operands import Array, random_codes, random_fields, values, vector_set
+from ..floors import unseen_floor
+from ..operands import Array, random_codes, random_fields, uniform_fields, values, vector_set
+from ..probes import FIRST_TWO, probes
 from .experiment import Experiment, Trial, representatives
 
 _GUESS = Evidence(label="inferred", detail="a candidate")
 _F8 = ("e4m3", "e5m2")
 
 
-def _emulation(form: Instruction, key: Array) -> Arithmetic:
+def _emulation(form: Instruction, key: Array, **numbers: int) -> Arithmetic:
     """Two f16 steps from zero, over the columns with key 0 and then 1, and C added last."""
     step = FusedSum(
         evidence=_GUESS,
@@ -32,7 +35,14 @@ def _emulation(form: Instruction, key: Array) -> Arithmetic:
     places = np.argsort(np.arange(form.stored_k) % 4 // 2, kind="stable")
     order = np.empty(form.stored_k, np.intp)
     order[places] = np.argsort(key, kind="stable")
-    return computing(rule=EmulatedF8(step=step, evidence=_GUESS), change=reordered(order))
+    rule = EmulatedF8(step=replace(step, **numbers), evidence=_GUESS)  # type: ignore[arg-type]
+    return computing(rule=rule, change=reordered(order))
+
+
+def _first_floor(form: Instruction) -> int:
+    """The lowest floor of the emulation that inputs can tell from none."""
+    step = FusedSum(evidence=_GUESS, length=1, fraction_bits=25, output=RZ_F32, exponent_floor=0)
+    return unseen_floor(form, EmulatedF8(step=step, evidence=_GUESS)) + 1
 
 
 def emulations(form: Instruction) -> Iterator[Candidate]:
@@ -45,6 +55,14 @@ def emulations(form: Instruction) -> Iterator[Candidate]:
         ("emulated even-odd", place % 2, "two f16 steps: even columns, then odd ones"),
     ):
         yield Candidate(name=name, meaning=meaning, arithmetic=_emulation(form, key))
+    for bits in (24, 26):
+        emulated = _emulation(form, place % 4 // 2, fraction_bits=bits)
+        meaning = f"as emulated, in steps with {bits} fraction bits"
+        yield Candidate(name=f"emulated, F={bits}", meaning=meaning, arithmetic=emulated)
+    floor = _first_floor(form)
+    emulated = _emulation(form, place % 4 // 2, exponent_floor=floor)
+    meaning = f"as emulated, no term being aligned below exponent {floor}"
+    yield Candidate(name=f"emulated, floor {floor}", meaning=meaning, arithmetic=emulated)
     narrow = RN_F16 if form.d.bits == 16 else RZ_E8M13
     wide = RN_F16 if form.d.bits == 16 else RZ_F32
     floor = {13: (-132, -20), 25: (-133, -21)}
@@ -82,6 +100,11 @@ def _sets(form: Instruction) -> VectorSet:
     c = random_codes(rng, form.c, (3 * count, *form.matrix_shape("c")), -4, 9)
     fields = random_fields(rng, form, 3 * count) if form.sparse else None
     labels = ["near"] * count + ["wide"] * count + ["cancelling"] * count
+    *rest, more = probes(form)
+    a, b, c = (np.concatenate(pair) for pair in zip((a, b, c), rest, strict=True))
+    labels += more
+    if fields is not None:
+        fields = np.concatenate([fields, uniform_fields(form, FIRST_TWO, len(more))])
     return vector_set(form, a, b, c, title="fp8-sync", fields=fields, labels=labels, seed=8)
 
 
@@ -102,7 +125,15 @@ def _key(form: Instruction) -> object | None:
 def trials(target: str) -> Iterator[Trial]:
     """Every form of mma and mma.sp with fp8."""
     for form in representatives(target, _key):
-        yield Trial(vectors=_sets(form), candidates=tuple(emulations(form)))
+        yield Trial(vectors=_sets(form), candidates=tuple(emulations(form)), unasked=_not_asked(form))
+
+
+def _not_asked(form: Instruction) -> tuple[str, ...]:
+    return (
+        f"floors below {_first_floor(form)} of an emulation: they give the same bits as none",
+        "floors of native units: exponent-floor",
+        "which NaN is written: nan-payload",
+    )
 
 
 FP8_SYNC = Experiment(

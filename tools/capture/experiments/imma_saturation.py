@@ -76,9 +76,20 @@ def _sets(form: Instruction) -> VectorSet:
     for name, index in (("a", 0), ("b", 1)):
         shape = (6, *form.matrix_shape(name))
         packed[index][-6:] = random_codes(rng, form.format(name), shape, 0, 0)
-    fields = random_fields(rng, form, cases) if form.sparse else None
-    labels = ["runs"] * (cases - 6) + ["random"] * 6
+    labels = ["runs"] * (cases - 6) + ["random"] * 6 + ["extremes"] * 2
+    extremes = [_extremes(rng, form, name) for name in "ab"]
+    extremes.append(np.resize(packed[2], (2, *packed[2].shape[1:])))
+    packed = [np.concatenate(pair) for pair in zip(packed, extremes, strict=True)]
+    fields = random_fields(rng, form, cases + 2) if form.sparse else None
     return vector_set(form, *packed, title="imma-saturation", fields=fields, labels=labels, seed=4)
+
+
+def _extremes(rng: np.random.Generator, form: Instruction, name: str) -> Array:
+    """Two cases of the lowest and the highest number: only the product of two lowest needs all its bits."""
+    element = form.format(name)
+    lowest = element.sign_bit
+    codes = rng.choice([lowest, lowest, lowest - 1], (2, *form.matrix_shape(name)))
+    return codes.astype(element.code_dtype)
 
 
 def _observed(outputs: VectorSet) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _or(first: int, second: int) -> Pair:
     return first, max(first, second)
 
 
-_PAIRS: tuple[tuple[str, str, Callable[[int, int], Pair]], ...] = (
+PAIRS: tuple[tuple[str, str, Callable[[int, int], Pair]], ...] = (
     ("literal", "each unit multiplies the row that its own index names", _literal),
     ("sorted", "the indices are sorted, the values of A stay where they are", _sorted),
     ("equal once", "of two equal indices the second multiplies nothing", _once),
@@ -78,7 +78,7 @@ _PAIRS: tuple[tuple[str, str, Callable[[int, int], Pair]], ...] = (
 )
 
 
-def _selecting(rule_of_pair: Callable[[int, int], Pair]) -> Callable[[Operands, Rule], Array]:
+def selecting(rule_of_pair: Callable[[int, int], Pair]) -> Callable[[Operands, Rule], Array]:
     """Other columns of A's stored units, or none."""
     table = [rule_of_pair(field & 3, field >> 2) for field in range(16)]
     chosen = np.array([[0 if x is None else x for x in pair] for pair in table])
@@ -147,8 +147,8 @@ def candidates(form: Instruction) -> Iterator[Candidate]:
     if form.pattern.kept == 1:
         yield from _ONES
         return
-    for name, meaning, pair in _PAIRS:
-        arithmetic = model if pair is _literal else computing(_selecting(pair))
+    for name, meaning, pair in PAIRS:
+        arithmetic = model if pair is _literal else computing(selecting(pair))
         yield Candidate(name=name, meaning=meaning, arithmetic=arithmetic)
 
 

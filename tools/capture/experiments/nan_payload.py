@@ -23,7 +23,8 @@ from .experiment import Experiment, Trial, elements, representatives
 _NOT_A_NUMBER = 2
 
 
-def _is_nan(codes: Array, element: Format) -> Array:
+def is_nan(codes: Array, element: Format) -> Array:
+    """Which codes are NaNs."""
     nan: Array = planes(codes, element).special == _NOT_A_NUMBER
     return nan
 
@@ -42,17 +43,18 @@ def _quiet(element: Format) -> int:
 
 def _with_nan(operands: Operands, rule: Rule, *, nan: int) -> Array:
     codes, element = rule_compute(operands, rule), operands.instruction.d
-    return np.where(_is_nan(codes, element), element.code_dtype.type(nan), codes)
+    return np.where(is_nan(codes, element), element.code_dtype.type(nan), codes)
 
 
 def _from_c(operands: Operands, rule: Rule) -> Array:
     """Where C is a NaN it stays, made quiet; otherwise the model's."""
     codes, form = rule_compute(operands, rule), operands.instruction
     kept = operands.c | form.c.code_dtype.type(_quiet(form.c))
-    return np.where(_is_nan(operands.c, form.c), kept, codes).astype(codes.dtype)
+    return np.where(is_nan(operands.c, form.c), kept, codes).astype(codes.dtype)
 
 
-def _patterns(element: Format) -> dict[str, int]:
+def nan_patterns(element: Format) -> dict[str, int]:
+    """NaNs that a chip may write wherever there is one."""
     top = _exponent_mask(element)
     return {
         "canonical": element.mask & ~element.sign_bit,
@@ -63,7 +65,7 @@ def _patterns(element: Format) -> dict[str, int]:
 
 
 def _fixed(form: Instruction) -> Iterator[Candidate]:
-    for name, nan in _patterns(form.d).items():
+    for name, nan in nan_patterns(form.d).items():
         arithmetic = computing(partial(_with_nan, nan=nan))
         yield Candidate(name=name, meaning=f"every NaN is {nan:#x}", arithmetic=arithmetic)
     if form.c == form.d:
@@ -73,7 +75,7 @@ def _fixed(form: Instruction) -> Iterator[Candidate]:
 # --- f64: a chain of fused multiply-adds -----------------------------------------------------------
 
 
-def _chained(operands: Operands, rule: Rule, *, order: str, invalid: int) -> Array:
+def chained(operands: Operands, rule: Rule, *, order: str, invalid: int) -> Array:
     """Each step hands on the first NaN of a, b and c in an order, made quiet; 0 * Inf gives ``invalid``."""
     form = operands.instruction
     codes = rule_compute(operands, rule)
@@ -103,10 +105,10 @@ def _float(codes: Array) -> Array:
 
 def _chains(form: Instruction) -> Iterator[Candidate]:
     yield from _fixed(form)
-    patterns = _patterns(form.d)
+    patterns = nan_patterns(form.d)
     for name in ("IEEE default", "negative default", "canonical"):
         for order in map("".join, permutations("abc")):
-            arithmetic = computing(partial(_chained, order=order, invalid=patterns[name]))
+            arithmetic = computing(partial(chained, order=order, invalid=patterns[name]))
             given = f"0 * Inf and Inf - Inf give {patterns[name]:#x}"
             meaning = f"the first NaN of {', '.join(order)} is handed on; {given}"
             yield Candidate(name=f"first of {order}, {name}", meaning=meaning, arithmetic=arithmetic)
@@ -152,7 +154,7 @@ def _nans(element: Format) -> list[int]:
         element.mask,
     )
     kept = [code & element.mask for code in every]
-    found = [code for code in kept if _is_nan(np.array([code], element.code_dtype), element)[0]]
+    found = [code for code in kept if is_nan(np.array([code], element.code_dtype), element)[0]]
     return list(dict.fromkeys(found))
 
 
@@ -223,7 +225,7 @@ def _observed(outputs: VectorSet) -> Iterator[str]:
     form = outputs.instruction
     d = elements(form, outputs.d)
     for label, codes in zip(outputs.labels, d, strict=True):
-        patterns, counts = np.unique(codes[_is_nan(codes, form.d)], return_counts=True)
+        patterns, counts = np.unique(codes[is_nan(codes, form.d)], return_counts=True)
         pairs = [f"{int(code):#x} ({count})" for code, count in zip(patterns[:6], counts[:6], strict=True)]
         yield f"{label}: {', '.join(pairs) or 'no NaN'}{' ...' if len(patterns) > 6 else ''}"
 

@@ -16,11 +16,14 @@ from warpsim.isa.instruction import Instruction
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, reordered
+from ..floors import unseen_floor
 from ..operands import Array, random_codes, random_fields, uniform_fields, values, vector_set
+from ..probes import FIRST_TWO, spread
 from .experiment import Experiment, Trial, elements, representatives
+from .exponent_floor import NOT_ASKED, general
 from .fp8_sync import emulations
 
-_FIRST_TWO = 0b0100  # stored columns are the first two of every chunk, or the first of two
+_FIRST_TWO = FIRST_TWO
 _FIRST_HALVING, _HALVINGS = 12, 18  # of the product that precision depends on
 _LARGE, _SMALL = 7, -7  # exponents of factors: products of 2^14, beside which 2^-14 is cut off
 
@@ -52,11 +55,21 @@ def fused_candidates(form: Instruction, rule: FusedSum) -> Iterator[Candidate]:
         order = np.argsort(key, kind="stable")
         changed = computing(rule=replace(rule, length=max(stored // 2, 1)), change=reordered(order))
         yield Candidate(name=name, meaning=meaning, arithmetic=changed)
+    yield from _numbers(form, rule)
+
+
+def _numbers(form: Instruction, rule: FusedSum | ScaledGroups) -> Iterator[Candidate]:
+    """The dense groups with other fraction bits, and other floors where an input can tell them apart."""
     for bits in (rule.fraction_bits - 1, rule.fraction_bits + 1):
         changed = computing(rule=replace(rule, fraction_bits=bits))
-        yield Candidate(
-            name=f"F={bits}", meaning=f"the dense groups with {bits} fraction bits", arithmetic=changed
-        )
+        meaning = f"the dense groups with {bits} fraction bits"
+        yield Candidate(name=f"F={bits}", meaning=meaning, arithmetic=changed)
+    unseen = unseen_floor(form, rule)
+    floors = (rule.exponent_floor - 1, rule.exponent_floor + 1, rule.exponent_floor + 4)
+    for floor in floors if rule.exponent_floor > unseen else (unseen + 1,):
+        changed = computing(rule=replace(rule, exponent_floor=floor))
+        meaning = f"the dense groups, no term being aligned below exponent {floor}"
+        yield Candidate(name=f"floor {floor}", meaning=meaning, arithmetic=changed)
 
 
 def scaled_candidates(form: Instruction, rule: ScaledGroups) -> Iterator[Candidate]:
@@ -69,11 +82,7 @@ def scaled_candidates(form: Instruction, rule: ScaledGroups) -> Iterator[Candida
             yield Candidate(
                 name=f"groups of {group}", meaning=f"groups of {group} stored columns", arithmetic=changed
             )
-    for bits in (rule.fraction_bits - 1, rule.fraction_bits + 1):
-        changed = computing(rule=replace(rule, fraction_bits=bits))
-        yield Candidate(
-            name=f"F={bits}", meaning=f"the dense groups with {bits} fraction bits", arithmetic=changed
-        )
+    yield from _numbers(form, rule)
 
 
 CANDIDATES: dict[type[Rule], Callable[[Instruction, Any], Iterable[Candidate]]] = {
@@ -114,7 +123,7 @@ def structure(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
                 a[case, q, i] = b[case, i, q] = 2.0**_LARGE
             a[case, q, j], b[case, j, q] = -(2.0**_LARGE), 2.0**_LARGE
         labels.append("structure " + " ".join(f"{'c' if i < 0 else i}-{j}" for i, j in mine))
-    return values(form.a, a), _spread(form, values(form.b, b)), values(form.c, c), labels
+    return values(form.a, a), spread(form, values(form.b, b), 2.0**_LARGE), values(form.c, c), labels
 
 
 def precision(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
@@ -127,17 +136,7 @@ def precision(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
     a[..., 0], a[..., 1], a[..., 2] = 2.0**_LARGE, -(2.0**_LARGE), 2.0**exponent
     b[:, :2], b[:, 2] = 2.0**_LARGE, 2.0**small
     c = np.zeros((cases, *form.matrix_shape("c")), form.c.code_dtype)
-    return values(form.a, a), _spread(form, values(form.b, b)), c, ["precision"] * cases
-
-
-def _spread(form: Instruction, b: Array) -> Array:
-    """B with the rows of the stored columns in their logical places; all others hold the largest number."""
-    assert form.pattern is not None
-    pattern, stored = form.pattern, b.shape[1]
-    column = np.arange(stored) // pattern.stored * pattern.chunk + np.arange(stored) % pattern.stored
-    full = np.full((len(b), form.shape.k, b.shape[2]), int(values(form.b, 2.0**_LARGE)), b.dtype)
-    full[:, column] = b
-    return full
+    return values(form.a, a), spread(form, values(form.b, b), 2.0**_LARGE), c, ["precision"] * cases
 
 
 def sets(form: Instruction) -> VectorSet:
@@ -157,9 +156,14 @@ def sets(form: Instruction) -> VectorSet:
             a, b, c = (np.concatenate(pair) for pair in zip(codes, (a, b, c), strict=True))
             fields = np.concatenate([uniform_fields(form, _FIRST_TWO, len(names)), fields])
             labels = names + labels
+    scales = _scales(form, rng, len(a))
+    (*rest, more), extra = general(form, rule_for(form))
+    a, b, c = (np.concatenate(pair) for pair in zip((a, b, c), rest, strict=True))
+    fields = np.concatenate([fields, uniform_fields(form, _FIRST_TWO, len(more))])
+    if scales is not None and extra is not None:
+        scales = {name: np.concatenate([words, extra[name]]) for name, words in scales.items()}
     return vector_set(
-        form, a, b, c,
-        title="sparse-grouping", fields=fields, labels=labels, seed=9, scales=_scales(form, rng, len(a)),
+        form, a, b, c, title="sparse-grouping", fields=fields, labels=labels + more, seed=9, scales=scales
     )  # fmt: skip
 
 
@@ -216,7 +220,13 @@ def _key(form: Instruction) -> object | None:
 def trials(target: str) -> Iterator[Trial]:
     """One for each sparse shape and operation on floats."""
     for form in representatives(target, _key):
-        yield Trial(vectors=sets(form), candidates=candidates(form), observe=partial(observed, form))
+        unseen = unseen_floor(form, rule_for(form))
+        yield Trial(
+            vectors=sets(form),
+            candidates=candidates(form),
+            observe=partial(observed, form),
+            unasked=(f"floors up to {unseen}: they give the same bits as none", *NOT_ASKED),
+        )
 
 
 SPARSE_GROUPING = Experiment(

@@ -36,7 +36,7 @@ _SPECIAL = (
     0x0000_1FFF,  # zero but for the low bits
     0x7F7F_FFFF,  # rounds to Inf
     0x7F7F_E000,
-    _ONE,
+    0x0060_3000,  # half, and the last place is odd, of a subnormal number
     0x7F80_0000,
     0xFF80_0000,
     0x0080_1000,
@@ -97,9 +97,11 @@ def _sets(form: Instruction) -> VectorSet:
     a[0, np.arange(form.shape.m), 0] = np.resize(np.array(_SPECIAL, np.uint32), form.shape.m)
     a[1, :, :] = 0
     a[1, :, 0] = _ONE
-    b[1, :, :] = np.resize(np.array(_SPECIAL, np.uint32), (2, form.shape.n))[:1]
+    b[1] = 0  # but for what the only number of A multiplies: Inf times zero would hide a NaN
+    first = slice(0, form.pattern.chunk if form.pattern else 1)
+    b[1, first] = np.resize(np.array(_SPECIAL, np.uint32), (2, form.shape.n))[:1]
     a2, b2, c2 = a[1:2].copy(), b[1:2].copy(), c[1:2]
-    b2[:] = np.array(_SPECIAL, np.uint32)[form.shape.n : 2 * form.shape.n]
+    b2[:, first] = np.array(_SPECIAL, np.uint32)[form.shape.n : 2 * form.shape.n]
     fields = random_fields(rng, form, cases + 1) if form.sparse else None
     labels = ["special A", "special B", *["random"] * 4, "special B"]
     a, b, c = (np.concatenate(pair) for pair in ((a, a2), (b, b2), (c, c2)))

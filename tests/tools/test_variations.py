@@ -1,0 +1,113 @@
+"""Devices that compute as no candidate does are not taken for one: a sample of tools.capture.variations."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import warpsim
+from tools.capture.candidates import computing, predicted
+from tools.capture.experiments import EXPERIMENTS
+from tools.capture.operands import random_set
+from tools.capture.variations import __main__ as command
+from tools.capture.variations.equivalence import settled
+from tools.capture.variations.of_sums import listed
+from tools.capture.variations.play import KINDS, Tally, play
+from tools.capture.variations.sums import Choices, chosen, computed
+from warpsim.execution.pipeline import rule_for
+
+MMA = "mma.sync.aligned"
+NVF4 = ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
+SPARSE = "mma.sp::ordered_metadata.sync.aligned"
+FORMS = (
+    (f"{MMA}.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"),
+    (f"{MMA}.m16n8k8.row.col.f32.tf32.tf32.f32", "sm_90"),
+    (f"{MMA}.m16n8k32.row.col.f32.e5m2.e4m3.f32", "sm_89"),
+    (f"{MMA}.m16n8k32.row.col.f16.e5m2.e4m3.f16", "sm_90"),
+    (f"{MMA}.m16n8k16.row.col.f32.e4m3.e4m3.f32", "sm_100a"),
+    (f"{MMA}.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e3m2.e2m3.f32.ue8m0", "sm_120a"),
+    (f"{SPARSE}.m16n8k128.row.col.kind::mxf4nvf4.block_scale{NVF4}", "sm_120a"),
+    (f"{SPARSE}.m16n8k32.row.col.f16.f16.f16.f16", "sm_80"),
+    (f"{SPARSE}.m16n8k32.row.col.f32.bf16.bf16.f32", "sm_90"),
+)  # fmt: skip
+PLAYED = (  # experiment, target, which trial
+    ("sparse-grouping", "sm_80", 0),
+    ("exponent-floor", "sm_80", 3),
+    ("fp8-sync", "sm_89", 0),
+    ("tf32-low-bits", "sm_80", 0),
+    ("imma-saturation", "sm_80", 3),
+    ("metadata-undefined", "sm_80", 1),
+    ("nan-payload", "sm_80", 1),
+)
+
+
+@pytest.mark.parametrize(("mnemonic", "target"), FORMS)
+def test_the_slow_sums_are_the_models_with_its_choices(mnemonic: str, target: str) -> None:
+    form = warpsim.decode(mnemonic, target)
+    vectors = random_set(form, 24, 5)
+    choices = chosen(form, rule_for(form))
+    found = predicted(vectors, computing(lambda operands, _: computed(operands, choices)))
+    assert np.array_equal(found, vectors.d)
+
+
+@pytest.mark.parametrize(("experiment", "target", "place"), PLAYED)
+def test_no_variation_is_taken_for_a_candidate(experiment: str, target: str, place: int) -> None:
+    trial = next(islice(EXPERIMENTS[experiment].trials(target), place, None))
+    tally = Tally(experiment)
+    play(tally, trial, 8, 8)
+    assert tally.wrong == []
+    assert (sum(tally.verdicts.values()), tally.through_kernels) == (8, 1)
+
+
+def test_every_experiment_is_varied() -> None:
+    assert list(KINDS) == [name for name, *_ in PLAYED]
+    assert set(KINDS) == set(EXPERIMENTS)
+
+
+def test_choices_of_candidates_are_their_arithmetic() -> None:
+    """What equivalence is proven with is what the candidates compute."""
+    trial = next(iter(EXPERIMENTS["sparse-grouping"].trials("sm_80")))
+    keys = listed(trial)
+    assert set(keys) == {candidate.name for candidate in trial.candidates}
+    for name, words in trial.predictions.items():
+        choices = Choices(**{**vars(chosen(trial.form, rule_for(trial.form))), **_named(dict(keys[name]))})
+        found = predicted(trial.vectors, computing(lambda operands, _, one=choices: computed(operands, one)))  # type: ignore[misc]
+        assert np.array_equal(found, words), name
+
+
+def _named(key: dict[str, object]) -> dict[str, object]:
+    """The groups and numbers of a key; None is a floor below all others."""
+    groups = tuple(tuple(sorted(group)) for group in key["groups"])  # type: ignore[attr-defined]
+    floor = -1000 if key["floor"] is None else key["floor"]
+    return {"groups": groups, "floor": floor, "fraction_bits": key["fraction_bits"]}
+
+
+def test_what_makes_no_difference() -> None:
+    form = warpsim.decode(f"{MMA}.m16n8k16.row.col.f32.f16.f16.f32", "sm_90")
+    rule = rule_for(form)
+    base = chosen(form, rule)
+
+    def same(**changes: object) -> bool:
+        return settled(form, rule, Choices(**{**vars(base), **changes})) == settled(form, rule, base)
+
+    assert same(groups=(tuple(range(15, -1, -1)),))  # one exact sum, in any order
+    assert same(floor=-150)
+    assert same(floor=-124)
+    assert not same(floor=-123)  # the last bit of the smallest C
+    assert same(carry_bits=5)
+    assert not same(carry_bits=4)
+    assert same(between="even")  # there are no partial sums
+    assert not same(fraction_bits=26)
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--experiment", "imma-saturation", "--targets", "sm_75", "--count", "6", "--kernels", "0"]
+    assert command.main(arguments) == 0
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head.startswith(
+        "| experiment         | trials | candidates | variations |   none | equal a listed |"
+    )
+    assert row.split("|")[1].strip() == "imma-saturation"
+    assert row.split("|")[7].strip() == "0"

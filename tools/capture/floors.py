@@ -1,0 +1,39 @@
+"""Which exponent floors of a rule inputs can tell apart. Knows formats and rules, no experiments."""
+
+from __future__ import annotations
+
+from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
+from warpsim.isa.formats import FORMATS
+from warpsim.isa.instruction import Instruction
+
+
+def unseen_floor(form: Instruction, rule: Rule) -> int:
+    """The highest floor that gives the same bits as none, and so does every lower one.
+
+    A floor above every exponent of a sum changes nothing unless it moves the place where bits are cut above
+    the last place of some term. Terms below it are products, and C where even C's exponents are below it.
+    """
+    aligned = rule.aligned
+    assert aligned is not None
+    a, b = (FORMATS["f16"],) * 2 if isinstance(rule, EmulatedF8) else (form.a, form.b)
+    lowest = form.a.minimum_exponent + form.b.minimum_exponent
+    last = lowest - form.a.fraction_bits - form.b.fraction_bits
+    if isinstance(rule, EmulatedF8):  # subnormal fp8 numbers are normal as f16
+        lowest = max(last, a.minimum_exponent + b.minimum_exponent)
+    if form.scale is not None:
+        scale = form.scale.minimum_exponent if form.scale.fraction_bits else -form.scale.bias
+        lowest, last = lowest + 2 * scale, last + 2 * (scale - form.scale.fraction_bits)
+    products = max(lowest, last + aligned.fraction_bits)
+    if isinstance(rule, EmulatedF8):  # C is added elsewhere; the partial sum is one of these products
+        return products
+    c = form.d
+    return min(
+        products, max(c.minimum_exponent, c.minimum_exponent - c.fraction_bits + aligned.fraction_bits)
+    )
+
+
+def floor_of(rule: Rule) -> int:
+    """The rule's own floor."""
+    aligned = rule.aligned
+    assert isinstance(aligned, FusedSum | ScaledGroups)
+    return aligned.exponent_floor

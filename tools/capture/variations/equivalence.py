@@ -1,0 +1,134 @@
+"""When two ways to sum give the same bits for all inputs of a form: choices that make no difference removed.
+
+Every line of ``settled`` is a small proof; what it does not settle counts as different. Knows formats and
+choices; runs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from typing import Any
+
+from warpsim.isa.architectures import Rule
+from warpsim.isa.formats import FORMATS
+from warpsim.isa.instruction import Instruction
+
+from ..floors import unseen_floor
+from .sums import Choices
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How small the terms of a form can be: exponents of products, and their last bits; the same of C."""
+
+    lowest: int
+    last: int
+    c_lowest: int
+    c_last: int
+
+
+def reach(form: Instruction, choices: Choices) -> Reach:
+    """Of the numbers that the sum sees; those of an emulation are f16."""
+    lowest = form.a.minimum_exponent + form.b.minimum_exponent
+    last = lowest - form.a.fraction_bits - form.b.fraction_bits
+    if form.scale is not None:
+        scale = form.scale.minimum_exponent if form.scale.fraction_bits else -form.scale.bias
+        lowest, last = lowest + 2 * scale, last + 2 * (scale - form.scale.fraction_bits)
+    if choices.c_last and form.a.bits == 8:
+        lowest = max(last, 2 * FORMATS["f16"].minimum_exponent)
+    return Reach(lowest, last, form.d.minimum_exponent, form.d.minimum_exponent - form.d.fraction_bits)
+
+
+def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
+    """A key that two choices share where no input can tell them apart."""
+    changes: dict[str, Any] = {}
+    one_step = len(choices.groups) == 1 or choices.exact > 1
+    if one_step or choices.between == choices.rounding:  # there are no partial sums, or they round alike
+        changes["between"] = ""
+    if one_step or choices.between_precision == choices.precision:
+        changes["between_precision"] = 0
+    if choices.exact > 1:  # exact sums have no exponents of their own
+        changes["normalised"] = False
+    if _floor_is_unseen(form, rule, choices):
+        changes["floor"] = None
+    if _largest(form, choices) <= 2 ** (2 + choices.carry_bits):
+        changes["carry_bits"] = None
+    if not (form.a.has_infinity or form.b.has_infinity):  # then only C can be an Inf
+        changes |= {"zero_times_infinity": "", "opposed": ""}
+    if not _can_vanish(form, choices):
+        changes["small_zero"] = False
+    if not _can_overflow(form, choices):
+        changes["saturates"] = False
+    changes |= _of_emulation(form, choices) if choices.c_last else {"last_rounding": ""}
+    plain = replace(choices, groups=())
+    fields = {**vars(plain), **changes}
+    fields["groups"] = _sets(choices)
+    fields["flushed"] = frozenset(fields["flushed"])
+    return tuple(sorted(fields.items(), key=lambda pair: pair[0]))
+
+
+def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
+    """Whether the floor cuts nothing, or only sums that are zero in D with it and without.
+
+    Where it is above all exponents, a sum is less than the largest one has bits for.
+    """
+    roundings = {choices.rounding, choices.between or choices.rounding}
+    if roundings <= {"zero", "even", "nearest", "away"} and not choices.small_zero and not choices.c_last:
+        smallest = form.d.minimum_exponent - (choices.precision - 1)
+        if choices.floor + ceil(log2(_largest(form, choices))) < smallest - 1 and choices.cut == "zero":
+            return True
+    cut = rule.realigned(fraction_bits=choices.fraction_bits)
+    return not choices.normalised and choices.floor <= unseen_floor(form, cut)
+
+
+def _sets(choices: Choices) -> Any:
+    """The groups without the order inside them: their sums are exact."""
+    return None if choices.exact > 1 else tuple(frozenset(group) for group in choices.groups)
+
+
+def _largest(form: Instruction, choices: Choices) -> float:
+    """The largest sum, in units of the largest exponent."""
+    a, b = (2 - 2.0**-element.fraction_bits for element in (form.a, form.b))
+    if choices.exact > 1:  # of e2m1: 6 * 6, and scales below 2 each
+        return choices.exact * 36 * 4 * (form.stored_k // choices.exact) + 2
+    return max(map(len, choices.groups)) * a * b + 2
+
+
+def _can_vanish(form: Instruction, choices: Choices) -> bool:
+    """Whether a sum that is not zero can be smaller than the smallest number of D."""
+    smallest = form.d.minimum_exponent - (choices.precision - 1)
+    small = reach(form, choices)
+    alone = max(small.last, max(choices.floor, small.lowest) - choices.fraction_bits)
+    with_c = max(min(small.last, small.c_last), small.c_lowest - choices.fraction_bits)
+    return min(alone, alone if choices.c_last else with_c) < smallest
+
+
+def _can_overflow(form: Instruction, choices: Choices) -> bool:
+    """Whether finite numbers add up to Inf: C of f32 alone does not, nor with products far below its end."""
+    far_scales = form.scale is not None and not form.scale.fraction_bits
+    if form.d.name != "f32" or far_scales or choices.cut in ("down", "sticky"):
+        return True
+    roundings = {choices.rounding, choices.between or choices.rounding}
+    if not roundings <= {"zero"} and (choices.precision, choices.between_precision or 24) != (24, 24):
+        return True
+    highest = sum(2 ** (element.exponent_bits - 1) for element in (form.a, form.b))
+    highest += 0 if form.scale is None else 2 * 8
+    total = highest + ceil(log2(_largest(form, choices)))
+    return "down" in roundings or total >= 2 ** (form.d.exponent_bits - 1) - 26
+
+
+def _of_emulation(form: Instruction, choices: Choices) -> dict[str, Any]:
+    """What an addition of C at the end hides: C is not in the sum, and NaNs are written by the addition."""
+    hidden: dict[str, Any] = {"nan": -1, "negative_zero": False}
+    flushed = set(choices.flushed) - {"c"}
+    if form.d.name == "f32":  # partial sums of fp8 are neither too large nor too small for it
+        hidden["saturates"] = False
+        flushed -= {"d"}
+    if form.a.bits == 8:  # subnormal numbers of e4m3 are normal as f16
+        flushed -= {name for name in "ab" if form.format(name).name == "e4m3"}
+        small = reach(form, choices)
+        highest = [2 ** (form.format(name).exponent_bits - 1) for name in "ab"]
+        if max(highest) - 14 - choices.fraction_bits <= small.last:  # a zero's exponent cuts nothing
+            hidden["zeros_count"] = False
+    return hidden | {"flushed": "".join(sorted(flushed))}
