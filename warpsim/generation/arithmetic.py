@@ -122,15 +122,25 @@ def normalised(x: Numbers) -> Numbers:
     return replace(x, exponent=np.where(x.nonzero, leading, x.exponent))
 
 
+def shifted(magnitude: Array, count: Array) -> Array:
+    """Magnitudes without their ``count`` lowest bits, or shifted up."""
+    raised, down = _raised(magnitude, count)
+    return raised >> down
+
+
+def _raised(magnitude: Array, count: Array) -> tuple[Array, Array]:
+    """Magnitudes shifted up where the count is negative, and how far down where it is not."""
+    if magnitude.dtype == object:
+        return magnitude << np.maximum(-count, 0), np.maximum(count, 0)
+    return magnitude << np.clip(-count, 0, _WIDEST), np.clip(count, 0, _WIDEST)
+
+
 def cut(magnitude: Array, count: Array) -> tuple[Array, Array, Array]:
     """Magnitudes without their ``count`` lowest bits, what was cut off, and its class (0 to ABOVE_HALF).
 
     A negative count shifts up.
     """
-    down, up = np.maximum(count, 0), np.maximum(-count, 0)
-    if magnitude.dtype != object:
-        down, up = np.minimum(down, _WIDEST), np.minimum(up, _WIDEST)
-    raised = magnitude << up
+    raised, down = _raised(magnitude, count)
     kept = raised >> down
     rest = raised - (kept << down)
     unit = np.left_shift(magnitude * 0 + 1, down)

@@ -216,6 +216,8 @@ def _shown_of_sums(limits: Limits) -> Iterator[Entry]:
         yield "shown: subnormal factors aligned otherwise", reasons.subnormal_reason(limits)
     yield "shown: C left out of the alignment", reasons.product_cut_reason(limits)
     yield "shown: zeros counted in the alignment", reasons.zero_reason(limits)
+    yield "shown: C = -0 counted in the alignment", reasons.zero_c_reason(limits, negative=True)
+    yield "shown: C = 0 counted in the alignment", reasons.zero_c_reason(limits)
     yield "shown: no exponent floor", reasons.floor_cut_reason(limits, 0)
     yield "shown: exponent floor one lower", reasons.floor_cut_reason(limits, 0)
     yield "shown: exponent floor one higher", reasons.floor_cut_reason(limits, 1)

@@ -15,10 +15,11 @@ from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array
-from .changes import changes
+from .changes import Wrong, changes
+from .factors import Factors, factors_of
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
-from .summing import Step, Sums, summed
+from .summing import Step, Sums, sums_of
 
 Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
 
@@ -29,7 +30,8 @@ SIGNS = ((False, "positive"), (True, "negative"))
 def observations(operands: Operands) -> Iterator[Mask]:
     """Bins of the arithmetic that a batch hits, each with its outputs."""
     limits = limits_of(operands.instruction)
-    done = summed(operands, limits.rule)
+    factors = factors_of(operands, limits.rule)
+    done = sums_of(factors, limits.rule)
     for index, step in enumerate(done.steps):
         yield from _STEPS[step.kind](step, limits)
         if step.special is not None:
@@ -38,8 +40,18 @@ def observations(operands: Operands) -> Iterator[Mask]:
             yield "chain: a sum before the last overflows", _finite(step) & step.rounded.overflow
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
-    for name, rule, change in changes(limits):
-        yield f"shown: {name}", summed(operands, rule, change).code != done.code
+    for wrong in changes(limits):
+        yield f"shown: {wrong.name}", _differs(wrong, factors, done)
+
+
+def _differs(wrong: Wrong, factors: Factors, done: Sums) -> Array:
+    """Outputs whose D is another under a wrong version of the rule."""
+    asked = wrong.concerns(factors, done)
+    found = np.zeros(done.code.shape, np.bool_)
+    if asked.any():
+        other = sums_of(factors.chosen(asked), wrong.rule, wrong.change, details=False)
+        found[asked] = other.code != done.code[asked]
+    return found
 
 
 def _finite(step: Step) -> Array:

@@ -11,7 +11,8 @@ from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from .limits import largest
-from .summing import Sums, paired
+from .factors import paired
+from .summing import Sums
 
 Mask = tuple[str, Array]
 

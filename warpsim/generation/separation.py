@@ -31,7 +31,7 @@ from .coverage import gathered
 from .drafts import Draft
 from .limits import Limits
 from .placement import Place, arguments_of
-from .summing import paired
+from .factors import paired
 
 _ROUNDS = 24  # of all themes of both models, at most
 _KEPT = 512  # differing outputs that are reduced

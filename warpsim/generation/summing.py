@@ -39,9 +39,11 @@ from .arithmetic import (
     normalised,
     product,
     rounded,
+    shifted,
     special_of,
     with_specials,
 )
+from .factors import Factors, factors_of, flushed
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 _MODES = {"": "rn", "rn": "rn", "rz": "rz", "rm": "rm", "rp": "rp"}
@@ -59,11 +61,12 @@ class Change:
     normalise: bool = False  # align products by their leading bit
     other_subnormals: bool = False  # normalise subnormal factors; leave fp8 as it is where it becomes f16
     c_aligns: bool = True  # C takes part in the largest exponent
-    zeros_align: bool = False  # so do terms that are zero
+    zeros_align: str = ""  # so do terms that are zero: "all", or "C" (where it is zero), or "-C" (where -0)
     flush_inputs: bool = False
     flush_results: bool = False
     reverse: bool = False  # the steps in reversed order
     round_products: bool = False  # before they are added (where each step is a fused multiply-add)
+    details: bool = True  # keep what was cut off, for whoever asks about more than the result
 
 
 AS_IT_IS = Change()
@@ -101,72 +104,39 @@ class Sums:
 
 def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
     """Every step of every output of a batch of operands."""
-    steps = RULES[type(rule)](operands, rule, change)
-    return Sums(steps=tuple(steps), code=steps[-1].code.astype(operands.instruction.d.code_dtype))
+    return sums_of(factors_of(operands, rule), rule, change)
 
 
-# --- factors ---------------------------------------------------------------------------------------
+def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS, *, details: bool = True) -> Sums:
+    """Every step of outputs whose factors are known; without ``details`` only what their codes take."""
+    steps = RULES[type(rule)](factors, rule, replace(change, details=details))
+    return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.instruction.d.code_dtype))
 
 
-def paired(values: Array, operands: Operands, side: str) -> Array:
-    """An array like A ``(tiles, m, stored)`` or B ``(tiles, k, n)`` as ``(tiles, m, n, stored)``: the factor
-    of each product."""
-    tiles, rows, stored = operands.a.shape
-    columns = operands.b.shape[2]
-    if side == "a":
-        return np.broadcast_to(values[:, :, None], (tiles, rows, columns, stored))
-    if operands.columns is None:
-        return np.broadcast_to(values.transpose(0, 2, 1)[:, None], (tiles, rows, columns, stored))
-    tile, column = np.arange(tiles)[:, None, None, None], np.arange(columns)[None, None, :, None]
-    return values[tile, operands.columns[:, :, None, :], column]
-
-
-def _factor(operands: Operands, side: str, flush: bool, convert: bool = False) -> Numbers:
-    element = operands.instruction.format(side)
-    numbers = decode(getattr(operands, side), element, flush=flush)
-    if convert:
-        numbers = _as_f16(numbers, element)
-    return Numbers(**{name: paired(array, operands, side) for name, array in vars(numbers).items()})
-
-
-def _as_f16(numbers: Numbers, element: Format) -> Numbers:
-    """Exactly the same numbers; what was subnormal in a smaller format has its leading one in front."""
-    room = element.fraction_bits + 1 - bit_length(np.abs(numbers.significand))
-    exponent = np.maximum(numbers.exponent - room, F16.minimum_exponent)
-    return replace(numbers, exponent=np.where(numbers.nonzero, exponent, F16.minimum_exponent))
-
-
-def _products(operands: Operands, change: Change, *, convert: bool = False) -> Numbers:
-    flush, otherwise = change.flush_inputs, change.other_subnormals
-    a, b = (_factor(operands, side, flush, convert and not otherwise) for side in "ab")
-    if otherwise and not convert:
-        a, b = normalised(a), normalised(b)
+def _products(factors: Factors, change: Change, *, converted: bool = False) -> Numbers:
+    """The products, their factors read otherwise where a change says so; ``converted`` ones came from fp8."""
+    if not (change.flush_inputs or change.other_subnormals):
+        return factors.products
+    form, (a, b) = factors.instruction, (factors.a, factors.b)
+    if change.flush_inputs:
+        a, b = flushed(a, form.a), flushed(b, form.b)
+    if change.other_subnormals:
+        a, b = (_as_stored(a, form.a), _as_stored(b, form.b)) if converted else (normalised(a), normalised(b))
     return product(a, b)
 
 
-def _scales(operands: Operands) -> Numbers:
-    """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
-    instruction = operands.instruction
-    scale = present(instruction.scale, "scale")
-    scale_a = present(operands.scale_a, "scale a")
-    scale_b = present(operands.scale_b, "scale b")
-    a = decode(scale_a, scale)[:, :, None, :]
-    b = decode(scale_b.swapaxes(1, 2), scale)[:, None, :, :]
-    both = product(a, b)  # (tiles, m, n, chunks)
-    stored = operands.a.shape[2]
-    chunk = np.arange(stored) * instruction.scale_chunks // stored
-    return both[..., chunk]
+def _as_stored(numbers: Numbers, element: Format) -> Numbers:
+    """The exponents that the codes have in their own format."""
+    return replace(numbers, exponent=numbers.scale + element.fraction_bits)
 
 
-def _accumulator(operands: Operands, change: Change) -> Numbers:
-    return decode(operands.c, operands.instruction.c, flush=change.flush_inputs)
+def _accumulator(factors: Factors, change: Change) -> Numbers:
+    return flushed(factors.c, factors.instruction.c) if change.flush_inputs else factors.c
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
 
 _CUTS: dict[str, Callable[[Numbers, Array, Array], Array]] = {
-    "zero": lambda terms, kept, tail: kept,
-    "after": lambda terms, kept, tail: kept,
     "down": lambda terms, kept, tail: kept + ((terms.significand < 0) & (tail > 0)),
     "nearest": lambda terms, kept, tail: kept + ((tail == 3) | ((tail == 2) & (kept % 2 == 1))),
 }
@@ -175,37 +145,52 @@ _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 
 
 def _fused(terms: Numbers, exponents: Array, counted: Array, rule: Any, change: Change) -> Step:
     """Terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
-    lowest = np.int64(rule.exponent_floor)
-    exponent = np.where(counted, exponents, lowest).max(-1)
-    exponent = np.maximum(exponent, lowest)
-    fraction_bits = _ALL_BITS if change.cut == "after" else rule.fraction_bits
-    unit = exponent - fraction_bits
-    kept, rest, tails = cut(np.abs(terms.significand), unit[..., None] - terms.scale)
-    kept = _CUTS[change.cut](terms, kept, tails)
+    exponent = np.where(counted, exponents, rule.exponent_floor).max(-1)
+    exponent = np.maximum(exponent, rule.exponent_floor)
+    unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
+    magnitude, places = np.abs(terms.significand), unit[..., None] - terms.scale
+    more: dict[str, Array] = {}
+    if change.details or change.cut in _CUTS:
+        kept, rest, tails = cut(magnitude, places)
+        kept = _CUTS[change.cut](terms, kept, tails) if change.cut in _CUTS else kept
+        more = {"tails": tails, "lost": np.ldexp(rest.astype(np.float64), -np.clip(places, 0, 62))}
+    else:
+        kept = shifted(magnitude, places)
     signed = np.where(terms.significand < 0, -kept, kept)
     total = signed.sum(-1)
-    result = FORMATS[rule.output.format]
-    mode = "rn" if rule.output.nearest else "cut"
-    done = rounded(total, unit, result, rule.output.precision, mode)
+    done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
         code = np.where(done.subnormal, 0, code)
     special, negative = special_of(terms)
-    depth = np.clip(unit[..., None] - terms.scale, 0, 62)
+    if more:
+        more["tails"] = np.where((special == FINITE)[..., None], more["tails"], 0)
     return Step(
         kind="fused",
         terms=terms,
-        code=with_specials(code.astype(np.uint64), special, negative, result),
+        code=with_specials(code.astype(np.uint64), special, negative, FORMATS[rule.output.format]),
         special=special,
         counted=counted,
         exponent=exponent,
         kept=signed,
-        tails=np.where((special == FINITE)[..., None], tails, 0),
-        lost=np.ldexp(rest.astype(np.float64), -depth),
         total=total,
         unit=unit,
         rounded=done,
+        **more,
     )
+
+
+def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
+    mode = "rn" if rule.output.nearest else "cut"
+    return rounded(total, unit, FORMATS[rule.output.format], rule.output.precision, mode)
+
+
+_ZEROS: dict[str, Callable[[Numbers], Array]] = {  # the zeros that count in the alignment
+    "": lambda terms: np.bool_(False),
+    "all": lambda terms: np.bool_(True),
+    "C": lambda terms: np.arange(terms.special.shape[-1]) == terms.special.shape[-1] - 1,
+    "-C": lambda terms: _ZEROS["C"](terms) & terms.negative,
+}
 
 
 def _chain(rule: FusedSum, products: Numbers, accumulator: Numbers, change: Change) -> list[Step]:
@@ -218,7 +203,7 @@ def _chain(rule: FusedSum, products: Numbers, accumulator: Numbers, change: Chan
     steps: list[Step] = []
     for start in reversed(starts) if change.reverse else starts:
         terms = beside(products[..., start : start + rule.length], accumulator)
-        counted = terms.nonzero | change.zeros_align
+        counted = terms.nonzero | _ZEROS[change.zeros_align](terms)
         if not change.c_aligns:
             counted[..., -1] = False
         steps.append(_fused(terms, terms.exponent, counted, rule, change))
@@ -226,18 +211,18 @@ def _chain(rule: FusedSum, products: Numbers, accumulator: Numbers, change: Chan
     return steps
 
 
-def _fused_sum(operands: Operands, rule: FusedSum, change: Change) -> list[Step]:
-    products = _products(operands, change)
-    if operands.instruction.scale is not None:
-        products = product(products, _scales(operands))
-    return _chain(rule, products, _accumulator(operands, change), change)
+def _fused_sum(factors: Factors, rule: FusedSum, change: Change) -> list[Step]:
+    products = _products(factors, change)
+    if factors.scales is not None:
+        products = product(products, factors.scales)
+    return _chain(rule, products, _accumulator(factors, change), change)
 
 
-def _emulated_f8(operands: Operands, rule: EmulatedF8, change: Change) -> list[Step]:
-    products = _products(operands, change, convert=True)
-    stored = operands.a.shape[2]
-    c = _accumulator(operands, change)
-    result = operands.instruction.d
+def _emulated_f8(factors: Factors, rule: EmulatedF8, change: Change) -> list[Step]:
+    products = _products(factors, change, converted=True)
+    stored = products.special.shape[-1]
+    c = _accumulator(factors, change)
+    result = factors.instruction.d
     partial = decode(np.zeros(c.special.shape, np.uint32), result)
     halves = [np.flatnonzero(np.arange(stored) % 4 // 2 == half) for half in (0, 1)]
     steps: list[Step] = []
@@ -247,9 +232,9 @@ def _emulated_f8(operands: Operands, rule: EmulatedF8, change: Change) -> list[S
     return [*steps, _ieee(joined([partial, c]), result, "rn", change)]
 
 
-def _scaled_groups(operands: Operands, rule: ScaledGroups, change: Change) -> list[Step]:
-    products, scales = _products(operands, change), _scales(operands)
-    c = _accumulator(operands, change)
+def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list[Step]:
+    products, scales = _products(factors, change), present(factors.scales, "scales")
+    c = _accumulator(factors, change)
     terms, exponents, counted = [], [], []
     for start in range(0, products.significand.shape[-1], rule.group):
         members, scale = products[..., start : start + rule.group], scales[..., start]
@@ -265,11 +250,13 @@ def _scaled_groups(operands: Operands, rule: ScaledGroups, change: Change) -> li
         )
         terms.append(replace(product(group, scale), special=special))
         exponents.append(_group_exponent(terms[-1], scale, change))
-        counted.append(((scale.nonzero) & members.nonzero.any(-1)) | change.zeros_align)
+        counted.append(scale.nonzero & members.nonzero.any(-1))
     terms.append(c)
     exponents.append(c.exponent)
-    counted.append((c.nonzero | change.zeros_align) & change.c_aligns)
-    return [_fused(joined(terms), np.stack(exponents, -1), np.stack(counted, -1), rule, change)]
+    counted.append(c.nonzero & change.c_aligns)
+    every = joined(terms)
+    takes_part = np.stack(counted, -1) | _ZEROS[change.zeros_align](every) & (~every.nonzero)
+    return [_fused(every, np.stack(exponents, -1), takes_part, rule, change)]
 
 
 def _group_exponent(term: Numbers, scale: Numbers, change: Change) -> Array:
@@ -281,12 +268,7 @@ def _group_exponent(term: Numbers, scale: Numbers, change: Change) -> Array:
 
 def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
     """The exact sum of the terms, rounded once as IEEE 754 has it."""
-    wide = terms.exact()
-    lowest = np.where(wide.nonzero, wide.scale, 1 << 20).min(-1)
-    lift = np.where(wide.nonzero, wide.scale - lowest[..., None], 0)
-    shifted = wide.significand << lift
-    total = shifted.sum(-1)
-    unit = np.where(wide.nonzero.any(-1), lowest, 0)
+    total, unit = _exact_sum(terms) if terms.significand.dtype == object else _sticky_sum(terms)
     done = rounded(total, unit, element, element.fraction_bits + 1, mode)
     code = done.code.astype(np.uint64)
     zero = (total == 0).astype(np.bool_)
@@ -300,19 +282,37 @@ def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
         terms=terms,
         code=with_specials(code, special, negative, element),
         special=special,
-        kept=shifted,
         total=total,
         unit=unit,
         rounded=done,
     )
 
 
-def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
-    element = operands.instruction.d
-    mode = _MODES[operands.instruction.rounding]
-    a, b = (_factor(operands, side, change.flush_inputs).exact() for side in "ab")
-    products = product(a, b)
-    d = _accumulator(operands, change)
+def _exact_sum(terms: Numbers) -> tuple[Array, Array]:
+    """``(total, unit)`` in Python's integers, of any width."""
+    lowest = np.where(terms.nonzero, terms.scale, 1 << 20).min(-1)
+    lift = np.where(terms.nonzero, terms.scale - lowest[..., None], 0)
+    return (terms.significand << lift).sum(-1), np.where(terms.nonzero.any(-1), lowest, 0)
+
+
+_ROOM = 59  # bits below the leading one of the largest term: two or three more terms fit beside it
+
+
+def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
+    """``(total, unit)`` of terms of fewer than 50 bits: what lies ``_ROOM`` bits below the largest is a last
+    bit that is set. It is so far below the last place of f32 that rounding takes it for what it stands for."""
+    lead = np.where(terms.nonzero, terms.scale + bit_length(np.abs(terms.significand)), -(1 << 20)).max(-1)
+    unit = np.where(terms.nonzero.any(-1), lead - _ROOM, 0)
+    kept, rest, _ = cut(np.abs(terms.significand), unit[..., None] - terms.scale)
+    kept = kept | (rest > 0)
+    return np.where(terms.significand < 0, -kept, kept).sum(-1), unit
+
+
+def _multiply_add(factors: Factors, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
+    element = factors.instruction.d
+    mode = _MODES[factors.instruction.rounding]
+    products = _products(factors, change)
+    d = _accumulator(factors, change)
     order = list(range(products.significand.shape[-1]))
     steps: list[Step] = []
     for k in reversed(order) if change.reverse else order:
@@ -324,19 +324,19 @@ def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, change: Change) ->
     return steps
 
 
-def _quad(operands: Operands, rule: SoftwareQuad, change: Change) -> list[Step]:
-    products = _products(operands, change)
+def _quad(factors: Factors, rule: SoftwareQuad, change: Change) -> list[Step]:
+    products = _products(factors, change)
     p = [products[..., k] for k in range(4)]
     if change.reverse:
         p.reverse()
-    c = _accumulator(operands, change)
+    c = _accumulator(factors, change)
     steps: list[Step] = []
 
     def add(*terms: Numbers, element: Format = F32) -> Numbers:
         steps.append(_ieee(joined(list(terms)), element, "rn", change))
         return decode(steps[-1].code, element)
 
-    if operands.instruction.d is F32:
+    if factors.instruction.d is F32:
         chain = decode(np.zeros(c.special.shape, np.uint32), F32)
         for term in p:
             chain = add(term, chain)
@@ -350,11 +350,10 @@ def _quad(operands: Operands, rule: SoftwareQuad, change: Change) -> list[Step]:
 # --- integers --------------------------------------------------------------------------------------
 
 
-def _integer(operands: Operands, rule: IntegerSum | BitCount, change: Change) -> list[Step]:
-    instruction = operands.instruction
-    a, b = (_factor(operands, side, flush=False) for side in "ab")
-    terms = _ones(a, b, instruction.bit_operation) if instruction.bit_operation else product(a, b)
-    terms = beside(terms, _accumulator(operands, change))
+def _integer(factors: Factors, rule: IntegerSum | BitCount, change: Change) -> list[Step]:
+    instruction, operation = factors.instruction, factors.instruction.bit_operation
+    terms = _ones(factors.a, factors.b, operation) if operation else factors.products
+    terms = beside(terms, _accumulator(factors, change))
     total = terms.significand.sum(-1)
     top = 1 << (instruction.d.bits - 1)
     code = np.clip(total, -top, top - 1) if instruction.satfinite else total
@@ -366,7 +365,7 @@ def _ones(a: Numbers, b: Numbers, operation: str) -> Numbers:
     return replace(a, significand=both)
 
 
-RULES: dict[type[Rule], Callable[[Operands, Any, Change], Sequence[Step]]] = {
+RULES: dict[type[Rule], Callable[[Factors, Any, Change], Sequence[Step]]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
