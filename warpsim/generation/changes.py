@@ -23,7 +23,7 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from .arithmetic import Array, Rounded
+from .arithmetic import FINITE, Array, Rounded
 from .factors import Factors
 from .limits import Limits
 from .summing import Change, Step, Sums
@@ -93,7 +93,7 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
     yield changed("zeros counted in the alignment", _zeros, zeros_align="all")
     yield changed("C = -0 counted in the alignment", _zeros, zeros_align="-C")
     yield changed("C = 0 counted in the alignment", _zeros, zeros_align="C")
-    yield other("no exponent floor", _at(floor), exponent_floor=-(1 << 12))
+    yield other("no exponent floor", _at(floor), exponent_floor=-(1 << 9))
     yield other("exponent floor one lower", _at(floor), exponent_floor=floor - 1)
     yield other("exponent floor one higher", _at(floor), exponent_floor=floor + 1)
     yield other("other rounding of results", _inexact, output=_other(step.output))
@@ -134,13 +134,17 @@ def _somewhere(done: Sums, found: Callable[[Step], Array]) -> Array:
 
 def _cut(factors: Factors, done: Sums) -> Array:
     """A term lost something in the alignment."""
-    return _somewhere(done, lambda step: (present(step.tails, "tails") > 0).any(-1))
+    return _somewhere(done, lambda step: (step.lost > 0).any(-1))
 
 
 def _last_bits(factors: Factors, done: Sums) -> Array:
     """A term would lose something, or more, at one bit above."""
-    odd = _somewhere(done, lambda step: (present(step.kept, "kept") & 1 == 1).any(-1))
-    return odd | _cut(factors, done)
+    return _somewhere(done, lambda step: (_halves(step) != np.trunc(_halves(step))).any(-1))
+
+
+def _halves(step: Step) -> Array:
+    finite = present(step.special, "special") == FINITE
+    return np.where(finite[..., None], present(step.aligned, "aligned"), 0) * 0.5
 
 
 def _c_sets(factors: Factors, done: Sums) -> Array:

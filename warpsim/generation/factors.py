@@ -15,7 +15,8 @@ from ..errors import present
 from ..isa.architectures import EmulatedF8, Rule
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction, Operands
-from .arithmetic import FINITE, Array, Numbers, bit_length, decode, product
+from .arithmetic import Array, decode, product
+from .terms import Terms, terms_of, times
 
 F16 = FORMATS["f16"]
 _WORD = 30  # fraction bits of factors whose products an int64 holds
@@ -25,39 +26,48 @@ _WORD = 30  # fraction bits of factors whose products an int64 holds
 class Factors:
     """Exact numbers of every output, ``(tiles, m, n)`` or, of chosen outputs, ``(outputs,)``.
 
-    ``a`` and ``b`` have an axis of stored columns more, as the rule aligns them; so have ``products``,
-    without block scales, and ``scales``, the product of both. ``c`` has none.
+    Terms where the rule aligns sums, otherwise Numbers. ``a`` and ``b`` have an axis of stored columns
+    more, as the rule reads them; so have ``products``, without block scales, and ``scales``, the product of
+    both. ``c`` has none. Of chosen outputs the factors may be left out.
     """
 
     instruction: Instruction
-    a: Numbers
-    b: Numbers
-    products: Numbers
-    c: Numbers
-    scales: Numbers | None
+    a: Any
+    b: Any
+    products: Any
+    c: Any
+    scales: Terms | None
 
-    def chosen(self, outputs: Array) -> Factors:
-        """Some of the outputs, by a mask; ``(outputs, stored)``."""
-        scales = None if self.scales is None else self.scales[outputs]
-        numbers = {name: getattr(self, name)[outputs] for name in ("a", "b", "products", "c")}
-        return replace(self, scales=scales, **numbers)
+    def chosen(self, outputs: Array, *, whole: bool) -> Factors:
+        """Some of the outputs, by a mask; with their factors if ``whole``."""
+        names = ("products", "c", "a", "b") if whole else ("products", "c")
+        found = {name: getattr(self, name).chosen(outputs) for name in names}
+        scales = None if self.scales is None else self.scales.chosen(outputs)
+        return replace(self, **{"a": None, "b": None, "scales": scales} | found)
 
     @property
     def subnormal(self) -> Array:
         """Outputs with a subnormal factor, or a subnormal C."""
-        a, b, c = self.instruction.a, self.instruction.b, self.instruction.c
-        factors = is_subnormal(self.a, a).any(-1) | is_subnormal(self.b, b).any(-1)
-        flags: Array = factors | is_subnormal(self.c, c)
+        form = self.instruction
+        factors = self.a.subnormal(form.a).any(-1) | self.b.subnormal(form.b).any(-1)
+        flags: Array = factors | self.c.subnormal(form.c)
         return flags
 
 
 def factors_of(operands: Operands, rule: Rule) -> Factors:
     """The factors of every output of a batch of operands."""
-    form = operands.instruction
+    form, aligned = operands.instruction, rule.aligned is not None
     a, b = (_factor(operands, side, rule) for side in "ab")
     scales = None if form.scale is None else _scales(operands)
     c = decode(operands.c, form.c)
-    return Factors(instruction=form, a=a, b=b, products=product(a, b), c=c, scales=scales)
+    return Factors(
+        instruction=form,
+        a=a,
+        b=b,
+        products=times(a, b).outermost if aligned else product(a, b),
+        c=terms_of(c) if aligned else c,
+        scales=scales,
+    )
 
 
 def paired(values: Array, operands: Operands, side: str) -> Array:
@@ -73,45 +83,39 @@ def paired(values: Array, operands: Operands, side: str) -> Array:
     return values[tile, operands.columns[:, :, None, :], column]
 
 
-def _factor(operands: Operands, side: str, rule: Rule) -> Numbers:
+def _factor(operands: Operands, side: str, rule: Rule) -> Any:
     element = operands.instruction.format(side)
-    numbers = decode(getattr(operands, side), element)
-    if isinstance(rule, EmulatedF8):
-        numbers = as_f16(numbers, element)
-    if element.fraction_bits > _WORD:
+    numbers: Any = decode(getattr(operands, side), element)
+    if rule.aligned is not None:
+        numbers = terms_of(numbers)
+        if isinstance(rule, EmulatedF8):
+            numbers = as_f16(numbers)
+    elif element.fraction_bits > _WORD:
         numbers = numbers.exact()
-    return Numbers(**{name: paired(array, operands, side) for name, array in vars(numbers).items()})
+    kind = type(numbers)
+    return kind(**{name: paired(array, operands, side) for name, array in vars(numbers).items()})
 
 
-def as_f16(numbers: Numbers, element: Format) -> Numbers:
-    """Exactly the same numbers; what was subnormal in a smaller format has its leading one in front."""
-    room = element.fraction_bits + 1 - bit_length(np.abs(numbers.significand))
-    exponent = np.maximum(numbers.exponent - room, F16.minimum_exponent)
-    return replace(numbers, exponent=np.where(numbers.nonzero, exponent, F16.minimum_exponent))
+def as_f16(numbers: Terms) -> Terms:
+    """The same values as f16 has them: subnormal numbers of a smaller format have leading ones in front."""
+    lifted = numbers.lifted(F16.minimum_exponent)
+    return replace(lifted, exponent=np.where(lifted.nonzero, lifted.exponent, F16.minimum_exponent))
 
 
-def is_subnormal(numbers: Numbers, element: Format) -> Array:
-    """Which decoded numbers of a format are subnormal."""
-    small = np.abs(numbers.significand) < 1 << element.fraction_bits
-    flags: Array = small & numbers.nonzero & (numbers.special == FINITE)
-    return flags.astype(np.bool_)
+def as_stored(numbers: Terms, element: Format) -> Terms:
+    """The same values with the exponents that their codes have in a format."""
+    return numbers.lifted(element.minimum_exponent)
 
 
-def flushed(numbers: Numbers, element: Format) -> Numbers:
-    """Subnormal numbers as zeros (no chip reads them so)."""
-    kept = np.where(is_subnormal(numbers, element), 0, numbers.significand)
-    return replace(numbers, significand=kept)
-
-
-def _scales(operands: Operands) -> Numbers:
+def _scales(operands: Operands) -> Terms:
     """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
     instruction = operands.instruction
     scale = present(instruction.scale, "scale")
     scale_a = present(operands.scale_a, "scale a")
     scale_b = present(operands.scale_b, "scale b")
-    a: Any = decode(scale_a, scale)[:, :, None, :]
-    b: Any = decode(scale_b.swapaxes(1, 2), scale)[:, None, :, :]
-    both = product(a, b)  # (tiles, m, n, chunks)
+    a = terms_of(decode(scale_a, scale))[:, :, None, :]
+    b = terms_of(decode(scale_b.swapaxes(1, 2), scale))[:, None, :, :]
+    both = times(a, b)  # (tiles, m, n, chunks)
     stored = operands.a.shape[2]
     chunk = np.arange(stored) * instruction.scale_chunks // stored
-    return both[..., chunk]
+    return both[..., chunk].outermost

@@ -48,9 +48,11 @@ def _differs(wrong: Wrong, factors: Factors, done: Sums) -> Array:
     """Outputs whose D is another under a wrong version of the rule."""
     asked = wrong.concerns(factors, done)
     found = np.zeros(done.code.shape, np.bool_)
+    if asked.all():
+        return np.asarray(sums_of(factors, wrong.rule, wrong.change).code != done.code)
     if asked.any():
-        other = sums_of(factors.chosen(asked), wrong.rule, wrong.change, details=False)
-        found[asked] = other.code != done.code[asked]
+        some = factors.chosen(asked, whole=wrong.change.rereads)
+        found[asked] = sums_of(some, wrong.rule, wrong.change).code != done.code[asked]
     return found
 
 
@@ -97,14 +99,13 @@ def _aligned(step: Step, limits: Limits) -> Iterator[Mask]:
 
 
 def _cuts(step: Step, finite: Array) -> Iterator[Mask]:
-    tails = present(step.tails, "tails")
-    lost = present(step.lost, "lost")
-    cut = tails > 0
+    lost = step.lost
+    cut = lost > 0
     yield "cut: a product", finite & cut[..., :-1].any(-1)
     yield "cut: C", finite & cut[..., -1]
-    yield "cut: a positive term", finite & (cut & (step.terms.significand > 0)).any(-1)
-    yield "cut: a negative term", finite & (cut & (step.terms.significand < 0)).any(-1)
-    signed = np.where(step.terms.significand < 0, -lost, lost).sum(-1)
+    yield "cut: a positive term", finite & (cut & (step.terms.value > 0)).any(-1)
+    yield "cut: a negative term", finite & (cut & (step.terms.value < 0)).any(-1)
+    signed = np.copysign(lost, step.terms.value).sum(-1)
     yield "cut: parts that add up to a unit", finite & (np.abs(signed) >= 1)
 
 
@@ -198,7 +199,7 @@ def _specials(step: Step) -> Iterator[Mask]:
     """Where infinities and NaNs meet: the accumulator is the last term."""
     terms = step.terms
     infinite, nan = terms.special == INFINITE, terms.special == NOT_A_NUMBER
-    plus, minus = infinite & (terms.significand > 0), infinite & (terms.significand < 0)
+    plus, minus = infinite & ~terms.negative, infinite & terms.negative
     no_nan = ~nan.any(-1)
     products = slice(None, -1)
     if terms.special.shape[-1] > 2:

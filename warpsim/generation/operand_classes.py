@@ -10,8 +10,8 @@ from ..errors import present
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
-from .limits import largest
 from .factors import paired
+from .limits import largest
 from .summing import Sums
 
 Mask = tuple[str, Array]
@@ -57,7 +57,7 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
     form = operands.instruction
     for side in "ab":
         for name, mask in classes(getattr(operands, side), form.format(side)):
-            yield f"{side}: {name}", paired(mask, operands, side).any(-1)
+            yield f"{side}: {name}", _somewhere(mask, operands, side)
     for name, mask in classes(operands.c, form.c):
         yield f"c: {name}", mask
     if form.scale is not None:
@@ -67,6 +67,14 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
                 place = mask.any(-1)[:, :, None] if side == "a" else mask.any(-2)[:, None, :]
                 yield f"scale_{side}: {name}", np.broadcast_to(place, done.code.shape)
     yield from _products_seen(operands, done)
+
+
+def _somewhere(mask: Array, operands: Operands, side: str) -> Array:
+    """Outputs with such an element in their row of A, or among what they meet of B."""
+    if side == "b" and operands.columns is not None:
+        return np.asarray(paired(mask, operands, side).any(-1))
+    seen = mask.any(2)[:, :, None] if side == "a" else mask.any(1)[:, None, :]
+    return np.broadcast_to(seen, operands.c.shape)
 
 
 def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:

@@ -28,6 +28,8 @@ from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Operands
 from .arithmetic import (
     FINITE,
+    INFINITE,
+    NOT_A_NUMBER,
     Array,
     Numbers,
     Rounded,
@@ -36,14 +38,13 @@ from .arithmetic import (
     cut,
     decode,
     joined,
-    normalised,
     product,
     rounded,
-    shifted,
     special_of,
     with_specials,
 )
-from .factors import Factors, factors_of, flushed
+from .factors import Factors, as_stored, factors_of
+from .terms import Terms, beside_terms, numbers_of, terms_of, times
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 _MODES = {"": "rn", "rn": "rn", "rz": "rz", "rm": "rm", "rp": "rp"}
@@ -66,7 +67,11 @@ class Change:
     flush_results: bool = False
     reverse: bool = False  # the steps in reversed order
     round_products: bool = False  # before they are added (where each step is a fused multiply-add)
-    details: bool = True  # keep what was cut off, for whoever asks about more than the result
+
+    @property
+    def rereads(self) -> bool:
+        """Whether it takes the factors, and not their products alone."""
+        return self.flush_inputs or self.other_subnormals
 
 
 AS_IT_IS = Change()
@@ -76,22 +81,30 @@ AS_IT_IS = Change()
 class Step:
     """One step of every output; arrays ``(tiles, m, n)``, with an axis of terms more where it says so.
 
-    The accumulator is the last of the ``terms``. ``counted`` are those that take part in the largest
-    exponent, ``tails`` and ``lost`` what alignment cut off each (class, and part of a unit of ``unit``).
+    The accumulator is the last of the ``terms``: Terms of aligned sums, otherwise Numbers. ``counted`` are
+    those that take part in the largest exponent; ``aligned`` has the terms in units of ``2**unit``, ``kept``
+    what alignment leaves of them.
     """
 
     kind: str  # "fused", "ieee", "integer"
-    terms: Numbers
+    terms: Any
     code: Array
     special: Array | None = None
     counted: Array | None = None  # (..., terms)
     exponent: Array | None = None
+    aligned: Array | None = None  # (..., terms)
     kept: Array | None = None  # (..., terms)
-    tails: Array | None = None  # (..., terms)
-    lost: Array | None = None  # (..., terms)
     total: Array | None = None
     unit: Array | None = None
     rounded: Rounded | None = None
+
+    @property
+    def lost(self) -> Array:
+        """``(..., terms)``: the parts of a unit that alignment cut off; zero where Inf or NaN decides."""
+        finite = present(self.special, "special") == FINITE
+        with np.errstate(invalid="ignore"):
+            rest = np.abs(present(self.aligned, "aligned") - present(self.kept, "kept"))
+        return np.where(finite[..., None], rest, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,64 +120,58 @@ def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
     return sums_of(factors_of(operands, rule), rule, change)
 
 
-def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS, *, details: bool = True) -> Sums:
-    """Every step of outputs whose factors are known; without ``details`` only what their codes take."""
-    steps = RULES[type(rule)](factors, rule, replace(change, details=details))
+def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS) -> Sums:
+    """Every step of outputs whose factors are known."""
+    steps = RULES[type(rule)](factors, rule, change)
     return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.instruction.d.code_dtype))
 
 
-def _products(factors: Factors, change: Change, *, converted: bool = False) -> Numbers:
+def _products(factors: Factors, change: Change, *, converted: bool = False) -> Any:
     """The products, their factors read otherwise where a change says so; ``converted`` ones came from fp8."""
-    if not (change.flush_inputs or change.other_subnormals):
+    if not change.rereads:
         return factors.products
     form, (a, b) = factors.instruction, (factors.a, factors.b)
     if change.flush_inputs:
-        a, b = flushed(a, form.a), flushed(b, form.b)
-    if change.other_subnormals:
-        a, b = (_as_stored(a, form.a), _as_stored(b, form.b)) if converted else (normalised(a), normalised(b))
-    return product(a, b)
+        a, b = a.flushed(form.a), b.flushed(form.b)
+    if change.other_subnormals and converted:
+        a, b = as_stored(a, form.a), as_stored(b, form.b)
+    elif change.other_subnormals:
+        a, b = a.lifted(_LOWEST), b.lifted(_LOWEST)
+    return times(a, b) if isinstance(a, Terms) else product(a, b)
 
 
-def _as_stored(numbers: Numbers, element: Format) -> Numbers:
-    """The exponents that the codes have in their own format."""
-    return replace(numbers, exponent=numbers.scale + element.fraction_bits)
-
-
-def _accumulator(factors: Factors, change: Change) -> Numbers:
-    return flushed(factors.c, factors.instruction.c) if change.flush_inputs else factors.c
+def _accumulator(factors: Factors, change: Change) -> Any:
+    return factors.c.flushed(factors.instruction.c) if change.flush_inputs else factors.c
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
 
-_CUTS: dict[str, Callable[[Numbers, Array, Array], Array]] = {
-    "down": lambda terms, kept, tail: kept + ((terms.significand < 0) & (tail > 0)),
-    "nearest": lambda terms, kept, tail: kept + ((tail == 3) | ((tail == 2) & (kept % 2 == 1))),
+_LOWEST = -(1 << 12)  # an exponent below all others
+_LARGEST = (1 << 63) - (1 << 10)  # of sums; only a term that the alignment was not told of comes as far
+_CUTS: dict[str, Callable[[Array], Array]] = {
+    "zero": np.trunc,
+    "after": np.trunc,
+    "down": np.floor,
+    "nearest": np.rint,
 }
 _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 2**53
 
 
-def _fused(terms: Numbers, exponents: Array, counted: Array, rule: Any, change: Change) -> Step:
+def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     """Terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
-    exponent = np.where(counted, exponents, rule.exponent_floor).max(-1)
+    exponent = np.where(counted, terms.exponent, np.int16(_LOWEST)).max(-1).astype(np.int64)
     exponent = np.maximum(exponent, rule.exponent_floor)
     unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
-    magnitude, places = np.abs(terms.significand), unit[..., None] - terms.scale
-    more: dict[str, Array] = {}
-    if change.details or change.cut in _CUTS:
-        kept, rest, tails = cut(magnitude, places)
-        kept = _CUTS[change.cut](terms, kept, tails) if change.cut in _CUTS else kept
-        more = {"tails": tails, "lost": np.ldexp(rest.astype(np.float64), -np.clip(places, 0, 62))}
-    else:
-        kept = shifted(magnitude, places)
-    signed = np.where(terms.significand < 0, -kept, kept)
-    total = signed.sum(-1)
+    aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]
+    kept = _CUTS[change.cut](aligned)
+    with np.errstate(invalid="ignore"):
+        total = kept.sum(-1)
+    special, negative = _special_of(total)
+    total = np.where(special == FINITE, np.clip(total, -_LARGEST, _LARGEST), 0).astype(np.int64)
     done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
         code = np.where(done.subnormal, 0, code)
-    special, negative = special_of(terms)
-    if more:
-        more["tails"] = np.where((special == FINITE)[..., None], more["tails"], 0)
     return Step(
         kind="fused",
         terms=terms,
@@ -172,12 +179,18 @@ def _fused(terms: Numbers, exponents: Array, counted: Array, rule: Any, change: 
         special=special,
         counted=counted,
         exponent=exponent,
-        kept=signed,
+        aligned=aligned,
+        kept=kept,
         total=total,
         unit=unit,
         rounded=done,
-        **more,
     )
+
+
+def _special_of(total: Array) -> tuple[Array, Array]:
+    """FINITE, INFINITE or NOT_A_NUMBER of sums, and whether they are negative."""
+    infinite, nan = np.isinf(total), np.isnan(total)
+    return np.where(nan, NOT_A_NUMBER, np.where(infinite, INFINITE, FINITE)), total < 0
 
 
 def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
@@ -185,82 +198,76 @@ def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
     return rounded(total, unit, FORMATS[rule.output.format], rule.output.precision, mode)
 
 
-_ZEROS: dict[str, Callable[[Numbers], Array]] = {  # the zeros that count in the alignment
+_ZEROS: dict[str, Callable[[Terms], Array]] = {  # the zeros that count in the alignment
     "": lambda terms: np.bool_(False),
-    "all": lambda terms: np.bool_(True),
-    "C": lambda terms: np.arange(terms.special.shape[-1]) == terms.special.shape[-1] - 1,
+    "all": lambda terms: ~terms.nonzero,
+    "C": lambda terms: ~terms.nonzero & (np.arange(terms.value.shape[-1]) == terms.value.shape[-1] - 1),
     "-C": lambda terms: _ZEROS["C"](terms) & terms.negative,
 }
 
 
-def _chain(rule: FusedSum, products: Numbers, accumulator: Numbers, change: Change) -> list[Step]:
+def _counted(terms: Terms, counted: Array, change: Change) -> Array:
+    """Which terms take part in the largest exponent, where these do by the rule."""
+    if change.zeros_align:
+        counted = counted | _ZEROS[change.zeros_align](terms)
+    if not change.c_aligns:
+        counted[..., -1] = False
+    return counted
+
+
+def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) -> list[Step]:
     """``rule.length`` products a step, every step's result accumulating the next."""
     result = FORMATS[rule.output.format]
-    count = products.significand.shape[-1]
-    starts = list(range(0, count, rule.length))
+    starts = list(range(0, products.value.shape[-1], rule.length))
     if change.normalise:
-        products = normalised(products)
+        products = products.lifted(_LOWEST)
     steps: list[Step] = []
     for start in reversed(starts) if change.reverse else starts:
-        terms = beside(products[..., start : start + rule.length], accumulator)
-        counted = terms.nonzero | _ZEROS[change.zeros_align](terms)
-        if not change.c_aligns:
-            counted[..., -1] = False
-        steps.append(_fused(terms, terms.exponent, counted, rule, change))
-        accumulator = decode(steps[-1].code, result, flush=change.flush_inputs)
+        terms = beside_terms(products[..., start : start + rule.length], accumulator)
+        steps.append(_fused(terms, _counted(terms, terms.nonzero, change), rule, change))
+        accumulator = terms_of(decode(steps[-1].code, result))
+        if change.flush_inputs:
+            accumulator = accumulator.flushed(result)
     return steps
 
 
 def _fused_sum(factors: Factors, rule: FusedSum, change: Change) -> list[Step]:
     products = _products(factors, change)
     if factors.scales is not None:
-        products = product(products, factors.scales)
+        products = times(products, factors.scales)
     return _chain(rule, products, _accumulator(factors, change), change)
 
 
 def _emulated_f8(factors: Factors, rule: EmulatedF8, change: Change) -> list[Step]:
     products = _products(factors, change, converted=True)
-    stored = products.special.shape[-1]
-    c = _accumulator(factors, change)
-    result = factors.instruction.d
-    partial = decode(np.zeros(c.special.shape, np.uint32), result)
+    stored, result = products.value.shape[-1], factors.instruction.d
+    c = numbers_of(_accumulator(factors, change))
+    partial = decode(np.zeros(factors.c.value.shape, np.uint32), result)
     halves = [np.flatnonzero(np.arange(stored) % 4 // 2 == half) for half in (0, 1)]
     steps: list[Step] = []
     for chosen in reversed(halves) if change.reverse else halves:
-        steps += _chain(rule.step, products[..., chosen], partial, change)
+        steps += _chain(rule.step, products[..., chosen], terms_of(partial), change)
         partial = decode(steps[-1].code, result)
     return [*steps, _ieee(joined([partial, c]), result, "rn", change)]
 
 
 def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list[Step]:
     products, scales = _products(factors, change), present(factors.scales, "scales")
-    c = _accumulator(factors, change)
-    terms, exponents, counted = [], [], []
-    for start in range(0, products.significand.shape[-1], rule.group):
+    values, exponents, counted = [], [], []
+    for start in range(0, products.value.shape[-1], rule.group):
         members, scale = products[..., start : start + rule.group], scales[..., start]
-        lowest = members.scale.min(-1)
-        total = (members.significand << (members.scale - lowest[..., None])).sum(-1)
-        special = np.maximum(members.special.max(-1), scale.special)
-        group = Numbers(
-            significand=total,
-            scale=lowest,
-            exponent=scale.exponent * 0,  # the scales' exponent is the one to align by
-            special=np.zeros_like(special),
-            negative=(total < 0) | (~members.nonzero & members.negative).all(-1),
-        )
-        terms.append(replace(product(group, scale), special=special))
-        exponents.append(_group_exponent(terms[-1], scale, change))
+        total = members.value.sum(-1)
+        total = np.where((~members.nonzero & members.negative).all(-1), -0.0, total)
+        values.append(total * scale.value)
+        exponents.append(scale.exponent)  # the scales' exponent is the one to align by
         counted.append(scale.nonzero & members.nonzero.any(-1))
-    terms.append(c)
-    exponents.append(c.exponent)
-    counted.append(c.nonzero & change.c_aligns)
-    every = joined(terms)
-    takes_part = np.stack(counted, -1) | _ZEROS[change.zeros_align](every) & (~every.nonzero)
-    return [_fused(every, np.stack(exponents, -1), takes_part, rule, change)]
-
-
-def _group_exponent(term: Numbers, scale: Numbers, change: Change) -> Array:
-    return normalised(term).exponent if change.normalise else scale.exponent
+    groups = Terms(value=np.stack(values, -1), exponent=np.stack(exponents, -1))
+    if change.normalise:
+        groups = groups.lifted(_LOWEST)
+    c = _accumulator(factors, change)
+    terms = beside_terms(groups, c)
+    taking = np.concatenate([np.stack(counted, -1), c.nonzero[..., None]], axis=-1)
+    return [_fused(terms, _counted(terms, taking, change), rule, change)]
 
 
 # --- IEEE operations -------------------------------------------------------------------------------
@@ -299,8 +306,8 @@ _ROOM = 59  # bits below the leading one of the largest term: two or three more 
 
 
 def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
-    """``(total, unit)`` of terms of fewer than 50 bits: what lies ``_ROOM`` bits below the largest is a last
-    bit that is set. It is so far below the last place of f32 that rounding takes it for what it stands for."""
+    """``(total, unit)`` of terms below 50 bits: what lies ``_ROOM`` bits below the largest is a last
+    bit that is set, so far below the last place of f32 that rounding takes it for what it stands for."""
     lead = np.where(terms.nonzero, terms.scale + bit_length(np.abs(terms.significand)), -(1 << 20)).max(-1)
     unit = np.where(terms.nonzero.any(-1), lead - _ROOM, 0)
     kept, rest, _ = cut(np.abs(terms.significand), unit[..., None] - terms.scale)
