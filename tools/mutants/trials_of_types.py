@@ -45,19 +45,23 @@ class FormVerdicts:
     contradicted: tuple[str, ...] = ()  # proven, and caught
 
 
-def forms() -> list[Instruction]:
-    """One form of each combination of types, family, modifiers and rule, over all targets."""
-    found: dict[tuple[Any, ...], Instruction] = {}
+def forms(*, every: bool = False) -> list[Instruction]:
+    """Forms over all targets: one for each pair of types, family, modifiers and rule, the formats of D and C
+    in turn; with ``every`` one for each of these formats too."""
+    found: dict[tuple[Any, ...], dict[tuple[Any, ...], Instruction]] = {}
     for target in ARCHITECTURES:
         for form in warpsim.instructions(target):
-            found.setdefault(_sort(form), form)
-    return list(found.values())
+            found.setdefault(_sort(form), {}).setdefault((str(form.c), str(form.d)), form)
+    chosen = enumerate(map(list, map(dict.values, found.values())))
+    return [form for index, some in chosen for form in (some if every else [some[index % len(some)]])]
 
 
 def _sort(form: Instruction) -> tuple[Any, ...]:
-    types = tuple(map(str, (form.a, form.b, form.c, form.d, form.scale)))
+    rule = limits_of(form).rule
+    step = rule.aligned
+    sums = (step.fraction_bits, limits_of(form).steps > 1) if step is not None else ()
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
-    return (limits_of(form).rule.bare, form.family.name, *types, *modifiers)
+    return (type(rule).__name__, sums, form.family.name, str(form.a), str(form.b), str(form.scale), *modifiers)
 
 
 def try_form(mnemonic: str, target: str, only: str = "", seed: int = 0) -> FormVerdicts:

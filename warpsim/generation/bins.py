@@ -16,6 +16,7 @@ from . import reasons
 from .changes import FAULTS
 from .limits import Limits, limits_of
 from .observations import SIGNS, TAILS
+from .special_causes import special_bins
 
 Reason = reasons.Reason
 Entry = tuple[str, Reason]
@@ -125,22 +126,11 @@ def _extremes(limits: Limits) -> Iterator[Entry]:
 
 def _specials(limits: Limits) -> Iterator[Entry]:
     form = limits.instruction
-    multiplicands = reasons.no_infinity(form.a, form.b)
-    early = multiplicands and reasons.early_reason(limits) if limits.emulated else multiplicands
-    if limits.step is not None:
-        yield "special: +Inf and -Inf among products", multiplicands
-    yield "special: product Inf against C Inf", early
-    yield "special: product Inf and C Inf of one sign", early
-    yield "special: Inf from C alone", ""
-    yield "special: Inf from a product alone", early
-    plain = not (form.a.has_nan or form.b.has_nan or form.scale)
-    yield "special: NaN beside Inf", "products are finite" if plain else ""
-    yield "special: Inf * 0", reasons.no_infinity(form.a)
-    yield "special: 0 * Inf", reasons.no_infinity(form.b)
-    yield "special: NaN * 0", "" if form.a.has_nan else f"{form.a} has no NaN"
+    yield from special_bins(form)
     yield "special: product of subnormal numbers", ""
     if form.sparse:
         yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"
+        yield "unselected B: Inf", reasons.no_infinity(form.b)
 
 
 def _results(limits: Limits) -> Iterator[Entry]:

@@ -14,11 +14,12 @@ from ..errors import present
 from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
-from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array
+from .arithmetic import FINITE, HALF, Array
 from .changes import Wrong, changes
 from .factors import Factors, factors_of
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
+from .special_causes import special_masks
 from .summing import Step, Sums, sums_of
 
 Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
@@ -34,12 +35,12 @@ def observations(operands: Operands) -> Iterator[Mask]:
     done = sums_of(factors, limits.rule)
     for index, step in enumerate(done.steps):
         yield from _STEPS[step.kind](step, limits)
-        if step.special is not None:
-            yield from _specials(step)
         if index + 1 < len(done.steps) and step.rounded is not None:
             yield "chain: a sum before the last overflows", _finite(step) & step.rounded.overflow
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
+    if limits.instruction.a.is_float:
+        yield from special_masks(operands, factors, done)
     for wrong in changes(limits):
         yield f"shown: {wrong.name}", _differs(wrong, factors, done)
 
@@ -193,25 +194,6 @@ _STEPS = {"fused": _aligned, "ieee": _ieee, "integer": _integer}
 
 
 # --- infinities, NaNs, results ---------------------------------------------------------------------
-
-
-def _specials(step: Step) -> Iterator[Mask]:
-    """Where infinities and NaNs meet: the accumulator is the last term."""
-    terms = step.terms
-    infinite, nan = terms.special == INFINITE, terms.special == NOT_A_NUMBER
-    plus, minus = infinite & ~terms.negative, infinite & terms.negative
-    no_nan = ~nan.any(-1)
-    products = slice(None, -1)
-    if terms.special.shape[-1] > 2:
-        both = plus[..., products].any(-1) & minus[..., products].any(-1)
-        yield "special: +Inf and -Inf among products", no_nan & both
-    against = (plus[..., products].any(-1) & minus[..., -1]) | (minus[..., products].any(-1) & plus[..., -1])
-    yield "special: product Inf against C Inf", no_nan & against
-    same = (plus[..., products].any(-1) & plus[..., -1]) | (minus[..., products].any(-1) & minus[..., -1])
-    yield "special: product Inf and C Inf of one sign", no_nan & same & ~against
-    yield "special: Inf from C alone", no_nan & infinite[..., -1] & ~infinite[..., products].any(-1)
-    yield "special: Inf from a product alone", no_nan & infinite[..., products].any(-1) & ~infinite[..., -1]
-    yield "special: NaN beside Inf", nan.any(-1) & infinite.any(-1)
 
 
 def _results(done: Sums, limits: Limits) -> Iterator[Mask]:

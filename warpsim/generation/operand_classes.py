@@ -81,18 +81,16 @@ def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
     form = operands.instruction
     if not form.a.is_float:
         return
-    a, b = (decode(getattr(operands, side), form.format(side)) for side in "ab")
-    zero = [paired(x.significand == 0, operands, side) for x, side in ((a, "a"), (b, "b"))]
-    special = [paired(x.special, operands, side) for x, side in ((a, "a"), (b, "b"))]
-    yield "special: Inf * 0", ((special[0] == INFINITE) & zero[1]).any(-1)
-    yield "special: 0 * Inf", (zero[0] & (special[1] == INFINITE)).any(-1)
-    yield "special: NaN * 0", ((special[0] == NOT_A_NUMBER) & zero[1]).any(-1)
+    b = decode(operands.b, form.b)
     small = [
         paired(_is_subnormal(getattr(operands, side), form.format(side)), operands, side) for side in "ab"
     ]
     yield "special: product of subnormal numbers", (small[0] & small[1]).any(-1)
     if operands.columns is not None:
-        yield "unselected B: NaN", _unselected(operands, b.special == NOT_A_NUMBER)
+        number = (done.code & form.d.code_dtype.type(form.d.mask & ~form.d.sign_bit)) <= form.d.infinity
+        finite = number & (done.code & form.d.code_dtype.type(form.d.infinity) != form.d.infinity)
+        yield "unselected B: NaN", number & _unselected(operands, b.special == NOT_A_NUMBER)
+        yield "unselected B: Inf", finite & _unselected(operands, b.special == INFINITE)
 
 
 def _is_subnormal(codes: Array, element: Format) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..errors import present
 from ..isa.architectures import ScaledGroups
+from .arithmetic import Array
 from .codes import Rng, encode, pick, signs, special_catalogue, zeros
 from .drafts import Draft, reach
 from .limits import Limits, top_exponent
@@ -131,17 +133,39 @@ def edges(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def floors(limits: Limits, count: int, rng: Rng) -> Draft:
-    """The smallest results, and beside them terms at the last place above the exponent floor, or just below.
+    """The smallest results, beside terms at the last place above the exponent floor, or just below."""
+    d = Draft(limits, count, rng, shift=0)
+    smallest = limits.instruction.d.minimum_exponent - (limits.output.precision - 1)
+    last = (limits.step.exponent_floor if limits.step else smallest) - limits.fraction_bits
+    _beside_the_smallest(d, last + rng.integers(-2, 2, d.tiles(d.m)))
+    subnormal = rng.integers(0, 4, d.c.shape).astype(limits.instruction.c.code_dtype)
+    d.c = np.where(d.chosen(0.25)[:, None, None], subnormal, d.c)
+    return d
 
-    The larger product is mostly the smallest number where results are cut and half of it where they are
-    rounded, the small one against it or with it. C is zero or subnormal.
+
+def zero_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
+    """C = 0 of either sign beside the smallest results, and terms that it would cut if it counted.
+
+    They lie between the last place above the exponent floor and the last place below C's least exponent.
     """
     d = Draft(limits, count, rng, shift=0)
+    step = present(limits.step, "step")
+    least = limits.instruction.c.minimum_exponent
+    lowest = min(step.exponent_floor, least - 1) - limits.fraction_bits
+    _beside_the_smallest(d, rng.integers(lowest, least - limits.fraction_bits + 1, d.tiles(d.m)))
+    return d
+
+
+def _beside_the_smallest(d: Draft, little: Array) -> None:
+    """Two products: the smallest result, half of it or twice it, and ``2**little (count, m)``.
+
+    The larger one is mostly the smallest number where results are cut and half of it where they are rounded,
+    the small one against it or with it.
+    """
+    limits, rng, count = d.limits, d.rng, d.count
     form, nearest = limits.instruction, limits.output.nearest
     smallest = form.d.minimum_exponent - (limits.output.precision - 1)
-    last = (limits.step.exponent_floor if limits.step else smallest) - limits.fraction_bits
     large = smallest - int(nearest) + pick(rng, [0, 0, 0, 1], (count,))
-    little = last + rng.integers(-2, 2, d.tiles(d.m))
     plain = limits.plain_products
     lift = reach(limits, (large + little[:, 0] + plain.low - plain.bit) // 2)[:, None]
     first, second = d.slots(2, anywhere=0.1)
@@ -154,9 +178,6 @@ def floors(limits: Limits, count: int, rng: Rng) -> Draft:
     d.place(first, large - lifts[:, 0], plain=True, negative=sign)
     opposite = sign ^ d.chosen(0.2 if nearest else 0.8)
     d.place(second, little - lifts[:, -1:], plain=True, negative=opposite)
-    subnormal = rng.integers(0, 4, d.c.shape).astype(form.c.code_dtype)
-    d.c = np.where(d.chosen(0.25)[:, None, None], subnormal, d.c)
-    return d
 
 
 def overflows(limits: Limits, count: int, rng: Rng) -> Draft:
