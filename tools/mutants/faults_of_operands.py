@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (lines of source stand as they are, and a fault is a row)
-"""Faults of operands: signs, subnormal numbers, ignored bits, what sparse A meets, immediates and selectors."""
+"""Faults of operands: signs, subnormal numbers, ignored bits, what sparse A meets, immediates, selectors."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def ignores_bits(limits: Limits) -> bool:
     return limits.instruction.a.ignored_bits > 0
 
 
-FLOATS = tuple(
+_SIDES = tuple(
     fault
     for side in "abc"
     for fault in (
@@ -116,7 +116,9 @@ FLOATS = tuple(
         _read(f"{side.upper()} has no sign", side, _without_sign, floats),
         _read(f"the last bit of {side.upper()} is not read", side, _without_last_bit, floats, proofs.last_bit(side)),
     )
-) + (
+)  # fmt: skip
+FLOATS = (
+    *_SIDES,
     _read("-0 of C is +0", "c", _positive_zeros, both(floats, lambda limits: limits.step is None and not proofs.positive_zeros(limits)), never),
     _read("ignored bits of A round it", "a", _rounds_ignored_bits, ignores_bits),
     _read("ignored bits of B round it", "b", _rounds_ignored_bits, ignores_bits),
@@ -138,6 +140,12 @@ def _pairs(limits: Limits) -> bool:
     """Two stored of four, or more."""
     pattern = limits.instruction.pattern
     return pattern is not None and pattern.stored > 1
+
+
+def _two_of_four(limits: Limits) -> bool:
+    """2:4, each stored element with a column of its own."""
+    pattern = limits.instruction.pattern
+    return pattern is not None and (pattern.stored, pattern.chunk) == (2, 4)
 
 
 def _placed(name: str, side: str, change: Callable[[Any], Any], where: Where = everywhere) -> Behaviour:
@@ -163,9 +171,9 @@ PLACES = (
     _columns("metadata of the next row", lambda x, k: np.roll(x, 1, 1)),
     _columns("metadata of the row eight below", lambda x, k: np.roll(x, 8, 1)),
     _columns("columns of a pair exchanged", lambda x, k: x.reshape(*x.shape[:-1], -1, 2)[..., ::-1].reshape(x.shape), _pairs),
-    _columns("the second of a pair follows the first", lambda x, k: np.stack([x[..., ::2], np.minimum(x[..., ::2] + 1, x[..., ::2] | 3)], -1).reshape(x.shape), _pairs),
-    _columns("the first of a pair has no highest bit", lambda x, k: np.stack([x[..., ::2] & ~2, x[..., 1::2]], -1).reshape(x.shape), lambda limits: limits.instruction.pattern is not None and (limits.instruction.pattern.stored, limits.instruction.pattern.chunk) == (2, 4)),
-    _columns("chunks in reversed order", lambda x, k: k - 1 - (k - 1 - x)[..., ::-1][..., ::-1] if False else x[..., ::-1].copy()),
+    _columns("the second of a pair follows the first", lambda x, k: np.stack([x[..., ::2], np.minimum(x[..., ::2] + 1, x[..., ::2] | 3)], -1).reshape(x.shape), _two_of_four),
+    _columns("the first of a pair has no highest bit", lambda x, k: np.stack([x[..., ::2] & ~2, x[..., 1::2]], -1).reshape(x.shape), _two_of_four),
+    _columns("chunks in reversed order", lambda x, k: x[..., ::-1].copy()),
     _columns("the last chunk reads the first", lambda x, k: np.concatenate([x[..., :-2], x[..., :2]], -1)),
     Behaviour(name="a NaN of B that nothing selects", operands=_leak, where=lambda limits: limits.instruction.sparse and limits.instruction.b.has_nan and limits.instruction.b.is_float),
     _placed("rows of A exchanged", "a", lambda x: x[:, ::-1]),

@@ -49,7 +49,10 @@ def _factors(name: str, value: str, significand: str, where: Where) -> Behaviour
     return Behaviour(name=name, edits=edits, where=both(floats, where))
 
 
-def _kept(name: str, lines: str, where: Where = infinite("a", "b"), proof: Proof = never) -> Behaviour:
+_infinite_products = infinite("a", "b")
+
+
+def _kept(name: str, lines: str, where: Where = _infinite_products, proof: Proof = never) -> Behaviour:
     """What is done to the terms of an aligned sum before they are added."""
     edit = Edit(module="summing", old=_KEPT, new=f"    {lines}\n{_KEPT}")
     return Behaviour(name=name, edits=(edit,), where=both(aligned, where), proof=proof)
@@ -187,14 +190,14 @@ _MEETING = (
 # Inf beats what an invalid product makes, and not the NaNs of operands: these are told apart by an exponent.
 _MARK = (
     "        invalid = (np.isinf(x.value) & (y.value == 0)) | (np.isinf(y.value) & (x.value == 0))\n"
-    "        return Terms(value=x.value * y.value, exponent=np.where(invalid, np.int16(9999), x.exponent + y.exponent))\n"
+    "        return Terms(value=x.value * y.value, exponent=np.where(invalid, np.int16(-3000), x.exponent + y.exponent))\n"
 )
 
 
-def _invalid(name: str, line: str, where: Where = infinite("a", "b")) -> Behaviour:
+def _invalid(name: str, line: str, where: Where = _infinite_products) -> Behaviour:
     edits = (
         Edit(module="terms", old=_TIMES, new=_MARK),
-        Edit(module="summing", old=_KEPT, new=f"    invalid = terms.exponent > 5000\n    {line}\n{_KEPT}"),
+        Edit(module="summing", old=_KEPT, new=f"    invalid = terms.exponent < -2500\n    {line}\n{_KEPT}"),
     )
     plain = lambda limits: limits.instruction.scale is None  # noqa: E731  (scales would move the mark)
     return Behaviour(name=name, edits=edits, where=both(aligned, where, plain))
@@ -272,12 +275,11 @@ def _split(codes: Any, element: Format) -> tuple[Any, Any]:
 
 def _nan(codes: Any, element: Format) -> Any:
     _, magnitude = _split(codes, element)
-    ieee = (
+    return (
         (magnitude >> element.ignored_bits) > (element.infinity >> element.ignored_bits)
         if element.has_infinity
         else is_special(codes, element)
     )
-    return ieee
 
 
 def _inf(codes: Any, element: Format) -> Any:
@@ -310,7 +312,7 @@ def _signaling_is_inf(codes: Any, element: Format) -> Any:
 
 
 def _largest_is_nan(codes: Any, element: Format) -> Any:
-    sign, magnitude = _split(codes, element)
+    _, magnitude = _split(codes, element)
     nan = (
         element.code_dtype.type(element.infinity | 1 << (element.ignored_bits + element.fraction_bits - 1))
         if element.has_infinity

@@ -125,10 +125,20 @@ ALIGNMENT = (
         "np.trunc(aligned) + np.copysign(np.trunc(aligned) % 2 == 0, aligned))",
         proof=any_cut,
     ),
-    _line("terms keep half a unit", "_CUTS[change.cut](aligned)", "np.trunc(aligned * 2) / 2", proof=any_cut),
+    _before(
+        "terms keep half a unit",
+        _KEPT,
+        "kept = np.trunc(aligned * 2); unit = unit - 1",
+        proof=any_cut,
+    ),
     _before("C rounded to nearest", _KEPT, "kept[..., -1] = np.rint(aligned[..., -1])", proof=c_cut),
     _before("C rounded down", _KEPT, "kept[..., -1] = np.floor(aligned[..., -1])", proof=c_cut),
-    _before("C keeps a bit more", _KEPT, "kept[..., -1] = np.trunc(aligned[..., -1] * 2) / 2", proof=c_cut),
+    _before(
+        "C keeps a bit more",
+        _KEPT,
+        "kept = kept * 2; kept[..., -1] = np.trunc(aligned[..., -1] * 2); unit = unit - 1",
+        proof=c_cut,
+    ),
     _before(
         "C loses a bit more",
         _KEPT,
@@ -144,11 +154,21 @@ ALIGNMENT = (
     _before(
         "products keep a bit more",
         _KEPT,
-        "kept[..., :-1] = np.trunc(aligned[..., :-1] * 2) / 2",
+        "kept = kept * 2; kept[..., :-1] = np.trunc(aligned[..., :-1] * 2); unit = unit - 1",
         proof=product_cut,
     ),
-    _before("the first product is not cut", _KEPT, "kept[..., 0] = aligned[..., 0]", proof=product_cut),
-    _before("the last product is not cut", _KEPT, "kept[..., -2] = aligned[..., -2]", proof=product_cut),
+    _before(
+        "the first product is not cut",
+        _KEPT,
+        "kept = kept * 1024; kept[..., 0] = np.trunc(aligned[..., 0] * 1024); unit = unit - 10",
+        proof=product_cut,
+    ),
+    _before(
+        "the last product is not cut",
+        _KEPT,
+        "kept = kept * 1024; kept[..., -2] = np.trunc(aligned[..., -2] * 1024); unit = unit - 10",
+        proof=product_cut,
+    ),
     _before(
         "positive terms alone are cut toward zero",
         _KEPT,
@@ -527,7 +547,7 @@ ROUNDING = (
         "    overflow = _flags(code >= infinity - (1 << (element.fraction_bits + 1 - precision)))\n",
         where=floats,
         module="arithmetic",
-        proof=reasons.large_reason,
+        proof=proofs.largest,
     ),
     _line(
         "subnormal results become zero",

@@ -1,4 +1,4 @@
-"""Why no operands whatever show some faults on some forms: from the limits of what formats and rules reach."""
+"""Why no operands whatever show some faults on some forms: from the reach of formats and rules."""
 
 from __future__ import annotations
 
@@ -62,3 +62,10 @@ def floor(limits: Limits, raised: int) -> str:
     if min(limits.products.bit, limits.accumulator.bit) >= lowest - limits.fraction_bits:
         return f"all terms are multiples of 2**{min(limits.products.bit, limits.accumulator.bit)}"
     return reasons.floor_cut_reason(limits, raised) if raised <= 2 else ""
+
+
+def largest(limits: Limits) -> str:
+    """No result is the largest number, or whatever is too large becomes it."""
+    if limits.instruction.rounding == "rz":
+        return "results too large are the largest number under .rz"
+    return reasons.large_reason(limits)

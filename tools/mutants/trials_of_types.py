@@ -61,7 +61,15 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
     step = rule.aligned
     sums = (step.fraction_bits, limits_of(form).steps > 1) if step is not None else ()
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
-    return (type(rule).__name__, sums, form.family.name, str(form.a), str(form.b), str(form.scale), *modifiers)
+    return (
+        type(rule).__name__,
+        sums,
+        form.family.name,
+        str(form.a),
+        str(form.b),
+        str(form.scale),
+        *modifiers,
+    )
 
 
 def try_form(mnemonic: str, target: str, only: str = "", seed: int = 0) -> FormVerdicts:

@@ -29,6 +29,7 @@ from .themes_alignment import (
     floor_crowds,
     gaps,
     group_gaps,
+    leaders,
     leading_zeros,
     zero_products,
 )
@@ -44,7 +45,7 @@ from .themes_operands import (
     wide,
     zero_scales,
 )
-from .themes_rounding import cancellations, carries, edges, floors, overflows, ties, zero_accumulators
+from .themes_rounding import cancellations, carries, edges, floors, least_accumulators, overflows, ties
 from .themes_specials import lone_places, sole_causes, special_scales
 
 Theme = Callable[[Limits, int, Rng], Draft]
@@ -55,8 +56,8 @@ FLOATS: tuple[Theme, ...] = (
 )  # fmt: skip
 
 THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a rule are about
-    FusedSum: (counterweights, leading_zeros),
-    EmulatedF8: (counterweights, leading_zeros),
+    FusedSum: (counterweights, leading_zeros, leaders),
+    EmulatedF8: (counterweights, leading_zeros, leaders),
     ScaledGroups: (group_gaps,),
     FusedMultiplyAdd: (),
     SoftwareQuad: (),
@@ -74,7 +75,7 @@ def float_themes(limits: Limits) -> tuple[Theme, ...]:
     if any(x.has_nan or x.has_infinity for x in (form.a, form.b)):
         found.append(lone_places)
     if limits.step is not None and not zero_c_reason(limits):
-        found.append(zero_accumulators)
+        found.append(least_accumulators)
     if scale is not None:
         found += [scale_extremes, special_scales]
         if isinstance(limits.rule, FusedSum):

@@ -143,16 +143,23 @@ def floors(limits: Limits, count: int, rng: Rng) -> Draft:
     return d
 
 
-def zero_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C = 0 of either sign beside the smallest results, and terms that it would cut if it counted.
+def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
+    """C = 0 of either sign, or subnormal, beside the smallest results, and terms about where it cuts.
 
-    They lie between the last place above the exponent floor and the last place below C's least exponent.
+    A zero would cut them if it counted: they lie between the last place above the exponent floor and the last
+    place below C's least exponent, or just there where C is subnormal and does count.
     """
     d = Draft(limits, count, rng, shift=0)
-    step = present(limits.step, "step")
-    least = limits.instruction.c.minimum_exponent
-    lowest = min(step.exponent_floor, least - 1) - limits.fraction_bits
-    _beside_the_smallest(d, rng.integers(lowest, least - limits.fraction_bits + 1, d.tiles(d.m)))
+    step, c = present(limits.step, "step"), limits.instruction.c
+    last = c.minimum_exponent - limits.fraction_bits
+    lowest = min(step.exponent_floor - limits.fraction_bits, last - 1)
+    counts = d.chosen(0.5)[:, None]
+    little = rng.integers(np.where(counts, last - 2, lowest), last + 1, d.tiles(d.m))
+    _beside_the_smallest(d, little)
+    spare = max(c.fraction_bits + 1 - limits.output.precision, 0)  # bits of C that D does not have
+    least = pick(rng, [0, 1, 2, 3, 1 << (c.fraction_bits - spare)], d.c.shape) << spare
+    sign = np.where(signs(d.c.shape, rng), c.sign_bit, 0)
+    d.c = np.where(counts[:, :, None], (least | sign).astype(c.code_dtype), d.c)
     return d
 
 

@@ -36,17 +36,18 @@ def sole_causes(limits: Limits, count: int, rng: Rng) -> Draft:
 def lone_places(limits: Limits, count: int, rng: Rng) -> Draft:
     """One Inf or NaN in each row, in another place in every row; some columns of B are zero.
 
-    Turned about where A has neither: one in each column of B, some rows of A zero.
+    Turned about where B is likelier to have an Inf: one in each column of B, some rows of A zero.
     """
     d = Draft(limits, count, rng)
     spread(d, 1)
     form = limits.instruction
-    turned = not (form.a.has_nan or form.a.has_infinity)
+    turned = (form.b.has_infinity, form.b.has_nan) > (form.a.has_infinity, form.a.has_nan)
+    turned |= form.a.has_infinity and form.b.has_infinity and bool(rng.integers(0, 2))
     one, other = (d.b.swapaxes(1, 2), d.a) if turned else (d.a, d.b.swapaxes(1, 2))
     element, partner = (form.b, form.a) if turned else (form.a, form.b)
     places = np.stack([_ends_first(one.shape[1], d.k, rng) for _ in range(count)])
     tile, line = np.arange(count)[:, None], np.arange(one.shape[1])
-    one[tile, line, places] = pick(rng, special_catalogue(element), places.shape)
+    one[tile, line, places] = _specials(element, places.shape, 0.5, rng)
     if partner.fraction_bits:
         other[:] = np.where(signs((*other.shape[:2], 1), rng) & (rng.random((*other.shape[:2], 1)) < 0.4),
                             partner.code_dtype.type(0), other)  # fmt: skip
@@ -111,11 +112,16 @@ def _nans(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
     return pick(rng, every, shape)
 
 
+def _specials(element: Format, shape: tuple[int, ...], infinite: float, rng: Rng) -> Array:
+    """Infinities of either sign and NaNs, so many infinite ones where a format has them."""
+    sign = np.where(signs(shape, rng), element.sign_bit, 0).astype(element.code_dtype)
+    nans = _nans(element, shape, rng)
+    if not element.has_infinity:
+        return nans
+    return np.where(rng.random(shape) < infinite, sign | element.code_dtype.type(element.infinity), nans)
+
+
 def _make_c_special(d: Draft, likely: float) -> None:
-    """Some of C is an Inf or a NaN, half of these an Inf."""
-    c, rng = d.limits.instruction.c, d.rng
-    sign = np.where(signs(d.c.shape, rng), c.sign_bit, 0).astype(c.code_dtype)
-    codes = np.where(
-        rng.random(d.c.shape) < 0.7, sign | c.code_dtype.type(c.infinity), _nans(c, d.c.shape, rng)
-    )
-    d.c = np.where(rng.random(d.c.shape) < likely, codes, d.c).astype(c.code_dtype)
+    """Some of C is an Inf or a NaN, mostly an Inf."""
+    codes = _specials(d.limits.instruction.c, d.c.shape, 0.7, d.rng)
+    d.c = np.where(d.rng.random(d.c.shape) < likely, codes, d.c).astype(codes.dtype)
