@@ -9,15 +9,16 @@ Verdicts = list[dict[str, Any]]  # FormVerdicts as dictionaries
 
 _HEAD = """# Faults that corner vectors catch, on every pair of types
 
-Made by `{command}`. Each fault is put into the arithmetic of one form of every pair of types, family and rule
-that it concerns, and the default corner set of that form (as many cases as full coverage
-takes) is asked whether any D differs. *Proven* is where no operands whatever show it: the proofs are below.{earlier}
+Made by `{command}`. Each fault is put into the arithmetic of
+one form of every pair of types, family and rule that it concerns, and the default corner set of that form (as
+many cases as full coverage takes) is asked whether any D differs. *Proven* is where no operands whatever show
+it: the proofs are below.{earlier}
 
 {summary}
 
 """
-_EARLIER = """ *Before* are the default sets as they
-were when bins of special values counted wherever an Inf or a NaN took part; faults then proven are left out."""
+_EARLIER = """ *Before* are the default sets as they were when bins of special values counted wherever
+an Inf or a NaN took part; what is proven now is left out."""
 
 
 def page(verdicts: Verdicts, before: Verdicts, command: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import present
 from ..isa.architectures import ScaledGroups
 from .arithmetic import Array
 from .codes import Rng, encode, pick, signs, special_catalogue, zeros
@@ -150,7 +149,8 @@ def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
     place below C's least exponent, or just there where C is subnormal and does count.
     """
     d = Draft(limits, count, rng, shift=0)
-    step, c = present(limits.step, "step"), limits.instruction.c
+    step, c = limits.step, limits.instruction.c
+    assert step is not None
     last = c.minimum_exponent - limits.fraction_bits
     lowest = min(step.exponent_floor - limits.fraction_bits, last - 1)
     counts = d.chosen(0.5)[:, None]

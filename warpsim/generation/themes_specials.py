@@ -123,5 +123,5 @@ def _specials(element: Format, shape: tuple[int, ...], infinite: float, rng: Rng
 
 def _make_c_special(d: Draft, likely: float) -> None:
     """Some of C is an Inf or a NaN, mostly an Inf."""
-    codes = _specials(d.limits.instruction.c, d.c.shape, 0.7, d.rng)
-    d.c = np.where(d.rng.random(d.c.shape) < likely, codes, d.c).astype(codes.dtype)
+    codes: Array = _specials(d.limits.instruction.c, d.c.shape, 0.7, d.rng)
+    d.c = np.where(d.rng.random(d.c.shape) < likely, codes, d.c)
