@@ -126,7 +126,7 @@ def _extremes(limits: Limits) -> Iterator[Entry]:
 
 def _specials(limits: Limits) -> Iterator[Entry]:
     form = limits.instruction
-    yield from special_bins(form)
+    yield from special_bins(limits)
     yield "special: product of subnormal numbers", ""
     if form.sparse:
         yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"

@@ -40,7 +40,7 @@ def observations(operands: Operands) -> Iterator[Mask]:
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
     if limits.instruction.a.is_float:
-        yield from special_masks(operands, factors, done)
+        yield from special_masks(operands, factors, done, limits)
     for wrong in changes(limits):
         yield f"shown: {wrong.name}", _differs(wrong, factors, done)
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from ..errors import present
 from ..isa.formats import Format
-from ..isa.instruction import Instruction, Operands
+from ..isa.instruction import Operands
 from . import reasons
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from .factors import Factors
+from .limits import Limits
 from .summing import Sums
 
 Mask = tuple[str, Array]
@@ -33,8 +34,9 @@ def outputs_needed(name: str) -> int:
 # --- which there are ---------------------------------------------------------------------------------
 
 
-def special_bins(form: Instruction) -> Iterator[tuple[str, Reason]]:
+def special_bins(limits: Limits) -> Iterator[tuple[str, Reason]]:
     """The bins of a floating-point form, and why its formats lack some."""
+    form = limits.instruction
     a, b, scale = form.a, form.b, form.scale
     infinite = reasons.no_infinity(a, b)
     one_nan = "" if a.has_nan or b.has_nan else f"{a} and {b} have no NaN"
@@ -57,6 +59,9 @@ def special_bins(form: Instruction) -> Iterator[tuple[str, Reason]]:
         yield f"special: {sign}Inf product against C = {'-' if sign == '+' else '+'}Inf", infinite
         yield f"special: C = {sign}Inf alone", ""
     yield "special: +Inf and -Inf products alone", infinite
+    if limits.steps > 1:
+        yield "special: Inf products of one sign in two steps", infinite
+        yield "special: Inf products of both signs in two steps", infinite
     yield "special: Inf product beside Inf * 0", infinite
     yield "special: Inf product beside NaN", infinite or one_nan
     yield "special: Inf product beside C = NaN", infinite
@@ -75,13 +80,15 @@ def _no_nan(element: Format) -> Reason:
 # --- which are hit -----------------------------------------------------------------------------------
 
 
-def special_masks(operands: Operands, factors: Factors, done: Sums) -> Iterator[Mask]:
+def special_masks(operands: Operands, factors: Factors, done: Sums, limits: Limits) -> Iterator[Mask]:
     """The bins that outputs hit."""
     asked = _asked(factors) & ~_overflows(done)
     some = factors.chosen(asked, whole=True)
     causes = _causes(some)
     c = (some.c.special, some.c.negative)
-    for name, hit in (*_of_products(causes, c[0] != FINITE), *_of_c(causes, *c)):
+    two = (causes["count"] == 2) & (c[0] == FINITE)
+    found = (*_of_products(causes, c[0] != FINITE), *_of_steps(causes, two, limits), *_of_c(causes, *c))
+    for name, hit in found:
         yield f"special: {name}", _spread(asked, hit & ~causes["scale"].any(-1))
     if factors.scales is not None:
         finite = (causes["count"] == 0) & (c[0] == FINITE)
@@ -157,6 +164,20 @@ def _of_products(causes: Causes, c: Array) -> Iterator[Mask]:
     infinite = causes["Inf"].any(-1)
     yield "Inf product beside Inf * 0", two & infinite & causes["invalid"].any(-1)
     yield "Inf product beside NaN", two & infinite & causes["NaN"].any(-1)
+
+
+def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
+    """Two Inf products that are added in different steps."""
+    if limits.steps == 1:
+        return
+    signs = [
+        [causes[name][..., limits.groups == one].any(-1) for one in range(limits.groups.max() + 1)]
+        for name in ("+Inf product", "-Inf product")
+    ]
+    plus, minus = np.stack(signs[0], -1), np.stack(signs[1], -1)
+    yield "Inf products of one sign in two steps", two & ((plus.sum(-1) == 2) | (minus.sum(-1) == 2))
+    apart = plus.any(-1) & minus.any(-1) & ~(plus & minus).any(-1)
+    yield "Inf products of both signs in two steps", two & apart
 
 
 def _of_c(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:

@@ -155,7 +155,7 @@ def zero_products(limits: Limits, count: int, rng: Rng) -> Draft:
     """Zeros times the largest numbers beside tiny terms: a zero has no say in the alignment."""
     d = Draft(limits, count, rng, shift=0)
     form = limits.instruction
-    low = limits.plain_products.low
+    low = max(limits.plain_products.low, limits.smallest)  # so that D shows what is left
     target = np.where(d.chosen(0.7), rng.integers(low, low + 14, count), low + 20)
     for place in range(d.k):
         d.place(np.full(count, place), target + rng.integers(0, 3, count), where=d.chosen(0.4))
