@@ -14,6 +14,7 @@ from warpsim.generation.limits import Limits, largest
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Operands
 
+from . import proofs
 from .behaviour import Behaviour, Edit, Proof, Where, aligned, both, floats, never
 
 _KEPT = '    with np.errstate(invalid="ignore"):\n        total = kept.sum(-1)\n'
@@ -176,6 +177,7 @@ _MEETING = (
         "C = Inf beats NaN products",
         f"kept = np.where(np.isinf(kept[..., -1:]) & np.isnan(kept) & ~{_C}, 0, kept)",
         where=nans("a", "b"),
+        proof=proofs.finite_partial,
     ),
     _kept(
         "a NaN product of the last place is lost",

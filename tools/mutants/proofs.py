@@ -69,3 +69,11 @@ def largest(limits: Limits) -> str:
     if limits.instruction.rounding == "rz":
         return "results too large are the largest number under .rz"
     return reasons.large_reason(limits)
+
+
+def finite_partial(limits: Limits) -> str:
+    """Of fp8 by way of f16, the sum that stands for C in the second step is never infinite."""
+    form = limits.instruction
+    if limits.emulated and reasons.no_infinity(form.a, form.b):
+        return reasons.early_reason(limits)
+    return ""

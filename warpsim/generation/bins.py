@@ -87,6 +87,7 @@ def _additions(limits: Limits) -> Iterator[Entry]:
     yield "addition: cancels to zero", ""
     yield "addition: of zeros of different signs", ""
     if limits.emulated:
+        yield "addition of C: -0 to a negative sum rounded to zero", reasons.tiny_reason(limits)
         for _, sign in SIGNS:
             for _, name in TAILS:
                 yield f"addition of C: {name}, {sign}", ""

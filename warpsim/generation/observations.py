@@ -37,6 +37,10 @@ def observations(operands: Operands) -> Iterator[Mask]:
         yield from _STEPS[step.kind](step, limits)
         if index + 1 < len(done.steps) and step.rounded is not None:
             yield "chain: a sum before the last overflows", _finite(step) & step.rounded.overflow
+    if limits.emulated:
+        before, c = present(done.steps[-2].rounded, "rounded"), done.steps[-1].terms[..., -1]
+        rounded = _finite(done.steps[-2]) & before.vanished & before.negative
+        yield "addition of C: -0 to a negative sum rounded to zero", rounded & ~c.nonzero & c.negative
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
     if limits.instruction.a.is_float:

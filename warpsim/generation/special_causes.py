@@ -27,8 +27,8 @@ _NEEDED = 4  # outputs that a bin of special values takes
 
 
 def outputs_needed(name: str) -> int:
-    """How many outputs have to hit a bin of an aligned or other sum."""
-    return _NEEDED if name.startswith("special: ") else 1
+    """How many outputs, or cases, have to hit a bin: several where one may be decided by something else."""
+    return _NEEDED if name.startswith("special: ") or name == "scale_d 0" else 1
 
 
 # --- which there are ---------------------------------------------------------------------------------
