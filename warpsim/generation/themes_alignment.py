@@ -102,7 +102,7 @@ def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
 def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
     """One product larger than all other terms, of either sign, in the first place of its step or the last.
 
-    Two or four smaller ones cancel it, and the rest lie F - 1 to F + 2 binades below: who leaves the largest
+    Two or four smaller ones cancel it, and the rest, or C, lie about F binades below: who leaves the largest
     out of the alignment keeps what it cuts.
     """
     d = Draft(limits, count, rng, shift=0)
@@ -115,11 +115,14 @@ def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
     high = limits.plain_products.high - rng.integers(0, 3, count)
     gap = limits.fraction_bits + rng.integers(-1, 3, d.tiles(d.m))
     sign = d.signs()
-    d.place(order[:, 0], high, plain=True, negative=sign)
+    top = d.place(order[:, 0], high, plain=True, negative=sign) + d.lift[:, :1, None]
+    c = top - limits.fraction_bits + rng.integers(-2, 3, d.c.shape)
+    d.set_c(c, d.random_c(), signs(d.c.shape, rng), where=d.chosen(0.5))
     for number in range(1, order.shape[1]):
         helps = number <= 1 << several
         d.place(order[:, number], high - several, plain=True, negative=~sign, where=helps)
-        d.place(order[:, number], high[:, None] - gap, where=~helps & d.chosen(0.6))
+        within = gap.max(1) <= high - limits.plain_products.low + 2  # what cannot be so small is left out
+        d.place(order[:, number], high[:, None] - gap, where=~helps & within & d.chosen(0.6))
     return d
 
 
