@@ -108,16 +108,15 @@ def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
     d = Draft(limits, count, rng, shift=0)
     group = rng.integers(0, limits.groups.max() + 1, count)
     places = [np.flatnonzero(limits.groups == one) for one in group]
-    order = np.stack(
-        [np.roll(inside, rng.integers(0, 2)) for inside in places]
-    )  # the last place first, or not
+    turns = np.arange(count) % 2  # the first place leads, and the last
+    order = np.stack([np.roll(inside, turn) for inside, turn in zip(places, turns, strict=True)])
     several = 1 + (d.chosen(0.3) & (order.shape[1] > 5))
     high = limits.plain_products.high - rng.integers(0, 3, count)
     gap = limits.fraction_bits + rng.integers(-1, 3, d.tiles(d.m))
     sign = d.signs()
     top = d.place(order[:, 0], high, plain=True, negative=sign) + d.lift[:, :1, None]
     c = top - limits.fraction_bits + rng.integers(-2, 3, d.c.shape)
-    d.set_c(c, d.random_c(), signs(d.c.shape, rng), where=d.chosen(0.5))
+    d.set_c(c, d.random_c(), signs(d.c.shape, rng), where=np.arange(count) // 2 % 2 == 0)
     for number in range(1, order.shape[1]):
         helps = number <= 1 << several
         d.place(order[:, number], high - several, plain=True, negative=~sign, where=helps)
