@@ -40,10 +40,23 @@ class Numbers:
     def __getitem__(self, index: Any) -> Numbers:
         return Numbers(**{name: getattr(self, name)[index] for name in _FIELDS})
 
+    def chosen(self, outputs: Array) -> Numbers:
+        """Those of some outputs, by a mask."""
+        return self[outputs]
+
     @property
     def nonzero(self) -> Array:
         """Where the number is not zero."""
         return self.significand != 0
+
+    def subnormal(self, element: Format) -> Array:
+        """Where it is a subnormal number of a format."""
+        small = np.abs(self.significand) < 1 << element.fraction_bits
+        return _flags(small & self.nonzero & (self.special == FINITE))
+
+    def flushed(self, element: Format) -> Numbers:
+        """Subnormal numbers of a format as zeros (no chip reads them so)."""
+        return replace(self, significand=np.where(self.subnormal(element), 0, self.significand))
 
     def exact(self) -> Numbers:
         """The same with Python integers, for sums of any width."""
@@ -54,8 +67,8 @@ class Numbers:
 _FIELDS = ("significand", "scale", "exponent", "special", "negative")
 
 
-def decode(codes: Array, element: Format, *, flush: bool = False) -> Numbers:
-    """The numbers of an array of codes; ``flush`` reads subnormal numbers as zero (no chip does)."""
+def decode(codes: Array, element: Format) -> Numbers:
+    """The numbers of an array of codes."""
     bits = codes.astype(np.uint64)
     negative = (bits & np.uint64(element.sign_bit)) != 0
     if not element.is_float:
@@ -70,8 +83,6 @@ def decode(codes: Array, element: Format, *, flush: bool = False) -> Numbers:
     normal = (field > 0) | (element.fraction_bits == 0)  # without fractions neither zero nor subnormals
     exponent = np.where(normal, field - element.bias, element.minimum_exponent)
     significand = fraction + (normal.astype(np.int64) << element.fraction_bits)
-    if flush:
-        significand = np.where(normal, significand, 0)
     return Numbers(
         significand=np.where(negative, -significand, significand),
         scale=exponent - element.fraction_bits,
@@ -114,12 +125,6 @@ def bit_length(magnitude: Array) -> Array:
     if magnitude.dtype == object:
         return np.frompyfunc(int.bit_length, 1, 1)(magnitude)
     return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
-
-
-def normalised(x: Numbers) -> Numbers:
-    """The same values with the exponents of their leading ones, as no chip aligns them."""
-    leading = x.scale + bit_length(np.abs(x.significand)) - 1
-    return replace(x, exponent=np.where(x.nonzero, leading, x.exponent))
 
 
 def cut(magnitude: Array, count: Array) -> tuple[Array, Array, Array]:

@@ -16,6 +16,7 @@ from . import reasons
 from .changes import FAULTS
 from .limits import Limits, limits_of
 from .observations import SIGNS, TAILS
+from .special_causes import special_bins
 
 Reason = reasons.Reason
 Entry = tuple[str, Reason]
@@ -86,6 +87,7 @@ def _additions(limits: Limits) -> Iterator[Entry]:
     yield "addition: cancels to zero", ""
     yield "addition: of zeros of different signs", ""
     if limits.emulated:
+        yield "addition of C: -0 to a negative sum rounded to zero", reasons.tiny_reason(limits)
         for _, sign in SIGNS:
             for _, name in TAILS:
                 yield f"addition of C: {name}, {sign}", ""
@@ -125,22 +127,11 @@ def _extremes(limits: Limits) -> Iterator[Entry]:
 
 def _specials(limits: Limits) -> Iterator[Entry]:
     form = limits.instruction
-    multiplicands = reasons.no_infinity(form.a, form.b)
-    early = multiplicands and reasons.early_reason(limits) if limits.emulated else multiplicands
-    if limits.step is not None:
-        yield "special: +Inf and -Inf among products", multiplicands
-    yield "special: product Inf against C Inf", early
-    yield "special: product Inf and C Inf of one sign", early
-    yield "special: Inf from C alone", ""
-    yield "special: Inf from a product alone", early
-    plain = not (form.a.has_nan or form.b.has_nan or form.scale)
-    yield "special: NaN beside Inf", "products are finite" if plain else ""
-    yield "special: Inf * 0", reasons.no_infinity(form.a)
-    yield "special: 0 * Inf", reasons.no_infinity(form.b)
-    yield "special: NaN * 0", "" if form.a.has_nan else f"{form.a} has no NaN"
+    yield from special_bins(limits)
     yield "special: product of subnormal numbers", ""
     if form.sparse:
         yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"
+        yield "unselected B: Inf", reasons.no_infinity(form.b)
 
 
 def _results(limits: Limits) -> Iterator[Entry]:
@@ -216,6 +207,8 @@ def _shown_of_sums(limits: Limits) -> Iterator[Entry]:
         yield "shown: subnormal factors aligned otherwise", reasons.subnormal_reason(limits)
     yield "shown: C left out of the alignment", reasons.product_cut_reason(limits)
     yield "shown: zeros counted in the alignment", reasons.zero_reason(limits)
+    yield "shown: C = -0 counted in the alignment", reasons.zero_c_reason(limits, negative=True)
+    yield "shown: C = 0 counted in the alignment", reasons.zero_c_reason(limits)
     yield "shown: no exponent floor", reasons.floor_cut_reason(limits, 0)
     yield "shown: exponent floor one lower", reasons.floor_cut_reason(limits, 0)
     yield "shown: exponent floor one higher", reasons.floor_cut_reason(limits, 1)

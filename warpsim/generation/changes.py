@@ -5,9 +5,13 @@ Knows which faults make sense for which rule; summing.py carries them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+
+from ..errors import present
 from ..isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -19,8 +23,12 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
+from .arithmetic import FINITE, Array, Rounded
+from .factors import Factors
 from .limits import Limits
-from .summing import Change
+from .summing import Change, Step, Sums
+
+Concern = Callable[[Factors, Sums], Array]
 
 _REVERSED = ("products in reversed order", Change(reverse=True))
 _ROUNDED = ("products rounded before the addition", Change(round_products=True))
@@ -35,38 +43,152 @@ FAULTS: dict[type[Rule], tuple[tuple[str, Change], ...]] = {  # beside those of 
 }
 
 
-def changes(limits: Limits) -> Iterator[tuple[str, Rule, Change]]:
+@dataclass(frozen=True, kw_only=True)
+class Wrong:
+    """A wrong version of a rule, and the outputs that it can concern: all others have the same D under it.
+
+    ``concerns`` sees the sums as the rule has them. It saves the work, and says nothing of who differs.
+    """
+
+    name: str
+    rule: Rule
+    change: Change = field(default_factory=Change)
+    concerns: Concern = lambda factors, done: _anything(done)
+
+
+def changes(limits: Limits) -> Iterator[Wrong]:
     """Wrong versions of the rule, by name: where D differs, the operands tell them apart."""
     rule, step = limits.rule, limits.step
-    plain = Change()
     if step is not None:
-        stepwise = rule.realigned
-        yield "one fraction bit fewer", stepwise(fraction_bits=step.fraction_bits - 1), plain
-        yield "one fraction bit more", stepwise(fraction_bits=step.fraction_bits + 1), plain
-        yield "terms rounded to nearest", rule, Change(cut="nearest")
-        yield "terms rounded down", rule, Change(cut="down")
-        yield "alignment after the sum", rule, Change(cut="after")
-        yield "products normalised before alignment", rule, Change(normalise=True)
-        if not isinstance(step, ScaledGroups):
-            yield "subnormal factors aligned otherwise", rule, Change(other_subnormals=True)
-        yield "C left out of the alignment", rule, Change(c_aligns=False)
-        yield "zeros counted in the alignment", rule, Change(zeros_align=True)
-        yield "no exponent floor", stepwise(exponent_floor=-(1 << 12)), plain
-        yield "exponent floor one lower", stepwise(exponent_floor=step.exponent_floor - 1), plain
-        yield "exponent floor one higher", stepwise(exponent_floor=step.exponent_floor + 1), plain
-        yield "other rounding of results", stepwise(output=_other(step.output)), plain
-        yield "groups half as long", stepwise(**_halved(step, limits)), plain
+        yield from _of_sums(limits, step)
     if isinstance(step, FusedSum):
-        if step.output.precision < 24 and step.output.format == "f32":
-            yield "results of 24 bits", stepwise(output=replace(step.output, precision=24)), plain
-        if limits.steps > 1:
-            yield "steps in reversed order", rule, Change(reverse=True)
-            if isinstance(rule, FusedSum):
-                yield "all products in one step", replace(rule, length=limits.instruction.stored_k), plain
-    yield from ((name, rule, change) for name, change in FAULTS[type(rule)])
+        yield from _of_steps(limits, step)
+    yield from (Wrong(name=name, rule=rule, change=change) for name, change in FAULTS[type(rule)])
     if limits.instruction.a.is_float:
-        yield "subnormal operands read as zero", rule, Change(flush_inputs=True)
-        yield "subnormal results written as zero", rule, Change(flush_results=True)
+        flush = Change(flush_inputs=True)
+        yield Wrong(name="subnormal operands read as zero", rule=rule, change=flush, concerns=_subnormal)
+        flush = Change(flush_results=True)
+        yield Wrong(name="subnormal results written as zero", rule=rule, change=flush, concerns=_tiny)
+
+
+def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
+    """Of every aligned sum."""
+    rule, floor = limits.rule, step.exponent_floor
+
+    def other(name: str, concerns: Concern, **numbers: Any) -> Wrong:
+        return Wrong(name=name, rule=rule.realigned(**numbers), concerns=concerns)
+
+    def changed(name: str, concerns: Concern, **change: Any) -> Wrong:
+        return Wrong(name=name, rule=rule, change=Change(**change), concerns=concerns)
+
+    yield other("one fraction bit fewer", _last_bits, fraction_bits=step.fraction_bits - 1)
+    yield other("one fraction bit more", _cut, fraction_bits=step.fraction_bits + 1)
+    yield changed("terms rounded to nearest", _cut, cut="nearest")
+    yield changed("terms rounded down", _cut, cut="down")
+    yield changed("alignment after the sum", _cut, cut="after")
+    yield changed("products normalised before alignment", _any, normalise=True)
+    if not isinstance(step, ScaledGroups):
+        yield changed("subnormal factors aligned otherwise", _subnormal, other_subnormals=True)
+    yield changed("C left out of the alignment", _c_sets, c_aligns=False)
+    yield changed("zeros counted in the alignment", _zeros, zeros_align="all")
+    yield changed("C = -0 counted in the alignment", _zeros, zeros_align="-C")
+    yield changed("C = 0 counted in the alignment", _zeros, zeros_align="C")
+    yield other("no exponent floor", _at(floor), exponent_floor=-(1 << 9))
+    yield other("exponent floor one lower", _at(floor), exponent_floor=floor - 1)
+    yield other("exponent floor one higher", _at(floor), exponent_floor=floor + 1)
+    yield other("other rounding of results", _inexact, output=_other(step.output))
+    yield other("groups half as long", _any, **_halved(step, limits))
+
+
+def _of_steps(limits: Limits, step: FusedSum) -> Iterator[Wrong]:
+    """Of sums in steps."""
+    rule = limits.rule
+    if step.output.precision < 24 and step.output.format == "f32":
+        wide = rule.realigned(output=replace(step.output, precision=24))
+        yield Wrong(name="results of 24 bits", rule=wide, concerns=_inexact)
+    if limits.steps > 1:
+        yield Wrong(name="steps in reversed order", rule=rule, change=Change(reverse=True))
+        if isinstance(rule, FusedSum):
+            whole = replace(rule, length=limits.instruction.stored_k)
+            yield Wrong(name="all products in one step", rule=whole)
+
+
+# --- whom they concern -------------------------------------------------------------------------------
+# Each by induction over the steps: where no step of an output has it, no step gives another code.
+
+
+def _any(factors: Factors, done: Sums) -> Array:
+    return _anything(done)
+
+
+def _anything(done: Sums) -> Array:
+    return np.ones(done.code.shape, np.bool_)
+
+
+def _somewhere(done: Sums, found: Callable[[Step], Array]) -> Array:
+    """Outputs with an aligned step in which something holds."""
+    masks = [found(step) for step in done.steps if step.kind == "fused"]
+    flags: Array = np.logical_or.reduce(masks)
+    return flags
+
+
+def _cut(factors: Factors, done: Sums) -> Array:
+    """A term lost something in the alignment."""
+    return _somewhere(done, lambda step: (step.lost > 0).any(-1))
+
+
+def _last_bits(factors: Factors, done: Sums) -> Array:
+    """A term would lose something, or more, at one bit above."""
+    return _somewhere(done, lambda step: (_halves(step) != np.trunc(_halves(step))).any(-1))
+
+
+def _halves(step: Step) -> Array:
+    finite = present(step.special, "special") == FINITE
+    return np.where(finite[..., None], present(step.aligned, "aligned"), 0) * 0.5
+
+
+def _c_sets(factors: Factors, done: Sums) -> Array:
+    """The accumulator has the largest exponent."""
+    return _somewhere(done, lambda step: present(step.counted, "counted")[..., -1])
+
+
+def _zeros(factors: Factors, done: Sums) -> Array:
+    """A term that is zero has an exponent above the largest one; in groups it is not at hand."""
+    if factors.scales is not None:
+        return _anything(done)
+    return _somewhere(done, _zero_above)
+
+
+def _zero_above(step: Step) -> Array:
+    above = step.terms.exponent > present(step.exponent, "exponent")[..., None]
+    flags: Array = (above & ~step.terms.nonzero).any(-1)
+    return flags
+
+
+def _at(floor: int) -> Concern:
+    """The exponent floor is the largest exponent of a step."""
+    return lambda factors, done: _somewhere(done, lambda step: present(step.exponent, "exponent") == floor)
+
+
+def _inexact(factors: Factors, done: Sums) -> Array:
+    """A sum was rounded, or was too large."""
+    return _somewhere(done, lambda step: _lossy(present(step.rounded, "rounded")))
+
+
+def _lossy(done: Rounded) -> Array:
+    flags: Array = (done.tail > 0) | done.overflow
+    return flags
+
+
+def _tiny(factors: Factors, done: Sums) -> Array:
+    """The result of a step is subnormal."""
+    found: Array = np.logical_or.reduce([present(x.rounded, "rounded").subnormal for x in done.steps])
+    return found.astype(np.bool_)
+
+
+def _subnormal(factors: Factors, done: Sums) -> Array:
+    """A factor, C or an accumulator is subnormal."""
+    return factors.subnormal | _tiny(factors, done)
 
 
 def _other(output: Output) -> Output:

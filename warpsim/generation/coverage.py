@@ -24,6 +24,7 @@ from .arithmetic import Array
 from .bins import arithmetic_bins
 from .observations import Mask, observations
 from .placement import legal_fields, swizzles_of
+from .special_causes import outputs_needed
 
 _TERMS = 1 << 20  # that sums hold at a time
 
@@ -61,8 +62,12 @@ class Coverage:
 
     @property
     def missed(self) -> list[str]:
-        """Bins that can be hit and were not."""
-        return [name for name in self.reachable if name not in self.hits]
+        """Bins that can be hit and were not, or too seldom."""
+        return [name for name in self.reachable if not self._is_hit(name)]
+
+    def _is_hit(self, name: str) -> bool:
+        hits = self.hits.get(name)
+        return hits is not None and max(hits.cases, hits.outputs) >= outputs_needed(name)
 
     @property
     def complete(self) -> bool:

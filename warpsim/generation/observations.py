@@ -14,11 +14,13 @@ from ..errors import present
 from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
-from .arithmetic import FINITE, HALF, INFINITE, NOT_A_NUMBER, Array
-from .changes import changes
+from .arithmetic import FINITE, HALF, Array
+from .changes import Wrong, changes
+from .factors import Factors, factors_of
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
-from .summing import Step, Sums, summed
+from .special_causes import special_masks
+from .summing import Step, Sums, sums_of
 
 Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
 
@@ -29,17 +31,34 @@ SIGNS = ((False, "positive"), (True, "negative"))
 def observations(operands: Operands) -> Iterator[Mask]:
     """Bins of the arithmetic that a batch hits, each with its outputs."""
     limits = limits_of(operands.instruction)
-    done = summed(operands, limits.rule)
+    factors = factors_of(operands, limits.rule)
+    done = sums_of(factors, limits.rule)
     for index, step in enumerate(done.steps):
         yield from _STEPS[step.kind](step, limits)
-        if step.special is not None:
-            yield from _specials(step)
         if index + 1 < len(done.steps) and step.rounded is not None:
             yield "chain: a sum before the last overflows", _finite(step) & step.rounded.overflow
+    if limits.emulated:
+        before, c = present(done.steps[-2].rounded, "rounded"), done.steps[-1].terms[..., -1]
+        rounded = _finite(done.steps[-2]) & before.vanished & before.negative
+        yield "addition of C: -0 to a negative sum rounded to zero", rounded & ~c.nonzero & c.negative
     yield from _results(done, limits)
     yield from operand_masks(operands, done)
-    for name, rule, change in changes(limits):
-        yield f"shown: {name}", summed(operands, rule, change).code != done.code
+    if limits.instruction.a.is_float:
+        yield from special_masks(operands, factors, done, limits)
+    for wrong in changes(limits):
+        yield f"shown: {wrong.name}", _differs(wrong, factors, done)
+
+
+def _differs(wrong: Wrong, factors: Factors, done: Sums) -> Array:
+    """Outputs whose D is another under a wrong version of the rule."""
+    asked = wrong.concerns(factors, done)
+    found = np.zeros(done.code.shape, np.bool_)
+    if asked.all():
+        return np.asarray(sums_of(factors, wrong.rule, wrong.change).code != done.code)
+    if asked.any():
+        some = factors.chosen(asked, whole=wrong.change.rereads)
+        found[asked] = sums_of(some, wrong.rule, wrong.change).code != done.code[asked]
+    return found
 
 
 def _finite(step: Step) -> Array:
@@ -85,14 +104,13 @@ def _aligned(step: Step, limits: Limits) -> Iterator[Mask]:
 
 
 def _cuts(step: Step, finite: Array) -> Iterator[Mask]:
-    tails = present(step.tails, "tails")
-    lost = present(step.lost, "lost")
-    cut = tails > 0
+    lost = step.lost
+    cut = lost > 0
     yield "cut: a product", finite & cut[..., :-1].any(-1)
     yield "cut: C", finite & cut[..., -1]
-    yield "cut: a positive term", finite & (cut & (step.terms.significand > 0)).any(-1)
-    yield "cut: a negative term", finite & (cut & (step.terms.significand < 0)).any(-1)
-    signed = np.where(step.terms.significand < 0, -lost, lost).sum(-1)
+    yield "cut: a positive term", finite & (cut & (step.terms.value > 0)).any(-1)
+    yield "cut: a negative term", finite & (cut & (step.terms.value < 0)).any(-1)
+    signed = np.copysign(lost, step.terms.value).sum(-1)
     yield "cut: parts that add up to a unit", finite & (np.abs(signed) >= 1)
 
 
@@ -180,25 +198,6 @@ _STEPS = {"fused": _aligned, "ieee": _ieee, "integer": _integer}
 
 
 # --- infinities, NaNs, results ---------------------------------------------------------------------
-
-
-def _specials(step: Step) -> Iterator[Mask]:
-    """Where infinities and NaNs meet: the accumulator is the last term."""
-    terms = step.terms
-    infinite, nan = terms.special == INFINITE, terms.special == NOT_A_NUMBER
-    plus, minus = infinite & (terms.significand > 0), infinite & (terms.significand < 0)
-    no_nan = ~nan.any(-1)
-    products = slice(None, -1)
-    if terms.special.shape[-1] > 2:
-        both = plus[..., products].any(-1) & minus[..., products].any(-1)
-        yield "special: +Inf and -Inf among products", no_nan & both
-    against = (plus[..., products].any(-1) & minus[..., -1]) | (minus[..., products].any(-1) & plus[..., -1])
-    yield "special: product Inf against C Inf", no_nan & against
-    same = (plus[..., products].any(-1) & plus[..., -1]) | (minus[..., products].any(-1) & minus[..., -1])
-    yield "special: product Inf and C Inf of one sign", no_nan & same & ~against
-    yield "special: Inf from C alone", no_nan & infinite[..., -1] & ~infinite[..., products].any(-1)
-    yield "special: Inf from a product alone", no_nan & infinite[..., products].any(-1) & ~infinite[..., -1]
-    yield "special: NaN beside Inf", nan.any(-1) & infinite.any(-1)
 
 
 def _results(done: Sums, limits: Limits) -> Iterator[Mask]:

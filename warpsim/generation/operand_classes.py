@@ -10,8 +10,9 @@ from ..errors import present
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
+from .factors import paired
 from .limits import largest
-from .summing import Sums, paired
+from .summing import Sums
 
 Mask = tuple[str, Array]
 
@@ -56,7 +57,7 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
     form = operands.instruction
     for side in "ab":
         for name, mask in classes(getattr(operands, side), form.format(side)):
-            yield f"{side}: {name}", paired(mask, operands, side).any(-1)
+            yield f"{side}: {name}", _somewhere(mask, operands, side)
     for name, mask in classes(operands.c, form.c):
         yield f"c: {name}", mask
     if form.scale is not None:
@@ -68,22 +69,28 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
     yield from _products_seen(operands, done)
 
 
+def _somewhere(mask: Array, operands: Operands, side: str) -> Array:
+    """Outputs with such an element in their row of A, or among what they meet of B."""
+    if side == "b" and operands.columns is not None:
+        return np.asarray(paired(mask, operands, side).any(-1))
+    seen = mask.any(2)[:, :, None] if side == "a" else mask.any(1)[:, None, :]
+    return np.broadcast_to(seen, operands.c.shape)
+
+
 def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
     form = operands.instruction
     if not form.a.is_float:
         return
-    a, b = (decode(getattr(operands, side), form.format(side)) for side in "ab")
-    zero = [paired(x.significand == 0, operands, side) for x, side in ((a, "a"), (b, "b"))]
-    special = [paired(x.special, operands, side) for x, side in ((a, "a"), (b, "b"))]
-    yield "special: Inf * 0", ((special[0] == INFINITE) & zero[1]).any(-1)
-    yield "special: 0 * Inf", (zero[0] & (special[1] == INFINITE)).any(-1)
-    yield "special: NaN * 0", ((special[0] == NOT_A_NUMBER) & zero[1]).any(-1)
+    b = decode(operands.b, form.b)
     small = [
         paired(_is_subnormal(getattr(operands, side), form.format(side)), operands, side) for side in "ab"
     ]
     yield "special: product of subnormal numbers", (small[0] & small[1]).any(-1)
     if operands.columns is not None:
-        yield "unselected B: NaN", _unselected(operands, b.special == NOT_A_NUMBER)
+        number = (done.code & form.d.code_dtype.type(form.d.mask & ~form.d.sign_bit)) <= form.d.infinity
+        finite = number & (done.code & form.d.code_dtype.type(form.d.infinity) != form.d.infinity)
+        yield "unselected B: NaN", number & _unselected(operands, b.special == NOT_A_NUMBER)
+        yield "unselected B: Inf", finite & _unselected(operands, b.special == INFINITE)
 
 
 def _is_subnormal(codes: Array, element: Format) -> Array:

@@ -176,7 +176,7 @@ def _immediates(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place) -
         "imm_scale_b": np.where(negate[1], -1, 1).astype(np.int8),
         "imm_trans_a": flags(wide and a_in == "shared").astype(np.int8),
         "imm_trans_b": flags(wide).astype(np.int8),
-        "scale_d": (~flags(True, 0.1)).astype(np.int8),
+        "scale_d": (~flags(True, 0.2)).astype(np.int8),
     }
 
 

@@ -60,6 +60,16 @@ def zero_reason(limits: Limits) -> Reason:
     return f"zeros would have exponents up to {highest}: terms are multiples of 2**{lowest}"
 
 
+def zero_c_reason(limits: Limits, *, negative: bool = False) -> Reason:
+    """Why a C of zero would cut nothing if it counted, with the least exponent of its format."""
+    if limits.emulated and negative:
+        return "the sum of products that C is added to is never -0"
+    exponent = limits.instruction.c.minimum_exponent
+    if exponent - limits.fraction_bits > limits.products.bit:
+        return ""
+    return f"C = 0 would have exponent {exponent}: products are multiples of 2**{limits.products.bit}"
+
+
 def subnormal_reason(limits: Limits) -> Reason:
     """Why nobody sees by which exponent subnormal factors are aligned."""
     highest = limits.subnormal_high

@@ -29,9 +29,9 @@ from .assembly import joined_arguments
 from .corners import themes_of
 from .coverage import gathered
 from .drafts import Draft
+from .factors import paired
 from .limits import Limits
 from .placement import Place, arguments_of
-from .summing import paired
 
 _ROUNDS = 24  # of all themes of both models, at most
 _KEPT = 512  # differing outputs that are reduced

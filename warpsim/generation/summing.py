@@ -28,6 +28,8 @@ from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Operands
 from .arithmetic import (
     FINITE,
+    INFINITE,
+    NOT_A_NUMBER,
     Array,
     Numbers,
     Rounded,
@@ -36,12 +38,13 @@ from .arithmetic import (
     cut,
     decode,
     joined,
-    normalised,
     product,
     rounded,
     special_of,
     with_specials,
 )
+from .factors import Factors, as_stored, factors_of
+from .terms import Terms, beside_terms, numbers_of, terms_of, times
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 _MODES = {"": "rn", "rn": "rn", "rz": "rz", "rm": "rm", "rp": "rp"}
@@ -59,11 +62,16 @@ class Change:
     normalise: bool = False  # align products by their leading bit
     other_subnormals: bool = False  # normalise subnormal factors; leave fp8 as it is where it becomes f16
     c_aligns: bool = True  # C takes part in the largest exponent
-    zeros_align: bool = False  # so do terms that are zero
+    zeros_align: str = ""  # so do terms that are zero: "all", or "C" (where it is zero), or "-C" (where -0)
     flush_inputs: bool = False
     flush_results: bool = False
     reverse: bool = False  # the steps in reversed order
     round_products: bool = False  # before they are added (where each step is a fused multiply-add)
+
+    @property
+    def rereads(self) -> bool:
+        """Whether it takes the factors, and not their products alone."""
+        return self.flush_inputs or self.other_subnormals
 
 
 AS_IT_IS = Change()
@@ -73,22 +81,30 @@ AS_IT_IS = Change()
 class Step:
     """One step of every output; arrays ``(tiles, m, n)``, with an axis of terms more where it says so.
 
-    The accumulator is the last of the ``terms``. ``counted`` are those that take part in the largest
-    exponent, ``tails`` and ``lost`` what alignment cut off each (class, and part of a unit of ``unit``).
+    The accumulator is the last of the ``terms``: Terms of aligned sums, otherwise Numbers. ``counted`` are
+    those that take part in the largest exponent; ``aligned`` has the terms in units of ``2**unit``, ``kept``
+    what alignment leaves of them.
     """
 
     kind: str  # "fused", "ieee", "integer"
-    terms: Numbers
+    terms: Any
     code: Array
     special: Array | None = None
     counted: Array | None = None  # (..., terms)
     exponent: Array | None = None
+    aligned: Array | None = None  # (..., terms)
     kept: Array | None = None  # (..., terms)
-    tails: Array | None = None  # (..., terms)
-    lost: Array | None = None  # (..., terms)
     total: Array | None = None
     unit: Array | None = None
     rounded: Rounded | None = None
+
+    @property
+    def lost(self) -> Array:
+        """``(..., terms)``: the parts of a unit that alignment cut off; zero where Inf or NaN decides."""
+        finite = present(self.special, "special") == FINITE
+        with np.errstate(invalid="ignore"):
+            rest = np.abs(present(self.aligned, "aligned") - present(self.kept, "kept"))
+        return np.where(finite[..., None], rest, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,179 +117,157 @@ class Sums:
 
 def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
     """Every step of every output of a batch of operands."""
-    steps = RULES[type(rule)](operands, rule, change)
-    return Sums(steps=tuple(steps), code=steps[-1].code.astype(operands.instruction.d.code_dtype))
+    return sums_of(factors_of(operands, rule), rule, change)
 
 
-# --- factors ---------------------------------------------------------------------------------------
+def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS) -> Sums:
+    """Every step of outputs whose factors are known."""
+    steps = RULES[type(rule)](factors, rule, change)
+    return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.instruction.d.code_dtype))
 
 
-def paired(values: Array, operands: Operands, side: str) -> Array:
-    """An array like A ``(tiles, m, stored)`` or B ``(tiles, k, n)`` as ``(tiles, m, n, stored)``: the factor
-    of each product."""
-    tiles, rows, stored = operands.a.shape
-    columns = operands.b.shape[2]
-    if side == "a":
-        return np.broadcast_to(values[:, :, None], (tiles, rows, columns, stored))
-    if operands.columns is None:
-        return np.broadcast_to(values.transpose(0, 2, 1)[:, None], (tiles, rows, columns, stored))
-    tile, column = np.arange(tiles)[:, None, None, None], np.arange(columns)[None, None, :, None]
-    return values[tile, operands.columns[:, :, None, :], column]
+def _products(factors: Factors, change: Change, *, converted: bool = False) -> Any:
+    """The products, their factors read otherwise where a change says so; ``converted`` ones came from fp8."""
+    if not change.rereads:
+        return factors.products
+    form, (a, b) = factors.instruction, (factors.a, factors.b)
+    if change.flush_inputs:
+        a, b = a.flushed(form.a), b.flushed(form.b)
+    if change.other_subnormals and converted:
+        a, b = as_stored(a, form.a), as_stored(b, form.b)
+    elif change.other_subnormals:
+        a, b = a.lifted(_LOWEST), b.lifted(_LOWEST)
+    return times(a, b) if isinstance(a, Terms) else product(a, b)
 
 
-def _factor(operands: Operands, side: str, flush: bool, convert: bool = False) -> Numbers:
-    element = operands.instruction.format(side)
-    numbers = decode(getattr(operands, side), element, flush=flush)
-    if convert:
-        numbers = _as_f16(numbers, element)
-    return Numbers(**{name: paired(array, operands, side) for name, array in vars(numbers).items()})
-
-
-def _as_f16(numbers: Numbers, element: Format) -> Numbers:
-    """Exactly the same numbers; what was subnormal in a smaller format has its leading one in front."""
-    room = element.fraction_bits + 1 - bit_length(np.abs(numbers.significand))
-    exponent = np.maximum(numbers.exponent - room, F16.minimum_exponent)
-    return replace(numbers, exponent=np.where(numbers.nonzero, exponent, F16.minimum_exponent))
-
-
-def _products(operands: Operands, change: Change, *, convert: bool = False) -> Numbers:
-    flush, otherwise = change.flush_inputs, change.other_subnormals
-    a, b = (_factor(operands, side, flush, convert and not otherwise) for side in "ab")
-    if otherwise and not convert:
-        a, b = normalised(a), normalised(b)
-    return product(a, b)
-
-
-def _scales(operands: Operands) -> Numbers:
-    """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
-    instruction = operands.instruction
-    scale = present(instruction.scale, "scale")
-    scale_a = present(operands.scale_a, "scale a")
-    scale_b = present(operands.scale_b, "scale b")
-    a = decode(scale_a, scale)[:, :, None, :]
-    b = decode(scale_b.swapaxes(1, 2), scale)[:, None, :, :]
-    both = product(a, b)  # (tiles, m, n, chunks)
-    stored = operands.a.shape[2]
-    chunk = np.arange(stored) * instruction.scale_chunks // stored
-    return both[..., chunk]
-
-
-def _accumulator(operands: Operands, change: Change) -> Numbers:
-    return decode(operands.c, operands.instruction.c, flush=change.flush_inputs)
+def _accumulator(factors: Factors, change: Change) -> Any:
+    return factors.c.flushed(factors.instruction.c) if change.flush_inputs else factors.c
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
 
-_CUTS: dict[str, Callable[[Numbers, Array, Array], Array]] = {
-    "zero": lambda terms, kept, tail: kept,
-    "after": lambda terms, kept, tail: kept,
-    "down": lambda terms, kept, tail: kept + ((terms.significand < 0) & (tail > 0)),
-    "nearest": lambda terms, kept, tail: kept + ((tail == 3) | ((tail == 2) & (kept % 2 == 1))),
+_LOWEST = -(1 << 12)  # an exponent below all others
+_LARGEST = (1 << 63) - (1 << 10)  # of sums; only a term that the alignment was not told of comes as far
+_CUTS: dict[str, Callable[[Array], Array]] = {
+    "zero": np.trunc,
+    "after": np.trunc,
+    "down": np.floor,
+    "nearest": np.rint,
 }
 _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 2**53
 
 
-def _fused(terms: Numbers, exponents: Array, counted: Array, rule: Any, change: Change) -> Step:
+def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     """Terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
-    lowest = np.int64(rule.exponent_floor)
-    exponent = np.where(counted, exponents, lowest).max(-1)
-    exponent = np.maximum(exponent, lowest)
-    fraction_bits = _ALL_BITS if change.cut == "after" else rule.fraction_bits
-    unit = exponent - fraction_bits
-    kept, rest, tails = cut(np.abs(terms.significand), unit[..., None] - terms.scale)
-    kept = _CUTS[change.cut](terms, kept, tails)
-    signed = np.where(terms.significand < 0, -kept, kept)
-    total = signed.sum(-1)
-    result = FORMATS[rule.output.format]
-    mode = "rn" if rule.output.nearest else "cut"
-    done = rounded(total, unit, result, rule.output.precision, mode)
+    exponent = np.where(counted, terms.exponent, np.int16(_LOWEST)).max(-1).astype(np.int64)
+    exponent = np.maximum(exponent, rule.exponent_floor)
+    unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
+    aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]
+    kept = _CUTS[change.cut](aligned)
+    with np.errstate(invalid="ignore"):
+        total = kept.sum(-1)
+    special, negative = _special_of(total)
+    total = np.where(special == FINITE, np.clip(total, -_LARGEST, _LARGEST), 0).astype(np.int64)
+    done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
         code = np.where(done.subnormal, 0, code)
-    special, negative = special_of(terms)
-    depth = np.clip(unit[..., None] - terms.scale, 0, 62)
     return Step(
         kind="fused",
         terms=terms,
-        code=with_specials(code.astype(np.uint64), special, negative, result),
+        code=with_specials(code.astype(np.uint64), special, negative, FORMATS[rule.output.format]),
         special=special,
         counted=counted,
         exponent=exponent,
-        kept=signed,
-        tails=np.where((special == FINITE)[..., None], tails, 0),
-        lost=np.ldexp(rest.astype(np.float64), -depth),
+        aligned=aligned,
+        kept=kept,
         total=total,
         unit=unit,
         rounded=done,
     )
 
 
-def _chain(rule: FusedSum, products: Numbers, accumulator: Numbers, change: Change) -> list[Step]:
+def _special_of(total: Array) -> tuple[Array, Array]:
+    """FINITE, INFINITE or NOT_A_NUMBER of sums, and whether they are negative."""
+    infinite, nan = np.isinf(total), np.isnan(total)
+    return np.where(nan, NOT_A_NUMBER, np.where(infinite, INFINITE, FINITE)), total < 0
+
+
+def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
+    mode = "rn" if rule.output.nearest else "cut"
+    return rounded(total, unit, FORMATS[rule.output.format], rule.output.precision, mode)
+
+
+_ZEROS: dict[str, Callable[[Terms], Array]] = {  # the zeros that count in the alignment
+    "": lambda terms: np.bool_(False),
+    "all": lambda terms: ~terms.nonzero,
+    "C": lambda terms: ~terms.nonzero & (np.arange(terms.value.shape[-1]) == terms.value.shape[-1] - 1),
+    "-C": lambda terms: _ZEROS["C"](terms) & terms.negative,
+}
+
+
+def _counted(terms: Terms, counted: Array, change: Change) -> Array:
+    """Which terms take part in the largest exponent, where these do by the rule."""
+    if change.zeros_align:
+        counted = counted | _ZEROS[change.zeros_align](terms)
+    if not change.c_aligns:
+        counted[..., -1] = False
+    return counted
+
+
+def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) -> list[Step]:
     """``rule.length`` products a step, every step's result accumulating the next."""
     result = FORMATS[rule.output.format]
-    count = products.significand.shape[-1]
-    starts = list(range(0, count, rule.length))
+    starts = list(range(0, products.value.shape[-1], rule.length))
     if change.normalise:
-        products = normalised(products)
+        products = products.lifted(_LOWEST)
     steps: list[Step] = []
     for start in reversed(starts) if change.reverse else starts:
-        terms = beside(products[..., start : start + rule.length], accumulator)
-        counted = terms.nonzero | change.zeros_align
-        if not change.c_aligns:
-            counted[..., -1] = False
-        steps.append(_fused(terms, terms.exponent, counted, rule, change))
-        accumulator = decode(steps[-1].code, result, flush=change.flush_inputs)
+        terms = beside_terms(products[..., start : start + rule.length], accumulator)
+        steps.append(_fused(terms, _counted(terms, terms.nonzero, change), rule, change))
+        accumulator = terms_of(decode(steps[-1].code, result))
+        if change.flush_inputs:
+            accumulator = accumulator.flushed(result)
     return steps
 
 
-def _fused_sum(operands: Operands, rule: FusedSum, change: Change) -> list[Step]:
-    products = _products(operands, change)
-    if operands.instruction.scale is not None:
-        products = product(products, _scales(operands))
-    return _chain(rule, products, _accumulator(operands, change), change)
+def _fused_sum(factors: Factors, rule: FusedSum, change: Change) -> list[Step]:
+    products = _products(factors, change)
+    if factors.scales is not None:
+        products = times(products, factors.scales)
+    return _chain(rule, products, _accumulator(factors, change), change)
 
 
-def _emulated_f8(operands: Operands, rule: EmulatedF8, change: Change) -> list[Step]:
-    products = _products(operands, change, convert=True)
-    stored = operands.a.shape[2]
-    c = _accumulator(operands, change)
-    result = operands.instruction.d
-    partial = decode(np.zeros(c.special.shape, np.uint32), result)
+def _emulated_f8(factors: Factors, rule: EmulatedF8, change: Change) -> list[Step]:
+    products = _products(factors, change, converted=True)
+    stored, result = products.value.shape[-1], factors.instruction.d
+    c = numbers_of(_accumulator(factors, change))
+    partial = decode(np.zeros(factors.c.value.shape, np.uint32), result)
     halves = [np.flatnonzero(np.arange(stored) % 4 // 2 == half) for half in (0, 1)]
     steps: list[Step] = []
     for chosen in reversed(halves) if change.reverse else halves:
-        steps += _chain(rule.step, products[..., chosen], partial, change)
+        steps += _chain(rule.step, products[..., chosen], terms_of(partial), change)
         partial = decode(steps[-1].code, result)
     return [*steps, _ieee(joined([partial, c]), result, "rn", change)]
 
 
-def _scaled_groups(operands: Operands, rule: ScaledGroups, change: Change) -> list[Step]:
-    products, scales = _products(operands, change), _scales(operands)
-    c = _accumulator(operands, change)
-    terms, exponents, counted = [], [], []
-    for start in range(0, products.significand.shape[-1], rule.group):
+def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list[Step]:
+    products, scales = _products(factors, change), present(factors.scales, "scales")
+    values, exponents, counted = [], [], []
+    for start in range(0, products.value.shape[-1], rule.group):
         members, scale = products[..., start : start + rule.group], scales[..., start]
-        lowest = members.scale.min(-1)
-        total = (members.significand << (members.scale - lowest[..., None])).sum(-1)
-        special = np.maximum(members.special.max(-1), scale.special)
-        group = Numbers(
-            significand=total,
-            scale=lowest,
-            exponent=scale.exponent * 0,  # the scales' exponent is the one to align by
-            special=np.zeros_like(special),
-            negative=(total < 0) | (~members.nonzero & members.negative).all(-1),
-        )
-        terms.append(replace(product(group, scale), special=special))
-        exponents.append(_group_exponent(terms[-1], scale, change))
-        counted.append(((scale.nonzero) & members.nonzero.any(-1)) | change.zeros_align)
-    terms.append(c)
-    exponents.append(c.exponent)
-    counted.append((c.nonzero | change.zeros_align) & change.c_aligns)
-    return [_fused(joined(terms), np.stack(exponents, -1), np.stack(counted, -1), rule, change)]
-
-
-def _group_exponent(term: Numbers, scale: Numbers, change: Change) -> Array:
-    return normalised(term).exponent if change.normalise else scale.exponent
+        total = members.value.sum(-1)
+        total = np.where((~members.nonzero & members.negative).all(-1), -0.0, total)
+        values.append(total * scale.value)
+        exponents.append(scale.exponent)  # the scales' exponent is the one to align by
+        counted.append(scale.nonzero & members.nonzero.any(-1))
+    groups = Terms(value=np.stack(values, -1), exponent=np.stack(exponents, -1))
+    if change.normalise:
+        groups = groups.lifted(_LOWEST)
+    c = _accumulator(factors, change)
+    terms = beside_terms(groups, c)
+    taking = np.concatenate([np.stack(counted, -1), c.nonzero[..., None]], axis=-1)
+    return [_fused(terms, _counted(terms, taking, change), rule, change)]
 
 
 # --- IEEE operations -------------------------------------------------------------------------------
@@ -281,12 +275,7 @@ def _group_exponent(term: Numbers, scale: Numbers, change: Change) -> Array:
 
 def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
     """The exact sum of the terms, rounded once as IEEE 754 has it."""
-    wide = terms.exact()
-    lowest = np.where(wide.nonzero, wide.scale, 1 << 20).min(-1)
-    lift = np.where(wide.nonzero, wide.scale - lowest[..., None], 0)
-    shifted = wide.significand << lift
-    total = shifted.sum(-1)
-    unit = np.where(wide.nonzero.any(-1), lowest, 0)
+    total, unit = _exact_sum(terms) if terms.significand.dtype == object else _sticky_sum(terms)
     done = rounded(total, unit, element, element.fraction_bits + 1, mode)
     code = done.code.astype(np.uint64)
     zero = (total == 0).astype(np.bool_)
@@ -300,19 +289,37 @@ def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
         terms=terms,
         code=with_specials(code, special, negative, element),
         special=special,
-        kept=shifted,
         total=total,
         unit=unit,
         rounded=done,
     )
 
 
-def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
-    element = operands.instruction.d
-    mode = _MODES[operands.instruction.rounding]
-    a, b = (_factor(operands, side, change.flush_inputs).exact() for side in "ab")
-    products = product(a, b)
-    d = _accumulator(operands, change)
+def _exact_sum(terms: Numbers) -> tuple[Array, Array]:
+    """``(total, unit)`` in Python's integers, of any width."""
+    lowest = np.where(terms.nonzero, terms.scale, 1 << 20).min(-1)
+    lift = np.where(terms.nonzero, terms.scale - lowest[..., None], 0)
+    return (terms.significand << lift).sum(-1), np.where(terms.nonzero.any(-1), lowest, 0)
+
+
+_ROOM = 59  # bits below the leading one of the largest term: two or three more terms fit beside it
+
+
+def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
+    """``(total, unit)`` of terms below 50 bits: what lies ``_ROOM`` bits below the largest is a last
+    bit that is set, so far below the last place of f32 that rounding takes it for what it stands for."""
+    lead = np.where(terms.nonzero, terms.scale + bit_length(np.abs(terms.significand)), -(1 << 20)).max(-1)
+    unit = np.where(terms.nonzero.any(-1), lead - _ROOM, 0)
+    kept, rest, _ = cut(np.abs(terms.significand), unit[..., None] - terms.scale)
+    kept = kept | (rest > 0)
+    return np.where(terms.significand < 0, -kept, kept).sum(-1), unit
+
+
+def _multiply_add(factors: Factors, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
+    element = factors.instruction.d
+    mode = _MODES[factors.instruction.rounding]
+    products = _products(factors, change)
+    d = _accumulator(factors, change)
     order = list(range(products.significand.shape[-1]))
     steps: list[Step] = []
     for k in reversed(order) if change.reverse else order:
@@ -324,19 +331,19 @@ def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, change: Change) ->
     return steps
 
 
-def _quad(operands: Operands, rule: SoftwareQuad, change: Change) -> list[Step]:
-    products = _products(operands, change)
+def _quad(factors: Factors, rule: SoftwareQuad, change: Change) -> list[Step]:
+    products = _products(factors, change)
     p = [products[..., k] for k in range(4)]
     if change.reverse:
         p.reverse()
-    c = _accumulator(operands, change)
+    c = _accumulator(factors, change)
     steps: list[Step] = []
 
     def add(*terms: Numbers, element: Format = F32) -> Numbers:
         steps.append(_ieee(joined(list(terms)), element, "rn", change))
         return decode(steps[-1].code, element)
 
-    if operands.instruction.d is F32:
+    if factors.instruction.d is F32:
         chain = decode(np.zeros(c.special.shape, np.uint32), F32)
         for term in p:
             chain = add(term, chain)
@@ -350,11 +357,10 @@ def _quad(operands: Operands, rule: SoftwareQuad, change: Change) -> list[Step]:
 # --- integers --------------------------------------------------------------------------------------
 
 
-def _integer(operands: Operands, rule: IntegerSum | BitCount, change: Change) -> list[Step]:
-    instruction = operands.instruction
-    a, b = (_factor(operands, side, flush=False) for side in "ab")
-    terms = _ones(a, b, instruction.bit_operation) if instruction.bit_operation else product(a, b)
-    terms = beside(terms, _accumulator(operands, change))
+def _integer(factors: Factors, rule: IntegerSum | BitCount, change: Change) -> list[Step]:
+    instruction, operation = factors.instruction, factors.instruction.bit_operation
+    terms = _ones(factors.a, factors.b, operation) if operation else factors.products
+    terms = beside(terms, _accumulator(factors, change))
     total = terms.significand.sum(-1)
     top = 1 << (instruction.d.bits - 1)
     code = np.clip(total, -top, top - 1) if instruction.satfinite else total
@@ -366,7 +372,7 @@ def _ones(a: Numbers, b: Numbers, operation: str) -> Numbers:
     return replace(a, significand=both)
 
 
-RULES: dict[type[Rule], Callable[[Operands, Any, Change], Sequence[Step]]] = {
+RULES: dict[type[Rule], Callable[[Factors, Any, Change], Sequence[Step]]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,

@@ -22,12 +22,14 @@ from ..isa.architectures import (
 from .codes import Rng
 from .drafts import Draft
 from .limits import Limits
+from .reasons import zero_c_reason
 from .themes_alignment import (
     chains,
     counterweights,
     floor_crowds,
     gaps,
     group_gaps,
+    leaders,
     leading_zeros,
     zero_products,
 )
@@ -43,18 +45,19 @@ from .themes_operands import (
     wide,
     zero_scales,
 )
-from .themes_rounding import cancellations, carries, edges, floors, overflows, ties
+from .themes_rounding import cancellations, carries, edges, floors, least_accumulators, overflows, ties
+from .themes_specials import lone_places, sole_causes, special_scales
 
 Theme = Callable[[Limits, int, Rng], Draft]
 
 FLOATS: tuple[Theme, ...] = (
     gaps, chains, carries, cancellations, ties, edges, floors, overflows, zero_products,
-    subnormals, signed_zeros, singles, crowds, specials, narrow, wide, raw,
+    subnormals, signed_zeros, singles, crowds, specials, sole_causes, narrow, wide, raw,
 )  # fmt: skip
 
 THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a rule are about
-    FusedSum: (counterweights, leading_zeros),
-    EmulatedF8: (counterweights, leading_zeros),
+    FusedSum: (counterweights, leading_zeros, leaders),
+    EmulatedF8: (counterweights, leading_zeros, leaders),
     ScaledGroups: (group_gaps,),
     FusedMultiplyAdd: (),
     SoftwareQuad: (),
@@ -68,8 +71,13 @@ def float_themes(limits: Limits) -> tuple[Theme, ...]:
     scale = limits.instruction.scale
     found = list(FLOATS)
     found[1:1] = THEMES[type(limits.rule)]
+    form = limits.instruction
+    if any(x.has_nan or x.has_infinity for x in (form.a, form.b)):
+        found.append(lone_places)
+    if limits.step is not None and not zero_c_reason(limits):
+        found.append(least_accumulators)
     if scale is not None:
-        found.append(scale_extremes)
+        found += [scale_extremes, special_scales]
         if isinstance(limits.rule, FusedSum):
             found.append(floor_crowds)
         if scale.fraction_bits:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .arithmetic import Array
-from .codes import Rng, encode, random_codes, signs, small, tamed
+from .codes import Rng, encode, random_codes, signs, small, tamed, zeros
 from .drafts import Draft
 from .limits import Limits, largest, top_exponent
 
@@ -49,7 +49,8 @@ def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
     d.set_c(exponent + lift - c_gap, d.random_c(), signs(d.c.shape, rng), where=(role == 2) & ~before)
     earlier = np.zeros(count, np.int64)
     partial = large[:, None] - np.where((role == 1)[:, None], 0, gap)
-    d.place(earlier, partial, plain=True, negative=sign, where=before & (role > 0))
+    d.place(earlier, partial, plain=True, negative=sign, where=before & (role == 1))
+    d.place(earlier, partial, negative=sign, where=before & (role == 2))
     return d
 
 
@@ -98,6 +99,32 @@ def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
     return d
 
 
+def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
+    """One product larger than all other terms, of either sign, in the first place of its step or the last.
+
+    Two or four smaller ones cancel it, and the rest, or C, lie about F binades below: who leaves the largest
+    out of the alignment keeps what it cuts.
+    """
+    d = Draft(limits, count, rng, shift=0)
+    group = rng.integers(0, limits.groups.max() + 1, count)
+    places = [np.flatnonzero(limits.groups == one) for one in group]
+    turns = np.arange(count) % 2  # the first place leads, and the last
+    order = np.stack([np.roll(inside, turn) for inside, turn in zip(places, turns, strict=True)])
+    several = 1 + (d.chosen(0.3) & (order.shape[1] > 5))
+    high = limits.plain_products.high - rng.integers(0, 3, count)
+    gap = limits.fraction_bits + rng.integers(-1, 3, d.tiles(d.m))
+    sign = d.signs()
+    top = d.place(order[:, 0], high, plain=True, negative=sign) + d.lift[:, :1, None]
+    c = top - limits.fraction_bits + rng.integers(-2, 3, d.c.shape)
+    d.set_c(c, d.random_c(), signs(d.c.shape, rng), where=np.arange(count) // 2 % 2 == 0)
+    for number in range(1, order.shape[1]):
+        helps = number <= 1 << several
+        d.place(order[:, number], high - several, plain=True, negative=~sign, where=helps)
+        within = gap.max(1) <= high - limits.plain_products.low + 2  # what cannot be so small is left out
+        d.place(order[:, number], high[:, None] - gap, where=~helps & within & d.chosen(0.6))
+    return d
+
+
 def leading_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
     """A subnormal factor times a large one, cancelled or not, and terms F - 3 to F + 1 binades below.
 
@@ -130,15 +157,15 @@ def zero_products(limits: Limits, count: int, rng: Rng) -> Draft:
     """Zeros times the largest numbers beside tiny terms: a zero has no say in the alignment."""
     d = Draft(limits, count, rng, shift=0)
     form = limits.instruction
-    low = limits.plain_products.low
+    low = max(limits.plain_products.low, limits.smallest)  # so that D shows what is left
     target = np.where(d.chosen(0.7), rng.integers(low, low + 14, count), low + 20)
     for place in range(d.k):
         d.place(np.full(count, place), target + rng.integers(0, 3, count), where=d.chosen(0.4))
     slots = d.slots(2)
     for slot, side in zip(slots, rng.permutation(2), strict=True):
         huge = encode(form.format("ab"[side]), top_exponent(form.format("ab"[side])))
-        a = huge if side == 0 else np.zeros((), form.a.code_dtype)
-        b = np.zeros((), form.b.code_dtype) if side == 0 else huge
+        a = huge if side == 0 else zeros(form.a, d.tiles(d.m), rng)
+        b = zeros(form.b, d.tiles(d.n), rng) if side == 0 else huge
         d.write(slot, np.broadcast_to(a, d.tiles(d.m)), np.broadcast_to(b, d.tiles(d.n)))
     top = target + d.lift[:, 0] + rng.integers(-30, 1, count)
     d.set_c(

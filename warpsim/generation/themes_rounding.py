@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..isa.architectures import ScaledGroups
+from .arithmetic import Array
 from .codes import Rng, encode, pick, signs, special_catalogue, zeros
 from .drafts import Draft, reach
 from .limits import Limits, top_exponent
@@ -131,17 +132,47 @@ def edges(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def floors(limits: Limits, count: int, rng: Rng) -> Draft:
-    """The smallest results, and beside them terms at the last place above the exponent floor, or just below.
+    """The smallest results, beside terms at the last place above the exponent floor, or just below."""
+    d = Draft(limits, count, rng, shift=0)
+    smallest = limits.instruction.d.minimum_exponent - (limits.output.precision - 1)
+    last = (limits.step.exponent_floor if limits.step else smallest) - limits.fraction_bits
+    _beside_the_smallest(d, last + rng.integers(-2, 2, d.tiles(d.m)))
+    subnormal = rng.integers(0, 4, d.c.shape).astype(limits.instruction.c.code_dtype)
+    d.c = np.where(d.chosen(0.25)[:, None, None], subnormal, d.c)
+    return d
 
-    The larger product is mostly the smallest number where results are cut and half of it where they are
-    rounded, the small one against it or with it. C is zero or subnormal.
+
+def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
+    """C = 0 of either sign, or subnormal, beside the smallest results, and terms about where it cuts.
+
+    A zero would cut them if it counted: they lie between the last place above the exponent floor and the last
+    place below C's least exponent, or just there where C is subnormal and does count.
     """
     d = Draft(limits, count, rng, shift=0)
+    step, c = limits.step, limits.instruction.c
+    assert step is not None
+    last = c.minimum_exponent - limits.fraction_bits
+    lowest = min(step.exponent_floor - limits.fraction_bits, last - 1)
+    counts = d.chosen(0.5)[:, None]
+    little = rng.integers(np.where(counts, last - 2, lowest), last + 1, d.tiles(d.m))
+    _beside_the_smallest(d, little)
+    spare = max(c.fraction_bits + 1 - limits.output.precision, 0)  # bits of C that D does not have
+    least = pick(rng, [0, 1, 2, 3, 1 << (c.fraction_bits - spare)], d.c.shape) << spare
+    sign = np.where(signs(d.c.shape, rng), c.sign_bit, 0)
+    d.c = np.where(counts[:, :, None], (least | sign).astype(c.code_dtype), d.c)
+    return d
+
+
+def _beside_the_smallest(d: Draft, little: Array) -> None:
+    """Two products: the smallest result, half of it or twice it, and ``2**little (count, m)``.
+
+    The larger one is mostly the smallest number where results are cut and half of it where they are rounded,
+    the small one against it or with it.
+    """
+    limits, rng, count = d.limits, d.rng, d.count
     form, nearest = limits.instruction, limits.output.nearest
     smallest = form.d.minimum_exponent - (limits.output.precision - 1)
-    last = (limits.step.exponent_floor if limits.step else smallest) - limits.fraction_bits
     large = smallest - int(nearest) + pick(rng, [0, 0, 0, 1], (count,))
-    little = last + rng.integers(-2, 2, d.tiles(d.m))
     plain = limits.plain_products
     lift = reach(limits, (large + little[:, 0] + plain.low - plain.bit) // 2)[:, None]
     first, second = d.slots(2, anywhere=0.1)
@@ -154,9 +185,6 @@ def floors(limits: Limits, count: int, rng: Rng) -> Draft:
     d.place(first, large - lifts[:, 0], plain=True, negative=sign)
     opposite = sign ^ d.chosen(0.2 if nearest else 0.8)
     d.place(second, little - lifts[:, -1:], plain=True, negative=opposite)
-    subnormal = rng.integers(0, 4, d.c.shape).astype(form.c.code_dtype)
-    d.c = np.where(d.chosen(0.25)[:, None, None], subnormal, d.c)
-    return d
 
 
 def overflows(limits: Limits, count: int, rng: Rng) -> Draft:
