@@ -115,9 +115,9 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
     for array in given:
         if array.dtype is not _WORD and array.dtype != _WORD:
             return None
-    if _alike(recipe, given):
-        return given
-    given = [with_registers(array, *shape) for array, shape in zip(given, recipe.shapes, strict=True)]
+    for place in recipe.singles:
+        if given[place].shape[-2:] != recipe.shapes[place]:
+            given[place] = with_registers(given[place], *recipe.shapes[place])
     return given if _alike(recipe, given) else _broadcast(recipe, given)
 
 

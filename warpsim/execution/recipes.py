@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -46,6 +46,11 @@ class Recipe:
     sources: frozenset[str]  # names, each once
     shapes: list[tuple[int, int]]
     sizes: tuple[int, ...]
+
+    @cached_property
+    def singles(self) -> list[int]:
+        """Operands of one register, which may come without their last axis."""
+        return [place for place, (_, count) in enumerate(self.shapes) if count == 1]
 
 
 @dataclass(frozen=True, kw_only=True)
