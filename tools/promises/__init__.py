@@ -1,1 +1,1 @@
-"""The record of ``warpsim info --promises``: numbers of tests, what tools last said, and labels of statements."""
+"""The record of ``warpsim info --promises``: numbers of tests, what tools said, labels of statements."""

@@ -3,9 +3,9 @@
     python -m tools.promises [--run NAME]... [--run all] [--check]
 
 Collects the tests, reads the figures of the pages that tools have written, and lists what statements of
-launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many minutes;
-figures of commands that do not run stay as they are. With --check, writes nothing, and exits 1 where statements
-or figures of pages are out of date.
+launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many
+minutes; figures of commands that do not run stay as they are. With --check, writes nothing, and exits 1
+where statements or figures of pages are out of date.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ Reading = Callable[[str], str | None]
 Rows = list[dict[str, str]]  # heading -> cell
 
 
-def sentence(pattern: str) -> Reading:
-    """What the pattern's first group has, on one line and without emphasis."""
+def sentence(pattern: str, says: str = "{0}") -> Reading:
+    """What is said of the pattern's groups, on one line and without emphasis."""
 
     def read(text: str) -> str | None:
         found = re.search(pattern, text)
-        return " ".join(found[1].replace("**", "").split()) if found else None
+        return " ".join(says.format(*found.groups()).replace("**", "").split()) if found else None
 
     return read
 

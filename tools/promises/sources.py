@@ -62,7 +62,9 @@ SOURCES = (
     Source(
         name="soak",
         command=("tools.soak", "--dots", "2000"),
-        read=sums("dots", "differ", of="rules and formats"),
+        read=sentence(
+            r"total +(\d+ rules with formats) +([\d,]+) +([\d,]+)", "{0}: {1} dot products, {2} differences"
+        ),
     ),
     Source(
         name="paths",

@@ -21,8 +21,8 @@ class Promise:
     """One line of the page.
 
     ``tests`` are files and folders of a checkout, ``tools`` commands there, ``figures`` names of what tools
-    said when they last ran, and ``modules`` those of this package that decide it, or raise its error. ``rows``
-    are family, operation, type of D and target of the forms that it is about.
+    said when they last ran, and ``modules`` those of this package that decide it, or raise its error.
+    ``rows`` are family, operation, type of D and target of the forms that it is about.
     """
 
     section: str

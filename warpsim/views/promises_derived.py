@@ -1,7 +1,7 @@
 """The promises that tables of the package make: evidence of forms, exactness of statements, what is refused.
 
-Knows no numbers of tests and tools. What statements of launched kernels promise is found by building all of
-their forms, which takes seconds: a tool does that and records it (tools/promises), a test holds it against them.
+Knows no numbers of tests and tools. What statements of launched kernels promise is found by building all
+of their forms, which takes seconds: a tool does that and records it (tools/promises), a test does it again.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def refused_promises() -> Iterator[Promise]:
         yield _refused(what, "machine/step_site.py", "tests/machine/test_warp_opcodes.py")
     for targets, operations in _unsorted().items():
         what = (
-            f"descending metadata indices of plain .sp on {targets_text(targets)}, as ptxas does not sort those of "
-            f"{', '.join(operations)} (undefined='fallback' reads them literally)"
+            f"descending metadata indices of plain .sp on {targets_text(targets)}: ptxas does not sort "
+            f"those of {', '.join(operations)} (undefined='fallback' reads them literally)"
         )
         yield _refused(what, "isa/fragments.py", "tests/execution/test_execute.py")
 

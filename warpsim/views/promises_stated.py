@@ -1,7 +1,7 @@
 """What is promised in words, one row a promise: what no table of the package says by itself.
 
-Knows tests and tools by their paths in a checkout, and modules by theirs in the package; tests hold that all of
-them are there, and that no module refuses anything which no row names. Does not know figures.
+Knows tests and tools by their paths in a checkout, and modules by theirs in the package; tests hold that all
+of them are there, and that no module refuses anything which no row names. Does not know figures.
 """
 
 from __future__ import annotations
@@ -15,24 +15,38 @@ FORMS = "Forms, layouts and findings"
 ERRORS = "Errors and files"
 LIMITS = "What is refused"
 
-
-def _guaranteed(section: str, what: str, *tests: str, **more: tuple[str, ...]) -> Promise:
-    return Promise(section=section, label="guaranteed", what=what, tests=tests, **more)
+Names = tuple[str, ...]
 
 
-def _measured(what: str, *tests: str, **more: tuple[str, ...]) -> Promise:
-    return Promise(section=FORMS, label="measured", what=what, tests=tests, **more)
+def _guaranteed(
+    section: str, what: str, *tests: str, modules: Names, tools: Names = (), figures: Names = ()
+) -> Promise:
+    return Promise(
+        section=section,
+        label="guaranteed",
+        what=what,
+        tests=tests,
+        tools=tools,
+        figures=figures,
+        modules=modules,
+    )
 
 
-def _inferred(what: str, *tests: str, modules: tuple[str, ...]) -> Promise:
+def _measured(what: str, *tests: str, tools: Names, figures: Names, modules: Names) -> Promise:
+    return Promise(
+        section=FORMS, label="measured", what=what, tests=tests, tools=tools, figures=figures, modules=modules
+    )
+
+
+def _inferred(what: str, *tests: str, modules: Names) -> Promise:
     return Promise(section=STATEMENTS, label="inferred", what=what, tests=tests, modules=modules)
 
 
-def _refused(what: str, *tests: str, modules: tuple[str, ...]) -> Promise:
+def _refused(what: str, *tests: str, modules: Names) -> Promise:
     return Promise(section=LIMITS, label="not modelled", what=what, tests=tests, modules=modules)
 
 
-def _undefined(what: str, *tests: str, modules: tuple[str, ...]) -> Promise:
+def _undefined(what: str, *tests: str, modules: Names) -> Promise:
     return Promise(section=LIMITS, label="undefined by PTX", what=what, tests=tests, modules=modules)
 
 
@@ -56,7 +70,7 @@ GUARANTEED = (
     ),
     _guaranteed(
         BITS,
-        "with and without the just-in-time compiler, for any CPU that it compiles for, and with a broken cache",
+        "with and without the just-in-time compiler, for any CPU it compiles for, and with a broken cache",
         *(
             "tests/arithmetic/test_kernels.py",
             "tests/products/test_gemm.py",
@@ -105,7 +119,7 @@ GUARANTEED = (
     ),
     _guaranteed(
         FORMS,
-        "every layout of registers, metadata and shared memory is that of the manual, transcribed a second time",
+        "every layout of registers, metadata and shared memory is the manual's, transcribed a second time",
         *(
             "tests/isa/test_manual_layouts.py",
             "tests/isa/test_arrangements.py",
@@ -137,7 +151,8 @@ GUARANTEED = (
     ),
     _guaranteed(
         ERRORS,
-        "any bytes give a result or a WarpsimError that names the place: exit codes 0 to 4, within 20 s and 1 GiB",
+        "any bytes give a result or a WarpsimError that names the place: exit codes 0 to 4, within 20 s "
+        "and 1 GiB",
         *("tests/tools/test_fuzz.py", "tests/cli/test_cli_hostile.py"),
         *("tests/execution/test_hostile_arguments.py", "tests/vectors/test_vector_formats.py"),
         tools=("python -m tools.fuzz",),
@@ -193,8 +208,8 @@ NOT_MODELLED = (
         modules=("machine/matrix_operands.py", "machine/opcodes/matrices.py"),
     ),
     _refused(
-        "calls of printf, malloc, free and other functions without a body; arguments of calls that are no .param "
-        "variables of the caller",
+        "calls of printf, malloc, free and other functions without a body; arguments of calls that are no "
+        ".param variables of the caller",
         "tests/machine/test_not_modelled.py",
         modules=("machine/opcodes/control.py",),
     ),
@@ -204,7 +219,8 @@ NOT_MODELLED = (
         modules=("machine/initial.py",),
     ),
     _refused(
-        "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors of constants",
+        "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors "
+        "of constants",
         *("tests/machine/opcodes/test_wide.py", "tests/machine/opcodes/test_vector_registers.py"),
         modules=(
             "machine/site.py",
@@ -214,8 +230,8 @@ NOT_MODELLED = (
         ),
     ),
     _refused(
-        "special registers of grids, clocks and clusters, .global and .const, and whole kernels, in a Warp or "
-        "Warpgroup; a fence of the async proxy that some lanes execute",
+        "special registers of grids, clocks and clusters, .global and .const, and whole kernels, in a Warp "
+        "or Warpgroup; a fence of the async proxy that some lanes execute",
         *("tests/machine/test_warp_opcodes.py", "tests/machine/test_machine.py"),
         "tests/machine/test_warpgroup.py",
         modules=(
@@ -237,8 +253,8 @@ NOT_MODELLED = (
 
 UNDEFINED = (
     _undefined(
-        "metadata with equal indices, descending ones under .ordered_metadata, 1:2 fields that are neither 0b0100 "
-        "nor 0b1110; selectors out of range (undefined='fallback' reads each field literally)",
+        "metadata with equal indices, descending ones under .ordered_metadata, 1:2 fields that are neither "
+        "0b0100 nor 0b1110; selectors out of range (undefined='fallback' reads each field literally)",
         *("tests/isa/test_fragments.py", "tests/execution/test_execute.py"),
         modules=("isa/fragments.py",),
     ),
@@ -268,8 +284,8 @@ UNDEFINED = (
         modules=("machine/together.py", "machine/machine.py", "machine/opcodes/registers.py"),
     ),
     _undefined(
-        "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, waiting "
-        "for what never comes",
+        "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, "
+        "waiting for what never comes",
         "tests/machine/test_warpgroup.py",
         modules=("machine/step_wave.py",),
     ),
