@@ -50,6 +50,24 @@ def test_sums_of_rows(text: str, markdown: bool, expected: str | None) -> None:
     assert sums("changes", "found", markdown=markdown, of="cases")(text) == expected
 
 
+def test_pages_to_come_are_read() -> None:
+    """Those of other tools, as they write them."""
+    read = {one.name: one.read for one in SOURCES}
+    faults = (
+        "9 faults, 4 forms, 1,234 cases: 30 faults on forms, **29 caught, 1 proven to be none, 0 survive**."
+    )
+    assert read["faults on every pair of types"](faults) == faults.replace("**", "").rstrip(".")
+    releases = (
+        "| ptxas | PTX | targets | statements | legal | explained | false accepts | false rejects |\n"
+        "|---|---|---|---|---|---|---|---|\n"
+        "| 13.5 | 9.5 | 9 | 17,526 | 4,146 | 270 | 0 | 0 |\n"
+        "| 13.0 | 9.0 | 8 | 15,462 | 3,674 | 244 | 0 | 0 |\n"
+    )
+    assert read["legality under releases"](releases) == (
+        "2 releases of ptxas: 32,988 statements, 7,820 legal, 514 explained, 0 false accepts, 0 false rejects"
+    )
+
+
 def test_sums_of_columns_below_headings() -> None:
     assert sums("tried", "accepted", of="targets")(COLUMNS) == "2 targets: 1,020 tried, 15 accepted"
 

@@ -98,6 +98,12 @@ def test_every_form_on_every_target_is_promised_something() -> None:
     assert not labels
 
 
+def test_what_is_said_of_types_holds_on_all_targets_named() -> None:
+    for one in result_promises(FORMS):
+        types, targets = {row[:3] for row in one.rows}, {row[3] for row in one.rows}
+        assert len(one.rows) == len(types) * len(targets), one.what
+
+
 def test_every_row_of_every_table_of_rules_is_some_promises() -> None:
     """On its target, or on another of the same chip: sm_120 has rules that only sm_120a has forms of."""
     tables = {one.family.name: one.family.rules for one in FORMS}

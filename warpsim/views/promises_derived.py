@@ -38,12 +38,11 @@ _NESTED = re.compile(r" \((?:inferred|validated).*|; dense rule (?:inferred|vali
 
 
 def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
-    """One for each family, label, and chips or reason; every form on every target is a row of one."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in evidence_rows(forms):
-        why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
-        groups.setdefault((row.family, row.evidence.label, why), []).append(row)
-    for (family, label, why), rows in groups.items():
+    """One for each family, label, and chips or reason, of the types that have the same targets there.
+
+    Every form on every target is a row of one.
+    """
+    for (family, label, why), rows in _alike(evidence_rows(forms)):
         yield Promise(
             section=RESULTS,
             label=label,
@@ -53,6 +52,18 @@ def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
             modules=("isa/architectures.py",),
             rows=tuple((*row.key, row.target) for row in rows),
         )
+
+
+def _alike(rows: Iterable[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
+    """Rows by family, label and reason, then by the targets on which their types have it."""
+    by_type: dict[tuple[tuple[str, str, str], tuple[str, str, str]], list[Row]] = {}
+    for row in rows:
+        why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
+        by_type.setdefault(((row.family, row.evidence.label, why), row.key), []).append(row)
+    found: dict[tuple[tuple[str, str, str], tuple[str, ...]], list[Row]] = {}
+    for (group, _), members in by_type.items():
+        found.setdefault((group, tuple(row.target for row in members)), []).extend(members)
+    yield from ((group, members) for (group, _), members in found.items())
 
 
 def _types(rows: Iterable[Row]) -> str:
