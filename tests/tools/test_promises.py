@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tools.promises import __main__ as tool
 from tools.promises.readings import sentence, sums, total
@@ -95,3 +96,36 @@ def test_what_is_out_of_date_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     record["figures"].pop("mistakes")
     told = tool.out_of_date(record)
     assert [line.partition(":")[0] for line in told] == ["mistakes", "statements of launched kernels"]
+
+
+def test_what_commands_printed_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A figure that a file does not have stays as it was."""
+    (tmp_path / "record.json").write_text(json.dumps({"figures": {"faults": {"text": "old", "source": "x"}}}))
+    (tmp_path / "faults.txt").write_text("a line\n7 of 8 faults caught in 3 s\n")
+    (tmp_path / "fuzz.txt").write_text("nothing\n")
+    monkeypatch.setattr(tool, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(tool, "all_statements", list)
+    monkeypatch.setattr(tool, "collected", lambda: {"tests/test_x.py": 3})
+    files = (
+        "--said",
+        "fuzzing",
+        str(tmp_path / "fuzz.txt"),
+        "--said",
+        "faults",
+        str(tmp_path / "faults.txt"),
+    )
+    result = CliRunner().invoke(tool.main, files)
+    assert result.exit_code == 0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["figures"]["faults"] == {
+        "text": "7 of 8 faults caught",
+        "source": "python -m tools.mutants",
+    }
+    assert "fuzzing" not in record["figures"]
+    assert record["tests"] == {"tests/test_x.py": 3}
+
+
+def test_a_figure_that_no_command_makes_is_refused() -> None:
+    result = CliRunner().invoke(tool.main, ["--run", "mistakes"])
+    assert result.exit_code == 2
+    assert "no command makes mistakes; there are faults, legality" in result.stderr

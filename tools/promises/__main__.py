@@ -1,10 +1,11 @@
 """Make the record that ``warpsim info --promises`` shows anew.
 
-    python -m tools.promises [--run NAME]... [--run all] [--check]
+    python -m tools.promises [--run NAME]... [--run all] [--said NAME FILE]... [--check]
 
 Collects the tests, reads the figures of the pages that tools have written, and lists what statements of
 launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many
-minutes; figures of commands that do not run stay as they are. With --check, writes nothing, and exits 1
+minutes; --said has what such a command has printed into a file. Figures of other commands stay as they are.
+With --check, writes nothing, and exits 1
 where statements or figures of pages are out of date.
 """
 
@@ -33,18 +34,25 @@ Figures = dict[str, dict[str, str]]
 
 @click.command()
 @click.option("--run", "names", multiple=True, metavar="NAME", help="Run the command of this figure, or all.")
+@click.option(
+    "--said", "outputs", multiple=True, nargs=2, metavar="NAME FILE", help="What a command printed before."
+)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if pages or statements say otherwise.")
-def main(names: tuple[str, ...], check: bool) -> None:
+def main(names: tuple[str, ...], outputs: tuple[tuple[str, str], ...], check: bool) -> None:
     """Write the record, or check it."""
     before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {"figures": {}}
     if check:
         stale = out_of_date(before)
         click.echo("\n".join(stale), nl=bool(stale))
         sys.exit("out of date: run python -m tools.promises" if stale else 0)
-    known = {one.name for one in SOURCES if one.command}
-    if unknown := set(names) - known - {"all"}:
-        raise click.UsageError(f"no command makes {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    ran = {one.name: figure for one in SOURCES if _asked(one, names) and (figure := _run(one))}
+    commands = {one.name: one for one in SOURCES if one.command}
+    if unknown := {*names, *(name for name, _ in outputs)} - commands.keys() - {"all"}:
+        raise click.UsageError(f"no command makes {', '.join(unknown)}; there are {', '.join(commands)}")
+    files = {name: Path(file).read_text(encoding="utf-8") for name, file in outputs}
+    texts = files | {name: _run(one) for name, one in commands.items() if name in names or "all" in names}
+    ran = {
+        name: _figure(commands[name], text) for name in texts if (text := _said(commands[name], texts[name]))
+    }
     figures = before["figures"] | ran | page_figures()
     record = {
         "date": date.today().isoformat(),
@@ -81,22 +89,21 @@ def collected() -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _asked(source: Source, names: tuple[str, ...]) -> bool:
-    return bool(source.command) and (source.name in names or "all" in names)
-
-
-def _run(source: Source) -> dict[str, str] | None:
-    """The figure that a command prints; None where it prints none."""
+def _run(source: Source) -> str:
+    """What a command prints."""
     click.echo(f"{source.name}: {source.where}", err=True)
-    finished = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", *source.command], cwd=ROOT, text=True, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    text = source.read(finished.stdout)
+    ).stdout  # fmt: skip
+
+
+def _said(source: Source, output: str) -> str | None:
+    """The figure in what a command printed; None, and a word of it, where there is none."""
+    text = source.read(output)
     if text is None:
-        click.echo(f"no figures, exit code {finished.returncode}:\n{finished.stdout[-1000:]}", err=True)
-        return None
-    return _figure(source, text)
+        click.echo(f"{source.name}: no figures in\n{output[-1000:]}", err=True)
+    return text
 
 
 def _figure(source: Source, text: str) -> dict[str, str]:
