@@ -267,6 +267,29 @@ def test_evidence_of_one_form(run):
     assert out.splitlines()[1:] == ["mma.sp  f16        f32  inferred  -        -       -      sm_90a"]
 
 
+# --- info --promises -------------------------------------------------------------------------------
+
+
+def test_promises_are_a_page(run):
+    code, out, err = run("info", "--promises")
+    assert (code, err) == (0, "")
+    assert out.startswith("guaranteed        holds for every input")
+    assert "\nWhat is refused\n  not modelled " in out
+    assert out.splitlines()[-1].endswith("python -m tools.promises makes them again.")
+
+
+def test_promises_as_data(run):
+    code, out, _ = run("info", "--promises", "--json", str(FORM), "--target", "sm_90a")
+    document = json.loads(out)
+    assert (code, document["errors"]) == (0, [])
+    assert document.keys() == {"date", "tests", "labels", "promises", "errors"}
+    assert {one["label"] for one in document["promises"]} == set(document["labels"]) - {"validated"}
+    assert [one["what"] for one in document["promises"] if one["section"] == "Matrix instructions"] == [
+        "mma.sp of f16 (f32) on sm_90a: sparse sums grouped over stored columns like the dense ones; "
+        "nobody has published sparse outputs"
+    ]
+
+
 # --- the benchmark ---------------------------------------------------------------------------------
 
 

@@ -87,9 +87,9 @@ def test_a_tie_is_told_from_its_neighbours():
 
 def test_signed_zeros_infinities_and_nans_are_seen():
     name = "sm_75 m16n8k8.f16.f16.f16.f16"
-    assert "special: Inf * 0" in hit(dots_of(name, [0x7C00], [0], 0))
-    assert "special: product Inf against C Inf" in hit(dots_of(name, [0x7C00], [0x3C00], 0xFC00))
-    assert "special: +Inf and -Inf among products" in hit(dots_of(name, [0x7C00, 0xFC00], [0x3C00] * 2, 0))
+    assert "special: Inf * 0 alone" in hit(dots_of(name, [0x7C00], [0], 0))
+    assert "special: +Inf product against C = -Inf" in hit(dots_of(name, [0x7C00], [0x3C00], 0xFC00))
+    assert "special: +Inf and -Inf products alone" in hit(dots_of(name, [0x7C00, 0xFC00], [0x3C00] * 2, 0))
     assert "a: signaling NaN" in hit(dots_of(name, [0x7C01], [0], 0))
     negative = dots_of(name, [0x8000] * 8, [0x3C00] * 8, 0x8000)
     assert "result: zero of nothing but negative zeros" in hit(negative)

@@ -60,7 +60,8 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
     rule = limits_of(form).rule
     step = rule.aligned
     sums = (step.fraction_bits, limits_of(form).steps > 1) if step is not None else ()
-    modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
+    result = str(form.d) if step is None else ""  # of operations that align nothing, each is another
+    modifiers = (result, form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
     return (
         type(rule).__name__,
         sums,

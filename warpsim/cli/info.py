@@ -30,9 +30,20 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Why results are believed: outputs of real chips compared, and how many differ.",
 )
+@click.option(
+    "--promises",
+    "only_promises",
+    is_flag=True,
+    help="What is guaranteed, inferred and refused, what tests it, and what tools last said.",
+)
 @json_option
 def info(
-    mnemonic: str | None, target: str | None, version: str | None, only_evidence: bool, as_json: bool
+    mnemonic: str | None,
+    target: str | None,
+    version: str | None,
+    only_evidence: bool,
+    only_promises: bool,
+    as_json: bool,
 ) -> int:
     """List the instruction forms, or describe the one that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines
@@ -44,7 +55,9 @@ def info(
 
             print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
         return forms.code()
-    if only_evidence:
+    if only_promises:
+        _say_promises(forms, as_json)
+    elif only_evidence:
         _say_evidence(forms, as_json)
     elif as_json:
         print_json({"forms": [form_document(form) for form in forms], "errors": []})
@@ -60,6 +73,20 @@ def _say_evidence(forms: list[Instruction], as_json: bool) -> None:
         print_json({"evidence": evidence_documents(forms), "errors": []})
     else:
         say("\n".join(evidence_lines(forms)))
+
+
+def _say_promises(forms: list[Instruction], as_json: bool) -> None:
+    import json
+    from importlib.resources import files
+
+    from .. import views
+    from ..views.promises import promises_document, promises_lines
+
+    record = json.loads(files(views).joinpath("promises.json").read_text(encoding="utf-8"))
+    if as_json:
+        print_json({**promises_document(forms, record), "errors": []})
+    else:
+        say("\n".join(promises_lines(forms, record)))
 
 
 def _forms(_: Path, mnemonic: str | None, target: str | None, version: str | None) -> list[Instruction]:

@@ -29,7 +29,7 @@ _SPECIAL = frozenset({"%laneid", "%warpid", *(f"%tid.{axis}" for axis in "xyzw")
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "elect", "bar", "barrier"})
 _LAUNCHED = "a launched kernel may execute it"
 # How statements begin that have a meaning only where there are program counters, several CTAs or a device.
-_ELSEWHERE = {
+ELSEWHERE = {
     **dict.fromkeys(("bra", "brx", "call", "ret", "exit"), "statements are executed one after the other"),
     **dict.fromkeys(("trap", "brkpt"), "there is nobody to stop"),
     **dict.fromkeys(("alloca", "stacksave", "stackrestore"), "there is no stack"),
@@ -115,7 +115,7 @@ class StepSite(Site):
         mnemonic, modifiers = self.statement.mnemonic, self.statement.modifiers
         if self.statement.opcode == "wgmma" and self.file.lanes == WARP:
             raise NotModelled(f"'{mnemonic}' is not modelled here: a warpgroup executes it, and not a {name}")
-        for start, reason in _ELSEWHERE.items():
+        for start, reason in ELSEWHERE.items():
             if f"{mnemonic}.".startswith(f"{start}."):
                 raise NotModelled(f"'{mnemonic}' is not modelled in a {name}: {reason}; {_LAUNCHED}")
         if "b128" in modifiers:

@@ -18,7 +18,7 @@ from .warpgroup import WarpgroupBound, bind_warpgroup
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes
 OPCODES = frozenset(family.opcode for family in FAMILIES)
-_NOT_MODELLED = frozenset({"spcompress", "spdecompress", "tcgen05", "wmma"})
+NOT_MODELLED = frozenset({"spcompress", "spdecompress", "tcgen05", "wmma"})
 _B = TypeVar("_B", bound=Bound | WarpgroupBound)
 Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
 _BINDERS: dict[str, Bind[Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
@@ -122,7 +122,7 @@ def parse_version(text: object) -> Version:
 
 def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelled:
     known = ", ".join(sorted(OPCODES))
-    if statement.opcode in _NOT_MODELLED:
+    if statement.opcode in NOT_MODELLED:
         return NotModelled(f"{statement.opcode} instructions are not modelled", statement.location())
     message = f"'{statement.opcode}' is no matrix instruction; known are {known}"
     return IllegalInstruction(message, statement.location())

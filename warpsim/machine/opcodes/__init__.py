@@ -89,7 +89,8 @@ def bind(site: Site) -> BoundRow:
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(site, row, choice):
             check_available(site, row)
-            return BoundRow(step=row_step(site, row, choice), **_exactness(row, choice))
+            fidelity, note = exactness(row, choice)
+            return BoundRow(step=row_step(site, row, choice), fidelity=fidelity, note=note)
     raise _no_form(site, known)
 
 
@@ -142,12 +143,12 @@ def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
     return scalar_step(site, row.build(*choice))
 
 
-def _exactness(row: Row, choice: tuple[str, ...]) -> dict[str, str]:
+def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
     """``fidelity`` and ``note`` of the form of a row."""
     from .effect import Effect
 
     source = row if isinstance(row, Effect) else row.build(*choice)
-    return {"fidelity": source.fidelity, "note": source.note}
+    return source.fidelity, source.note
 
 
 def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:

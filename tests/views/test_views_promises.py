@@ -1,0 +1,173 @@
+"""The page of promises names what is there, and misses nothing that tables and modules decide."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warpsim
+from tools.promises.sources import SOURCES
+from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.views.promise import LABELS, Promise
+from warpsim.views.promises import count_of, promises, promises_document, promises_lines
+from warpsim.views.promises_derived import result_promises
+from warpsim.views.promises_stated import STATED
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "warpsim"
+RECORD: dict[str, Any] = json.loads((PACKAGE / "views/promises.json").read_text(encoding="utf-8"))
+FORMS = list(warpsim.instructions())
+ALL = promises(FORMS, RECORD)
+REFUSALS = {  # label -> what modules call to make its error
+    "not modelled": {"NotModelled", "not_modelled"},
+    "undefined by PTX": {"UndefinedBehavior", "undefined", "_undefined"},
+}
+
+
+def called(path: Path) -> set[str]:
+    """Names of the functions, classes and methods that a module calls."""
+    nodes = [one.func for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.Call)]
+    return {getattr(one, "id", "") or getattr(one, "attr", "") for one in nodes}
+
+
+CALLED = {
+    path.relative_to(PACKAGE).as_posix(): called(path)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.parent != PACKAGE / "views"
+}
+
+
+def modules_of(label: str) -> set[str]:
+    return {module for one in ALL if one.label == label for module in one.modules}
+
+
+# --- what is named is there ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("promise", STATED, ids=lambda one: one.what[:40])
+def test_what_a_stated_promise_names_exists(promise: Promise) -> None:
+    _check(promise)
+
+
+def test_what_derived_promises_name_exists() -> None:
+    for one in ALL:
+        _check(one)
+
+
+def _check(promise: Promise) -> None:
+    assert promise.label in LABELS
+    assert promise.tests
+    assert promise.modules
+    assert all((ROOT / path).exists() for path in promise.tests)
+    assert all((PACKAGE / path).exists() for path in promise.modules)
+    for command in promise.tools:
+        name = re.match(r"python -m ([\w.]+)", command)
+        assert name is not None
+        place = ROOT / name[1].replace(".", "/")
+        assert place.with_suffix(".py").exists() or place.is_dir() or name[1] in COMING
+
+
+# Tools of which figures are read as soon as they are there.
+COMING = {"tools.mutants.every_type"}
+
+
+def test_figures_have_sources_and_sources_promises() -> None:
+    shown = {name for one in ALL for name in one.figures}
+    assert shown == {one.name for one in SOURCES}
+    assert set(RECORD["figures"]) <= shown
+
+
+# --- nothing is missed -----------------------------------------------------------------------------
+
+
+def test_every_form_on_every_target_is_promised_something() -> None:
+    """Each once, with the label of its rule."""
+    rows = [(one.label, row) for one in result_promises(FORMS) for row in one.rows]
+    assert len(rows) == len(set(rows)) == len({row for _, row in rows})
+    labels = {row: label for label, row in rows}
+    for form in FORMS:
+        for target in form.targets:
+            row = (form.family.name, form.operation, form.d.name, target)
+            assert labels.pop(row, told := warpsim.evidence(form, target).label) == told
+    assert not labels
+
+
+def test_what_is_said_of_types_holds_on_all_targets_named() -> None:
+    for one in result_promises(FORMS):
+        types, targets = {row[:3] for row in one.rows}, {row[3] for row in one.rows}
+        assert len(one.rows) == len(types) * len(targets), one.what
+
+
+def test_every_row_of_every_table_of_rules_is_some_promises() -> None:
+    """On its target, or on another of the same chip: sm_120 has rules that only sm_120a has forms of."""
+    tables = {one.family.name: one.family.rules for one in FORMS}
+    promised = {
+        (_chip(target), tables[family], operation, d)
+        for one in result_promises(FORMS)
+        for family, operation, d, target in one.rows
+    }
+    assert promised == {(_chip(name), *key) for name, target in ARCHITECTURES.items() for key in target.table}
+
+
+def _chip(target: str) -> str:
+    return target.rstrip("af")
+
+
+@pytest.mark.parametrize("label", REFUSALS)
+def test_every_module_that_refuses_is_named(label: str) -> None:
+    raising = {module for module, names in CALLED.items() if names & REFUSALS[label]}
+    assert raising == modules_of(label)
+
+
+def test_every_module_that_infers_while_it_runs_is_named() -> None:
+    assert {module for module, names in CALLED.items() if "infer" in names} <= modules_of("inferred")
+
+
+# --- text and data ---------------------------------------------------------------------------------
+
+
+def _words(lines: Iterator[str] | list[str]) -> str:
+    return " ".join(" ".join(lines).split())
+
+
+def test_the_text_has_every_promise_and_figure() -> None:
+    lines = list(promises_lines(FORMS, RECORD))
+    text = _words(lines)
+    assert max(map(len, lines)) <= 110
+    assert lines == list(promises_lines(FORMS, RECORD))
+    for one in ALL:
+        assert _words([f"{one.label} {one.what}"]) in text
+    for name, figure in RECORD["figures"].items():
+        assert _words([f"last run: {figure['text']} [{figure['source']}]"]) in text, name
+
+
+def test_a_form_has_its_own_results_only() -> None:
+    form = warpsim.decode(FORMS[0].mnemonic, target="sm_90a")
+    results = [one for one in promises([form], RECORD) if one.rows]
+    assert [one.label for one in results] == [warpsim.evidence(form).label]
+
+
+def test_the_document_is_the_page_as_data() -> None:
+    document = json.loads(json.dumps(promises_document(FORMS, RECORD)))
+    assert [one["what"] for one in document["promises"]] == [one.what for one in ALL]
+    assert list(document["labels"]) == list(LABELS)
+    assert document["tests"] == sum(RECORD["tests"].values())
+    for one, item in zip(ALL, document["promises"], strict=True):
+        assert set(item["tests"]) == set(one.tests)
+        assert set(item["figures"]) == set(one.figures) & set(RECORD["figures"])
+
+
+def test_tests_of_a_folder_are_those_of_its_files() -> None:
+    record = {"tests": {"tests/a/test_x.py": 2, "tests/a/b/test_y.py": 3, "tests/ab/test_z.py": 5}}
+    counts = [count_of(path, record) for path in ("tests/a", "tests/a/test_x.py", "tests/c")]
+    assert counts == [5, 2, 0]
+
+
+def test_no_promise_is_without_tests() -> None:
+    assert all(count_of(path, RECORD) for one in ALL for path in one.tests)

@@ -1,0 +1,114 @@
+"""Make the record that ``warpsim info --promises`` shows anew.
+
+    python -m tools.promises [--run NAME]... [--run all] [--said NAME FILE]... [--check]
+
+Collects the tests, reads the figures of the pages that tools have written, and lists what statements of
+launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many
+minutes; --said has what such a command has printed into a file. Figures of other commands stay as they are.
+With --check, writes nothing, and exits 1
+where statements or figures of pages are out of date.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warpsim.views.promises_derived import all_statements
+
+from .sources import SOURCES, Source
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "warpsim/views/promises.json"
+
+Figures = dict[str, dict[str, str]]
+
+
+@click.command()
+@click.option("--run", "names", multiple=True, metavar="NAME", help="Run the command of this figure, or all.")
+@click.option(
+    "--said", "outputs", multiple=True, nargs=2, metavar="NAME FILE", help="What a command printed before."
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if pages or statements say otherwise.")
+def main(names: tuple[str, ...], outputs: tuple[tuple[str, str], ...], check: bool) -> None:
+    """Write the record, or check it."""
+    before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {"figures": {}}
+    if check:
+        stale = out_of_date(before)
+        click.echo("\n".join(stale), nl=bool(stale))
+        sys.exit("out of date: run python -m tools.promises" if stale else 0)
+    commands = {one.name: one for one in SOURCES if one.command}
+    if unknown := {*names, *(name for name, _ in outputs)} - commands.keys() - {"all"}:
+        raise click.UsageError(f"no command makes {', '.join(unknown)}; there are {', '.join(commands)}")
+    files = {name: Path(file).read_text(encoding="utf-8") for name, file in outputs}
+    texts = files | {name: _run(one) for name, one in commands.items() if name in names or "all" in names}
+    ran = {
+        name: _figure(commands[name], text) for name in texts if (text := _said(commands[name], texts[name]))
+    }
+    figures = before["figures"] | ran | page_figures()
+    record = {
+        "date": date.today().isoformat(),
+        "figures": {one.name: figures[one.name] for one in SOURCES if one.name in figures},
+        "statements": all_statements(),
+        "tests": collected(),
+    }
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def out_of_date(record: dict[str, Any]) -> list[str]:
+    """What a record says that pages and tables say otherwise; numbers of tests are not looked at."""
+    fresh = page_figures()
+    lines = [f"{name}: {fresh[name]['text']}" for name in fresh if record["figures"].get(name) != fresh[name]]
+    return [*lines, *(["statements of launched kernels"] if record["statements"] != all_statements() else [])]
+
+
+def page_figures() -> Figures:
+    """The figures of the pages that are there."""
+    pages = ((one, ROOT / one.page) for one in SOURCES if one.page)
+    texts = ((one, page.read_text(encoding="utf-8")) for one, page in pages if page.exists())
+    return {one.name: _figure(one, text) for one, found in texts if (text := one.read(found))}
+
+
+def collected() -> dict[str, int]:
+    """Numbers of tests by file, as pytest collects them."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"]
+    output = subprocess.run(command, cwd=ROOT, text=True, check=False, stdout=subprocess.PIPE).stdout
+    found = Counter(re.findall(r"^(tests/[\w/]+\.py)::", output, re.MULTILINE))
+    if not found:
+        raise click.ClickException(f"pytest collects no tests:\n{output[-2000:]}")
+    for line in re.findall(r"^ERROR .*", output, re.MULTILINE):
+        click.echo(f"not collected: {line}", err=True)
+    return dict(sorted(found.items()))
+
+
+def _run(source: Source) -> str:
+    """What a command prints."""
+    click.echo(f"{source.name}: {source.where}", err=True)
+    return subprocess.run(
+        [sys.executable, "-m", *source.command], cwd=ROOT, text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ).stdout  # fmt: skip
+
+
+def _said(source: Source, output: str) -> str | None:
+    """The figure in what a command printed; None, and a word of it, where there is none."""
+    text = source.read(output)
+    if text is None:
+        click.echo(f"{source.name}: no figures in\n{output[-1000:]}", err=True)
+    return text
+
+
+def _figure(source: Source, text: str) -> dict[str, str]:
+    return {"text": text, "source": source.where}
+
+
+if __name__ == "__main__":
+    main()

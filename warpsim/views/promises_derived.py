@@ -1,0 +1,186 @@
+"""The promises that tables of the package make: evidence of forms, exactness of statements, what is refused.
+
+Knows no numbers of tests and tools. What statements of launched kernels promise is found by building all
+of their forms, which takes seconds: a tool does that and records it (tools/promises), a test does it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..isa.architectures import ARCHITECTURES, targets_text
+from ..isa.instruction import Instruction
+from ..machine import special
+from ..machine.opcodes import REFUSED
+from ..machine.step_site import ELSEWHERE
+from ..ptx.decode import NOT_MODELLED
+from .evidence import Row, evidence_rows
+from .promise import Promise
+from .promises_stated import LIMITS, RESULTS, STATEMENTS
+
+Statement = dict[str, Any]  # label, note, opcodes, forms
+
+_RESULTS_TESTS = {
+    "validated": ("tests/arithmetic/test_hardware.py", "tests/arithmetic/test_numerics.py"),
+    "inferred": ("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
+}
+_RESULTS_TOOLS = {"validated": (), "inferred": ("python -m tools.capture",)}
+_STATEMENTS_TESTS = {
+    "exact": ("tests/machine/opcodes", "tests/machine/test_c_programs.py"),
+    "inferred": ("tests/machine/opcodes", "tests/machine/test_unspecified.py"),
+    "approximate": ("tests/machine/opcodes/test_approximate_floats.py",),
+}
+_NESTED = re.compile(r" \((?:inferred|validated).*|; dense rule (?:inferred|validated).*")
+
+# --- matrix instructions ---------------------------------------------------------------------------
+
+
+def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
+    """One for each family, label, and chips or reason, of the types that have the same targets there.
+
+    Every form on every target is a row of one.
+    """
+    for (family, label, why), rows in _alike(evidence_rows(forms)):
+        yield Promise(
+            section=RESULTS,
+            label=label,
+            what=f"{family} of {_types(rows)} on {_targets(rows)}: {_reason(label, why, rows)}",
+            tests=_RESULTS_TESTS[label],
+            tools=_RESULTS_TOOLS[label],
+            modules=("isa/architectures.py",),
+            rows=tuple((*row.key, row.target) for row in rows),
+        )
+
+
+def _alike(rows: Iterable[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
+    """Rows by family, label and reason, then by the targets on which their types have it."""
+    by_type: dict[tuple[tuple[str, str, str], tuple[str, str, str]], list[Row]] = {}
+    for row in rows:
+        why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
+        by_type.setdefault(((row.family, row.evidence.label, why), row.key), []).append(row)
+    found: dict[tuple[tuple[str, str, str], tuple[str, ...]], list[Row]] = {}
+    for (group, _), members in by_type.items():
+        found.setdefault((group, tuple(row.target for row in members)), []).extend(members)
+    yield from ((group, members) for (group, _), members in found.items())
+
+
+def _types(rows: Iterable[Row]) -> str:
+    """Operations with their types of D: ``f16 (f16, f32)``."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(row.operation, {})[row.d] = None
+    return ", ".join(f"{operation} ({', '.join(types)})" for operation, types in found.items())
+
+
+def _targets(rows: Iterable[Row]) -> str:
+    named = {row.target for row in rows}
+    return targets_text([name for name in ARCHITECTURES if name in named])
+
+
+def _reason(label: str, why: str, rows: Iterable[Row]) -> str:
+    if label != "validated":
+        return why
+    outputs = {row.key: row.evidence.outputs for row in rows}  # the same ones on all of a chip's targets
+    return f"{sum(outputs.values()):,} outputs of {why}, 0 differ"
+
+
+# --- statements of launched kernels ----------------------------------------------------------------
+
+
+def all_statements() -> list[Statement]:
+    """Labels and notes of all forms of all opcodes: how many forms, and of which opcodes."""
+    from ..machine.opcodes import exactness, rows
+
+    found: dict[tuple[str, str], tuple[set[str], list[int]]] = {}
+    for opcode, known in rows().items():
+        for row in known:
+            for choice in row.forms():
+                opcodes, count = found.setdefault(exactness(row, choice), (set(), [0]))
+                opcodes.add(opcode)
+                count[0] += 1
+    return [
+        {"label": label, "note": note, "opcodes": sorted(opcodes), "forms": count}
+        for (label, note), (opcodes, [count]) in sorted(found.items())
+    ]
+
+
+def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
+    """One for each label and note that statements have, and one for special registers."""
+    for one in statements:
+        yield Promise(
+            section=STATEMENTS,
+            label=one["label"],
+            what=_statement_text(one),
+            tests=_STATEMENTS_TESTS[one["label"]],
+            modules=("machine/fidelity.py",),
+        )
+    yield Promise(
+        section=STATEMENTS,
+        label="approximate",
+        what=f"special registers with values of their own: {', '.join(_made_up())}",
+        tests=("tests/machine/test_special.py",),
+        modules=("machine/special.py",),
+    )
+
+
+def _made_up() -> Iterator[str]:
+    """Special registers whose values are made up, those that differ in a number as a range."""
+    found: dict[str, list[str]] = {}
+    for name, one in special.REGISTERS.items():
+        if one.made_up:
+            found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    for names in found.values():
+        yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def _statement_text(one: Statement) -> str:
+    opcodes, note = one["opcodes"], one["note"].removeprefix("inferred: ")
+    if not note:
+        return f"{one['forms']:,} forms of {len(opcodes)} opcodes, as PTX defines (mma and wgmma: as above)"
+    forms = "1 form" if one["forms"] == 1 else f"{one['forms']:,} forms"
+    return f"{forms} of {', '.join(opcodes)}: {note}"
+
+
+# --- what is refused -------------------------------------------------------------------------------
+
+
+def refused_promises() -> Iterator[Promise]:
+    """Opcodes that nobody executes, those of launches only, and metadata that ptxas does not sort."""
+    for start, reason in REFUSED.items():
+        yield _refused(
+            f"{start}: {reason}", "machine/opcodes/__init__.py", "tests/machine/opcodes/test_refused.py"
+        )
+    names = ", ".join(sorted(NOT_MODELLED))
+    yield _refused(
+        f"as single matrix instructions: {names}", "ptx/decode.py", "tests/machine/test_not_modelled.py"
+    )
+    elsewhere: dict[str, list[str]] = {}
+    for start, reason in ELSEWHERE.items():
+        elsewhere.setdefault(reason, []).append(start)
+    for reason, starts in elsewhere.items():
+        what = f"in a Warp or Warpgroup {', '.join(starts)}: {reason}"
+        yield _refused(what, "machine/step_site.py", "tests/machine/test_warp_opcodes.py")
+    for targets, operations in _unsorted().items():
+        what = (
+            f"descending metadata indices of plain .sp on {targets_text(targets)}: ptxas does not sort "
+            f"those of {', '.join(operations)} (undefined='fallback' reads them literally)"
+        )
+        yield _refused(what, "isa/fragments.py", "tests/execution/test_execute.py")
+
+
+def _refused(what: str, module: str, test: str) -> Promise:
+    return Promise(section=LIMITS, label="not modelled", what=what, tests=(test,), modules=(module,))
+
+
+def _unsorted() -> dict[tuple[str, ...], list[str]]:
+    """Operations whose metadata ptxas does not sort, by the targets where that is so."""
+    found: dict[str, list[str]] = {}
+    for name, target in ARCHITECTURES.items():
+        for operation in sorted(target.unsorted_operations):
+            found.setdefault(operation, []).append(name)
+    by_targets: dict[tuple[str, ...], list[str]] = {}
+    for operation, names in found.items():
+        by_targets.setdefault(tuple(names), []).append(operation)
+    return by_targets
