@@ -35,6 +35,8 @@ from warpsim.isa.instruction import Instruction
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
+_VERSION = "9.0"  # of PTX: traces name none, and older releases of ptxas take them, too
+
 
 @dataclass(frozen=True, kw_only=True)
 class WarpRecipe:
@@ -178,7 +180,7 @@ def chosen_sections(recipe: WarpgroupRecipe) -> Iterator[Section]:
 
 def chosen_forms(recipe: WarpRecipe) -> Iterator[Instruction]:
     """The forms of a recipe: every accumulator, variant, layout and scale vector of its types."""
-    for form in warpsim.instructions(recipe.target):
+    for form in warpsim.instructions(recipe.target, version=_VERSION):
         types = f"{form.shape} {form.a}.{form.b}"
         if form.family.name == recipe.head and form.kind == recipe.kind and types in recipe.pairs:
             yield form

@@ -58,7 +58,7 @@ ASKED = (
         "the wait would then go on until phase 2",
     ),
     ("bulk_ring", 302, "the next stage's mbarrier", "phase overrun", "waits for the phase before the first"),
-    ("bulk_ring", 321, "left out", "source overwritten", "put bar.warp.sync 0xffffffff before line 332"),
+    ("bulk_ring", 321, "left out", "source overwritten", "nothing says here that it has been read"),
     ("cluster_argmax", 279, "left out", "race", "without a barrier in between"),
     ("cluster_argmax", 337, "left out", "race", "without a barrier in between"),
     (
