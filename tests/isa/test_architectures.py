@@ -67,8 +67,8 @@ def test_targets_in_words() -> None:
 
 # --- chip names in other files -----------------------------------------------------------------------
 
-# The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one; and those whose names
-# in SASS were seen.
+# The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one; and those of which
+# names in SASS were seen.
 DEFAULT = {
     "machine/warpgroup.py": {"sm_90a"},
     "machine/loading.py": {"sm_80"},

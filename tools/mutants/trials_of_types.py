@@ -61,7 +61,7 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
     step = rule.aligned
     sums = (step.fraction_bits, limits_of(form).steps > 1) if step is not None else ()
     result = str(form.d) if step is None else ""  # of operations that align nothing, each is another
-    modifiers = (result, form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
+    modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
     return (
         type(rule).__name__,
         sums,
@@ -70,6 +70,7 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
         str(form.b),
         str(form.scale),
         *modifiers,
+        result,
     )
 
 
