@@ -117,8 +117,8 @@ def vectors(source: str, **options: Any) -> int:
     the device under test, to be filled in (one that is there already is kept); and NAME_bench.sv, which runs
     it on every case and compares D bit for bit. The command that runs them is printed.
 
-    Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any format
-    of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
+    Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
+    format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
     context = click.get_current_context()
     given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
@@ -172,11 +172,9 @@ def _done(_: Path, request: Request) -> int:
         from ..generation.generate import coverage
 
         covered = coverage(made)
-    bench: Written | Failure | None = None
-    if request.out:
-        bench = attempt(_write, request.out, made, request)
-        if isinstance(bench, Failure):
-            return fail(bench, request.as_json)
+    bench = attempt(_write, request.out, made, request) if request.out else None
+    if isinstance(bench, Failure):
+        return fail(bench, request.as_json)
     _report(request, made, covered, bench)
     return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
 

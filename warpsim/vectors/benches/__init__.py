@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A bench that has been written: the files made, those left as they were, and the command that runs it."""
+    """A bench that has been written: files made, files left as they were, the command that runs it."""
 
     made: tuple[Path, ...]
     kept: tuple[Path, ...]
@@ -74,7 +74,7 @@ def check_bench(path: Path, format: str | None = None) -> None:
         raise OperandError(f"a bench reads a file of format {READMEMH.name} ({suffixes}), not {path.name!r}")
     if not _OPENED.fullmatch(path.name) or not path.name.isascii() or not path.name.isprintable():
         raise OperandError(
-            f"$readmemh opens no {path.name!r}: name it in ASCII, without quotes, backslashes and percent signs"
+            f"$readmemh opens no {path.name!r}: name it in ASCII without quotes, backslashes, percent signs"
         )
 
 

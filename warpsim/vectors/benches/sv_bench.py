@@ -1,7 +1,7 @@
 """The device under test of a SystemVerilog bench, to be filled in, and the module that compares its D.
 
-Plain enough for Icarus Verilog 11. The bench holds the inputs of a case, raises ``start`` for one clock, waits
-for ``done`` and compares D, all lanes and registers, with the words of the ``$readmemh`` file.
+Plain enough for Icarus Verilog 11. The bench holds the inputs of a case, raises ``start`` for one clock,
+waits for ``done`` and compares D, all lanes and registers, with the words of the ``$readmemh`` file.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ def _of_words(name: str) -> tuple[str, ...]:
 def dut_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     """A module with the device's ports, whose D is C, or zero where that has another type."""
     form = vectors.instruction
-    yield f"// {form.mnemonic} on {form.target}: the device under test, to be filled in."
+    yield f"// {form.mnemonic} on {form.target}:"
+    yield "// the device under test, to be filled in."
     yield "//"
-    yield "// The inputs are valid while start is 1, for one clock, and stay until done is 1, when d is compared."
+    yield "// start is 1 for one clock; the inputs stay as they are until done is 1, when d is compared."
     yield f"// Package {names.layout} has the places of all elements."
     yield ""
     yield f"module {names.dut} ("
@@ -97,25 +98,23 @@ def dut_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
 
 def _element(vectors: VectorSet) -> Iterator[str]:
     form = vectors.instruction
-    returned = "c_element(c, row, column)" if "c" in vectors.registers and form.c == form.d else "'0"
-    yield f"  // The code of D[row, column]. To be replaced: it is {'C' if 'c_' in returned else 'zero'} here."
+    returned = "c[c_place(row, column) +: C_BITS]" if "c" in vectors.registers and form.c == form.d else "'0"
+    yield "  // The code of D[row, column], to be replaced."
     yield "  function automatic d_code_t element(input int row, input int column);"
     yield f"    element = {returned};"
     yield "  endfunction"
 
 
 _DUT_BODY = """
-  d_registers_t result;
-  always_comb begin
-    result = '0;
+  function automatic d_registers_t product();
     for (int row = 0; row < D_ROWS; row++)
       for (int column = 0; column < D_COLUMNS; column++)
-        result[d_place(row, column) +: D_BITS] = element(row, column);
-  end
+        product[d_place(row, column) +: D_BITS] = element(row, column);
+  endfunction
 
   always_ff @(posedge clock) begin
     done <= start;
-    if (start) d <= result;
+    if (start) d <= product();
   end
 endmodule"""
 

@@ -1,4 +1,4 @@
-"""The package of a SystemVerilog bench that knows a form's registers: where elements, metadata and scales lie.
+"""The package of a SystemVerilog bench: where elements, metadata and scales lie in a form's registers.
 
 Plain enough for Icarus Verilog 11: widths are numbers, functions return through their names. Every formula is
 derived from the layouts that warpsim executes with (see bit_maps.py); nothing is stated a second time but the
@@ -23,11 +23,12 @@ _AT = ("row", "column")
 def package_lines(name: str, vectors: VectorSet) -> Iterator[str]:
     """The package ``name`` of a set's form: constants, types of all lanes' registers, functions."""
     form = vectors.instruction
-    yield f"// {form.mnemonic} on {form.target}: where everything lies in its registers"
+    yield f"// {form.mnemonic} on {form.target}:"
+    yield "// where everything lies in its registers."
     yield "//"
     yield "// X_registers_t holds operand X of all lanes: register r of lane l begins at bit"
-    yield "// (l * X_REGISTERS + r) * REGISTER_BITS. X_place(row, column) is the lowest bit of an element in it, made"
-    yield "// of its lane, its register and its bit in that; X_element is its code."
+    yield "// (l * X_REGISTERS + r) * REGISTER_BITS. X_place(row, column) is the lowest bit of an element,"
+    yield "// made of its lane, its register and its bit in the register; X_element is its code."
     yield from _remarks(form)
     yield ""
     yield f"package {name};"
@@ -46,10 +47,10 @@ def package_lines(name: str, vectors: VectorSet) -> Iterator[str]:
 
 def _remarks(form: Instruction) -> Iterator[str]:
     if form.sparse:
-        yield "// A is stored compressed: its columns are stored columns, and a_column is the column in K of one."
+        yield "// A is stored compressed: its columns are stored columns; a_column is the column in K of one."
     if form.products > 1:
-        yield f"// The {form.products} independent products are stacked: row r of A, C and D of product p is row"
-        yield f"// {form.shape.m} * p + r, and row k of B is row {form.shape.k} * p + k."
+        yield f"// The {form.products} independent products are stacked: row r of A, C and D of product p is"
+        yield f"// row {form.shape.m} * p + r, and row k of B is row {form.shape.k} * p + k."
 
 
 def _constants(form: Instruction) -> dict[str, int]:
@@ -144,7 +145,8 @@ def _metadata(form: Instruction) -> Iterator[str]:
         "e_field", "logic [3:0]", "e_registers_t", at, "registers[e_place(row, chunk, selector) +: 4]"
     )
     index = "{30'b0, field[2 * which +: 2]}" if pattern.kept == 2 else "{31'b0, field[1]}"
-    yield f"  // Which of {pattern.choices} {'pairs' if pattern.unit > 1 else 'columns'} of a chunk an index names."
+    named = "pairs of columns" if pattern.unit > 1 else "columns"
+    yield f"  // Which of the {pattern.choices} {named} of a chunk an index names."
     yield "  function automatic int e_index(input logic [3:0] field, input int which);"
     yield f"    e_index = {index};"
     yield "  endfunction"
