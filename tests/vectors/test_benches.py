@@ -1,4 +1,4 @@
-"""Benches of SystemVerilog under Icarus Verilog: what they compare, and where their package finds elements."""
+"""Benches of SystemVerilog under Icarus Verilog: what they compare, where their package finds elements."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def printer(vectors: VectorSet) -> str:
     elements = {name: f"{name}_element({name}, row, column)" for name in "abc"}
     for side in "ab":
         if f"{side}_desc" in arrays:
-            major = f"imm_trans_{side}[0]" if f"imm_trans_{side}" in vectors.immediates else "1'b0"
+            major = f"imm_trans_{side}[0]" if form.a.bits == 16 else "1'b0"
             elements[side] = f"{side}_element(shared, {side}_desc, {major}, row, column)"
     body = "".join(_printed(one, name.upper(), name) for name, one in elements.items())
     if form.sparse:
@@ -262,7 +262,7 @@ def test_the_package_finds_every_element(name: str, tmp_path: Path) -> None:
     if form.scale_chunks in (1, 2):
         more |= {"byte_id_a": np.array([0, 2]), "byte_id_b": 2}
     if form.family.opcode == "wgmma":
-        more["scale_d"] = 1
+        more["scale_d"] = np.array([1, 1])
     check_package(replace(vectors, immediates={**vectors.immediates, **more}), tmp_path)
 
 
@@ -279,8 +279,7 @@ def test_the_package_finds_tiles_of_every_layout(swizzle: Any, major: Any, tmp_p
         registers={"c": vectors.registers["c"]},
         descriptors=descriptors,
         shared=np.random.default_rng(1).integers(0, 256, (1, 1 << 14), np.uint8),
-        immediates={"scale_d": 1, "imm_scale_a": 1, "imm_scale_b": 1}
-        | dict.fromkeys(("imm_trans_a", "imm_trans_b"), int(major == "MN")),
+        immediates=dict.fromkeys(("imm_trans_a", "imm_trans_b"), int(major == "MN")),
     )
     check_package(vectors, tmp_path)
 
@@ -316,6 +315,19 @@ def test_a_device_that_multiplies_passes(tmp_path: Path) -> None:
     path.write_text(text.replace(returned[0], body))
     run = simulate(tmp_path, written.command)
     assert (run.returncode, run.stdout) == (0, "passed: 4 cases, 512 registers of D as expected\n")
+
+
+def test_immediates_that_a_set_leaves_out_have_their_defaults(tmp_path: Path) -> None:
+    vectors = unexecuted(form_of("wgmma"), 1)
+    assert vectors.immediates.keys() == {"scale_d"}
+    written = write_bench(tmp_path / "cases.hex", vectors)
+    names = ("imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b", "scale_d")
+    filled_in(
+        tmp_path,
+        f'  always @(posedge clock) if (start) $display("{"%0d " * 5}", {", ".join(names)});\nendmodule\n',
+    )
+    printed = simulate(tmp_path, written.command, "+timeout=2").stdout.splitlines()[0]
+    assert printed.split() == ["1", "1", "0", "0", str(int(vectors.varying()["scale_d"][0]))]
 
 
 # --- files -----------------------------------------------------------------------------------------

@@ -6,13 +6,15 @@ waits for ``done`` and compares D, all lanes and registers, with the words of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..sets import VectorSet
+from ...execution.inputs import WgmmaSettings
+from ...isa.instruction import ScaleSelectors
+from ..sets import VectorSet, immediates_of
 from .sv_layout import width
+
+_DEFAULTS = {"selector": 0, **ScaleSelectors._field_defaults, **WgmmaSettings._field_defaults}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class Port:
 
 def ports(vectors: VectorSet) -> Iterator[Port]:
     """The inputs of the device: registers of all lanes, descriptors, shared memory, immediates."""
-    form, immediates = vectors.instruction, {**vectors.constants(), **vectors.varying()}
+    form = vectors.instruction
     for name, array in vectors.arrays().items():
         if name in form.registers and name != "d":
             yield Port(name=name, bits=width(form, name), what="registers of all lanes", load=_of_words(name))
@@ -53,11 +55,28 @@ def ports(vectors: VectorSet) -> Iterator[Port]:
             yield Port(name=name, bits=8 * array.shape[1], what="byte i at bit 8 * i", load=_of_words(name))
         elif name.endswith("_desc"):
             yield Port(name=name, bits=64, what="matrix descriptor", load=_of_words(name))
-    for name, value in immediates.items():
-        varies = isinstance(value, np.ndarray)
-        source = f"memory[at + {name.upper()}_OFFSET][7:0]" if varies else name.upper()
-        load = (f"{name} = {source};",)
-        yield Port(name=name, bits=8, what="immediate", load=load, signed=True)
+    yield from (_immediate(vectors, name, legal) for name, legal in _immediates(vectors))
+
+
+def _immediates(vectors: VectorSet) -> Iterator[tuple[str, Sequence[int]]]:
+    """The immediates that the form has; an imm-scale or imm-trans that can be one thing only is none."""
+    for name, legal in immediates_of(vectors.instruction).items():
+        if len(legal) > 1 or not name.startswith("imm_"):
+            yield name, legal
+
+
+def _immediate(vectors: VectorSet, name: str, legal: Sequence[int]) -> Port:
+    """A port of 8 bits; what the set does not say is as in warpsim.execute."""
+    source = f"memory[at + {name.upper()}_OFFSET][7:0]"
+    if name not in vectors.varying():
+        source = str(vectors.constants().get(name, _DEFAULTS[name]))
+    return Port(
+        name=name,
+        bits=8,
+        what=f"immediate: {', '.join(map(str, legal))}",
+        load=(f"{name} = {source};",),
+        signed=True,
+    )
 
 
 def _of_words(name: str) -> tuple[str, ...]:
