@@ -403,6 +403,15 @@ def test_the_command_writes_a_bench_and_says_how_to_run_it(here: Path) -> None:
     )
 
 
+def test_the_command_goes_where_the_bench_is(here: Path) -> None:
+    Path("a b").mkdir()
+    shown = invoke(FORM.mnemonic, "--target", "sm_90a", "--kind", "random", "-n", "2", "-o", "a b/x.hex",
+                   "--bench", "sv").stdout  # fmt: skip
+    command = shown.splitlines()[-1].removeprefix("run: ")
+    assert command.startswith("cd 'a b' && iverilog -g2012 ")
+    assert "FAILED: " in simulate(here, command).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

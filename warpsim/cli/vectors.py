@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -231,7 +232,7 @@ def _report(request: Request, made: VectorSet, covered: Coverage | None, bench: 
     if request.out:
         say(f"{request.out}: {len(made):,} {made.title} cases of {form.mnemonic} on {form.target}")
     if bench:
-        say("\n".join(_bench_lines(bench)))
+        say("\n".join(_bench_lines(bench, present(request.out, "out").parent)))
     if covered and request.coverage:
         say("\n".join(coverage_lines(covered)))
     elif covered:
@@ -239,10 +240,11 @@ def _report(request: Request, made: VectorSet, covered: Coverage | None, bench: 
         say(f"coverage: {hit} of {len(covered.reachable)} reachable bins hit (--coverage lists them)")
 
 
-def _bench_lines(bench: Written) -> Iterator[str]:
+def _bench_lines(bench: Written, folder: Path) -> Iterator[str]:
     yield from (f"wrote {path}" for path in bench.made)
     yield from (f"kept {path}, which was there already" for path in bench.kept)
-    yield f"run: {bench.command}"
+    entered = f"cd {shlex.quote(str(folder))} && " if folder != Path() else ""
+    yield f"run: {entered}{bench.command}"
 
 
 def _bench_document(bench: Written) -> dict[str, Any]:
@@ -275,7 +277,8 @@ def _separated(request: Request) -> int:
         print_json(separation_document(found) | {"files": files} | more)
     else:
         lines = [*separation_lines(found), *(f"wrote {name}" for name in files)]
-        say("\n".join([*lines, *(_bench_lines(bench) if bench else ())]))
+        folder = Path() if request.out is None else request.out.parent
+        say("\n".join([*lines, *(_bench_lines(bench, folder) if bench else ())]))
     return EXPECTED
 
 
