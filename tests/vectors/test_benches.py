@@ -317,6 +317,16 @@ def test_a_device_that_multiplies_passes(tmp_path: Path) -> None:
     assert (run.returncode, run.stdout) == (0, "passed: 4 cases, 512 registers of D as expected\n")
 
 
+def test_shared_memory_need_not_be_whole_words(tmp_path: Path) -> None:
+    vectors = unexecuted(form_of("wgmma"), 1)
+    assert vectors.shared is not None
+    written = write_bench(tmp_path / "cases.hex", replace(vectors, shared=vectors.shared[:, :8189]))
+    filled_in(tmp_path, '  always @(posedge clock) if (start) $display("%h", shared);\nendmodule\n')
+    run = simulate(tmp_path, written.command, "+timeout=2")
+    assert run.stderr == ""
+    assert run.stdout.splitlines()[0] == vectors.shared[0, 8188::-1].tobytes().hex()
+
+
 def test_immediates_that_a_set_leaves_out_have_their_defaults(tmp_path: Path) -> None:
     vectors = unexecuted(form_of("wgmma"), 1)
     assert vectors.immediates.keys() == {"scale_d"}

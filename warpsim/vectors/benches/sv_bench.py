@@ -156,6 +156,13 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield f"  import {names.vectors}::*;"
     yield f"  localparam int REGISTERS = {form.registers['d']};  // of D in a lane"
     yield f"  localparam int REGISTER_BITS = {form.register_bits};"
+    yield from _wires(inputs)
+    yield from _loading(inputs)
+    yield from _BENCH_BODY.replace("@FILE@", names.vectors_file).splitlines()
+
+
+def _wires(inputs: Sequence[Port]) -> Iterator[str]:
+    """The memory of words, the device's inputs and D, and the device."""
     yield "  localparam int LANE_BITS = REGISTERS * REGISTER_BITS;"
     yield ""
     yield "  logic [31:0] memory [0:CASES * CASE_WORDS - 1];"
@@ -171,6 +178,10 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield "  );"
     yield ""
     yield "  always #5 clock = !clock;"
+
+
+def _loading(inputs: Sequence[Port]) -> Iterator[str]:
+    """The task that loads a case."""
     yield ""
     yield "  // The inputs and the D of a case, from its words."
     yield "  task load(input int which);"
@@ -181,7 +192,6 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield "    for (int word = 0; word < D_WORDS; word++)"
     yield "      expected[32 * word +: 32] = memory[at + D_OFFSET + word];"
     yield "  endtask"
-    yield from _BENCH_BODY.replace("@FILE@", names.vectors_file).splitlines()
 
 
 _OPTIONS = """\

@@ -218,7 +218,7 @@ def _shared(vectors: VectorSet) -> Iterator[str]:
         size = max(bits // 8, 1)
         packed = max(8 // bits, 1)  # elements of a byte
         inside = f" + {depth} % {packed}" if packed > 1 else ""
-        rows, columns = form.matrix_shape("a") if side == "a" else (form.shape.k, form.shape.n)
+        rows, columns = form.matrix_shape(side)
         deep = f"{depth} / {packed}" if packed > 1 else depth
         place = f"8 * tile_address(descriptor, transposed, {index}, {deep}, {size}){inside}"
         yield f"  localparam int {side.upper()}_ROWS = {rows};"
