@@ -309,7 +309,7 @@ def test_few_cases_miss_bins_and_say_so(capsys):
         (
             [__file__, "--target", "sm_90", "--coverage"],
             2,
-            "is a file: it takes -o, --format, --coverage and --json alone",
+            "is a file: it takes -o, --format, --bench, --coverage and --json alone",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from .output import (
 
 if TYPE_CHECKING:
     from ..generation.coverage import Coverage
+    from ..vectors.benches import Written
     from ..vectors.sets import VectorSet
 
 
@@ -47,6 +49,7 @@ class Request:
     between: tuple[str, str] | None
     out: Path | None
     format: str | None
+    bench: str | None
     coverage: bool
     scheduler: str | None
     as_json: bool
@@ -91,6 +94,11 @@ class Request:
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
 @click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
+@click.option(
+    "--bench",
+    type=click.Choice(["sv"]),
+    help="Beside FILE, a .hex or .mem, write a bench that Icarus Verilog runs.",
+)
 @click.option("--coverage", is_flag=True, help="Print which bins the cases hit, miss and cannot reach.")
 @scheduler_option
 @json_option
@@ -105,8 +113,13 @@ def vectors(source: str, **options: Any) -> int:
     separate    the shortest inputs found on which two models differ; beside FILE
                 also a trace that asks a GPU (FILE.ptx and its data)
 
-    Instead of a mnemonic, the file of a vector set may be given with --coverage. FILE may have any format
-    of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
+    --bench sv writes beside NAME.hex and NAME.svh (the places of the words) three files of SystemVerilog:
+    NAME_layout.sv, a package with the places of elements, metadata and scales in the registers; NAME_dut.sv,
+    the device under test, to be filled in (one that is there already is kept); and NAME_bench.sv, which runs
+    it on every case and compares D bit for bit. The command that runs them is printed.
+
+    Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
+    format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
     context = click.get_current_context()
     given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
@@ -123,10 +136,12 @@ def _check(request: Request) -> None:
         _check_separate(request)
     elif not (request.out or request.coverage):
         raise click.UsageError("nothing to do: give -o FILE, --coverage, or both")
-    if request.is_file and (request.given - {"source", "out", "format", "coverage", "as_json"}):
+    if request.is_file and (request.given - {"source", "out", "format", "bench", "coverage", "as_json"}):
         raise click.UsageError(
-            f"{request.source} is a file: it takes -o, --format, --coverage and --json alone"
+            f"{request.source} is a file: it takes -o, --format, --bench, --coverage and --json alone"
         )
+    if request.bench and not request.out:
+        raise click.UsageError("--bench goes beside a file of vectors: give -o FILE.hex")
 
 
 def _check_separate(request: Request) -> None:
@@ -143,6 +158,8 @@ def _check_separate(request: Request) -> None:
 
 
 def _done(_: Path, request: Request) -> int:
+    if request.bench:
+        _check_bench(request)
     if request.kind == "separate":
         return _separated(request)
     covered: Coverage | None = None
@@ -156,11 +173,10 @@ def _done(_: Path, request: Request) -> int:
         from ..generation.generate import coverage
 
         covered = coverage(made)
-    if request.out:
-        failure = attempt(_write, request.out, made, request.format)
-        if failure:
-            return fail(failure, request.as_json)
-    _report(request, made, covered)
+    bench = attempt(_write, request.out, made, request) if request.out else None
+    if isinstance(bench, Failure):
+        return fail(bench, request.as_json)
+    _report(request, made, covered, bench)
     return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
 
 
@@ -178,13 +194,26 @@ def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
     return made, None
 
 
-def _write(path: Path, made: VectorSet, name: str | None) -> None:
+def _check_bench(request: Request) -> None:
+    """Raise OperandError, before any work, where no bench can read the file that is asked for."""
+    from ..vectors.benches import check_bench
+
+    check_bench(present(request.out, "out"), request.format)
+
+
+def _write(path: Path, made: VectorSet, request: Request) -> Written | None:
+    """Write the set and, if one was asked for, its bench."""
+    if request.bench:
+        from ..vectors.benches import write_bench
+
+        return write_bench(path, made, request.bench, request.format)
     from ..vectors.formats import format_of
 
-    format_of(path, name).write(path, made)
+    format_of(path, request.format).write(path, made)
+    return None
 
 
-def _report(request: Request, made: VectorSet, covered: Coverage | None) -> None:
+def _report(request: Request, made: VectorSet, covered: Coverage | None, bench: Written | None) -> None:
     from ..views.coverage import coverage_document, coverage_lines
 
     form = made.instruction
@@ -197,15 +226,30 @@ def _report(request: Request, made: VectorSet, covered: Coverage | None) -> None
             "cases": len(made),
             "file": str(request.out) if request.out else None,
         }
+        document |= _bench_document(bench) if bench else {}
         print_json(document | ({"coverage": coverage_document(covered)} if covered else {}))
         return
     if request.out:
         say(f"{request.out}: {len(made):,} {made.title} cases of {form.mnemonic} on {form.target}")
+    if bench:
+        say("\n".join(_bench_lines(bench, present(request.out, "out").parent)))
     if covered and request.coverage:
         say("\n".join(coverage_lines(covered)))
     elif covered:
         hit = len(covered.reachable) - len(covered.missed)
         say(f"coverage: {hit} of {len(covered.reachable)} reachable bins hit (--coverage lists them)")
+
+
+def _bench_lines(bench: Written, folder: Path) -> Iterator[str]:
+    yield from (f"wrote {path}" for path in bench.made)
+    yield from (f"kept {path}, which was there already" for path in bench.kept)
+    entered = f"cd {shlex.quote(str(folder))} && " if folder != Path() else ""
+    yield f"run: {entered}{bench.command}"
+
+
+def _bench_document(bench: Written) -> dict[str, Any]:
+    made, kept = ([str(path) for path in paths] for paths in (bench.made, bench.kept))
+    return {"bench": {"files": made, "kept": kept, "command": bench.command}}
 
 
 # --- separate --------------------------------------------------------------------------------------
@@ -224,18 +268,22 @@ def _separated(request: Request) -> int:
         else:
             say(f"no corner case separates {between[0]} and {between[1]}")
         return MISMATCH
-    files = attempt(_write_probe, request.out, found, request.format) if request.out else []
-    if isinstance(files, Failure):
-        return fail(files, request.as_json)
+    written = attempt(_write_probe, request.out, found, request) if request.out else ([], None)
+    if isinstance(written, Failure):
+        return fail(written, request.as_json)
+    files, bench = written
     if request.as_json:
-        print_json(separation_document(found) | {"files": files})
+        more = _bench_document(bench) if bench else {}
+        print_json(separation_document(found) | {"files": files} | more)
     else:
-        say("\n".join([*separation_lines(found), *(f"wrote {name}" for name in files)]))
+        lines = [*separation_lines(found), *(f"wrote {name}" for name in files)]
+        folder = Path() if request.out is None else request.out.parent
+        say("\n".join([*lines, *(_bench_lines(bench, folder) if bench else ())]))
     return EXPECTED
 
 
-def _write_probe(out: Path, found: Any, name: str | None) -> list[str]:
-    """The set, and beside it a trace with its data; the files' names."""
+def _write_probe(out: Path, found: Any, request: Request) -> tuple[list[str], Written | None]:
+    """The set, its bench and beside them a trace with its data; the files' names, and what the bench is."""
     from ..files.archives import write_arrays, write_lines
     from ..files.replacing import together
     from ..generation.probes import probe
@@ -244,10 +292,10 @@ def _write_probe(out: Path, found: Any, name: str | None) -> list[str]:
     trace, data = out.with_suffix(".ptx"), out.with_suffix(".ptx.npz")
     text, arrays = probe(found.vectors, data.name, separation_comments(found))
     with together():
-        _write(out, found.vectors, name)
+        bench = _write(out, found.vectors, request)
         write_arrays(data, arrays)
         write_lines(trace, text.splitlines())
-    return [str(out), str(trace), str(data)]
+    return [str(out), str(trace), str(data)], bench
 
 
 @contextmanager

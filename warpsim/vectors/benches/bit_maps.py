@@ -1,0 +1,64 @@
+"""Bit maps: layouts as expressions that hardware languages have, derived from the places themselves.
+
+A place (a lane, a register, a bit) of a matrix element is made of bits of its coordinates, each bit going
+somewhere of its own. ``bit_map`` finds where, and proves it for every coordinate. Knows integers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Run(NamedTuple):
+    """``bits`` consecutive bits of a coordinate, from bit ``source``, that go to bit ``goal`` and up."""
+
+    name: str
+    source: int
+    goal: int
+    bits: int
+
+    def __str__(self) -> str:
+        shifted = f"({self.name} >> {self.source})" if self.source else self.name
+        masked = f"({shifted} & {(1 << self.bits) - 1})"
+        return f"({masked} << {self.goal})" if self.goal else masked
+
+
+def expression(values: npt.NDArray[Any], names: tuple[str, ...]) -> str:
+    """An expression of C and SystemVerilog for ``values``, whose axes are coordinates of these names."""
+    return " | ".join(str(run) for run in bit_map(values, names)) or "0"
+
+
+def bit_map(values: npt.NDArray[Any], names: tuple[str, ...]) -> tuple[Run, ...]:
+    """Where the bits of the coordinates go in ``values``; AssertionError where they do not stay whole."""
+    goals = {
+        (name, bit): int(values[tuple(1 << bit if axis == one else 0 for one in range(values.ndim))])
+        for axis, name in enumerate(names)
+        for bit in range((values.shape[axis] - 1).bit_length())
+    }
+    _prove(values, names, goals)
+    runs: list[Run] = []
+    for (name, bit), goal in goals.items():
+        if not goal:
+            continue
+        last, place = runs[-1] if runs else None, goal.bit_length() - 1
+        if last and last.name == name and (last.source + last.bits, last.goal + last.bits) == (bit, place):
+            runs[-1] = last._replace(bits=last.bits + 1)
+        else:
+            runs.append(Run(name, bit, place, 1))
+    return tuple(runs)
+
+
+def _prove(values: npt.NDArray[Any], names: tuple[str, ...], goals: Mapping[tuple[str, int], int]) -> None:
+    """Raise AssertionError unless every value is the union of the goals of its coordinates' bits."""
+    used = [goal for goal in goals.values() if goal]
+    coordinates = dict(zip(names, np.indices(values.shape), strict=True))
+    made = np.zeros(values.shape, np.int64)
+    for (name, bit), goal in goals.items():
+        made |= (coordinates[name] >> bit & 1) * goal
+    single = all(goal & goal - 1 == 0 for goal in used) and len(set(used)) == len(used)
+    if not single or not np.array_equal(made, values):
+        raise AssertionError(f"no bit map of {', '.join(names)}")
