@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -9,14 +10,19 @@ import pytest
 
 import warpsim
 from tools.capture.candidates import computing, predicted
-from tools.capture.experiments import EXPERIMENTS
-from tools.capture.operands import random_set
+from tools.capture.experiments import EXPERIMENTS, Trial
+from tools.capture.floors import idle_floor
+from tools.capture.operands import random_set, vector_set
+from tools.capture.probes import probes
 from tools.capture.variations import __main__ as command
 from tools.capture.variations.equivalence import settled
 from tools.capture.variations.of_sums import listed
 from tools.capture.variations.play import KINDS, Tally, play
 from tools.capture.variations.sums import Choices, chosen, computed
 from warpsim.execution.pipeline import rule_for
+from warpsim.isa.architectures import Rule
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.registers import Words
 
 MMA = "mma.sync.aligned"
 NVF4 = ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
@@ -100,6 +106,41 @@ def test_what_makes_no_difference() -> None:
     assert not same(carry_bits=4)
     assert same(between="even")  # there are no partial sums
     assert not same(fraction_bits=26)
+
+
+def test_the_lowest_floor_that_makes_a_difference() -> None:
+    """Only in sums of products that are each below D's smallest number; one lower, all such sums are zero."""
+    for trial in EXPERIMENTS["exponent-floor"].trials("sm_80"):
+        if trial.form.a.name not in ("bf16", "tf32"):
+            continue
+        rule = rule_for(trial.form)
+        none, idle, next_one = (_with_floor(trial, floor) for floor in _floors(trial.form, rule))
+        assert np.array_equal(idle, none), trial.form.mnemonic
+        assert not np.array_equal(next_one, none), trial.form.mnemonic
+
+
+def _floors(form: Instruction, rule: Rule) -> tuple[int, int, int]:
+    """None, the highest that is like it, and the next one; the proof for choices has the same limit."""
+    idle, base = idle_floor(form, rule), chosen(form, rule)
+    keys = [settled(form, rule, replace(base, floor=floor)) for floor in (-1000, idle, idle + 1)]
+    assert keys[0] == keys[1] != keys[2]
+    return -1000, idle, idle + 1
+
+
+def _with_floor(trial: Trial, floor: int) -> Words:
+    rule = rule_for(trial.form).realigned(exponent_floor=floor)
+    return predicted(trial.vectors, computing(rule=rule))
+
+
+@pytest.mark.parametrize("types", ["e4m3.e5m2", "e5m2.e4m3", "e5m2.e5m2"])
+def test_what_rounds_to_zero_shows_its_sign(types: str) -> None:
+    form = warpsim.decode(f"{MMA}.m16n8k16.row.col.f16.{types}.f16", "sm_89")
+    *codes, labels = probes(form)
+    vectors = vector_set(form, *codes, title="probes", labels=labels)
+    choices = replace(chosen(form, rule_for(form)), small_zero=True)
+    found = predicted(vectors, computing(lambda operands, _: computed(operands, choices)))
+    differing = {labels[case] for case in np.flatnonzero((found != vectors.d).any(axis=(1, 2)))}
+    assert differing == {"vanishing"}
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def unseen_floor(form: Instruction, rule: Rule) -> int:
 def idle_floor(form: Instruction, rule: Rule) -> int:
     """The highest floor that gives the same D as none: nothing is cut, or only sums that are zero in D.
 
-    A floor changes sums whose exponents are all below it. Only the first is known of emulated and scaled sums.
+    A floor changes sums whose exponents are all below it. Of emulated and scaled ones only the first counts.
     """
     aligned, unseen = rule.aligned, unseen_floor(form, rule)
     if not isinstance(rule, FusedSum) or not isinstance(aligned, FusedSum) or form.scale is not None:
