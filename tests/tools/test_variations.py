@@ -132,9 +132,10 @@ def _with_floor(trial: Trial, floor: int) -> Words:
     return predicted(trial.vectors, computing(rule=rule))
 
 
+@pytest.mark.parametrize("target", ["sm_89", "sm_90"])
 @pytest.mark.parametrize("types", ["e4m3.e5m2", "e5m2.e4m3", "e5m2.e5m2"])
-def test_what_rounds_to_zero_shows_its_sign(types: str) -> None:
-    form = warpsim.decode(f"{MMA}.m16n8k16.row.col.f16.{types}.f16", "sm_89")
+def test_what_rounds_to_zero_shows_its_sign(types: str, target: str) -> None:
+    form = warpsim.decode(f"{MMA}.m16n8k16.row.col.f16.{types}.f16", target)
     *codes, labels = probes(form)
     vectors = vector_set(form, *codes, title="probes", labels=labels)
     choices = replace(chosen(form, rule_for(form)), small_zero=True)

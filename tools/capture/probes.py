@@ -258,7 +258,10 @@ def _zeros(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _vanishing(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """One product of either sign, from a few times D's smallest number down to a fraction of it."""
+    """One product of either sign, from a few times D's smallest number down to a fraction of it.
+
+    C is zero, of either sign: where it is added last, only -0 shows the sign of what vanished.
+    """
     smallest = form.d.minimum_exponent - form.d.fraction_bits
     in_b = _share_of_b(form, smallest - 2)
     rows = np.arange(form.shape.m)
@@ -267,6 +270,7 @@ def _vanishing(rng: Rng, form: Instruction) -> Iterator[Matrices]:
     for case, place in enumerate((0, form.stored_k - 1)):  # the first step of a sum, and the last
         a[case, :, place] = sign * np.ldexp(1.0, smallest + 1 - rows % 8 - in_b)
         b[case, place] = np.ldexp(1.0, in_b)
+    c[..., 1::2] = -0.0
     yield _coded(form, a, b, c)
 
 
