@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,9 +73,10 @@ def test_every_experiment_is_varied() -> None:
     assert set(KINDS) == set(EXPERIMENTS)
 
 
-def test_choices_of_candidates_are_their_arithmetic() -> None:
+@pytest.mark.parametrize(("experiment", "target"), [("sparse-grouping", "sm_80"), ("fp8-sync", "sm_89")])
+def test_choices_of_candidates_are_their_arithmetic(experiment: str, target: str) -> None:
     """What equivalence is proven with is what the candidates compute."""
-    trial = next(iter(EXPERIMENTS["sparse-grouping"].trials("sm_80")))
+    trial = next(iter(EXPERIMENTS[experiment].trials(target)))
     keys = listed(trial)
     assert set(keys) == {candidate.name for candidate in trial.candidates}
     for name, words in trial.predictions.items():
@@ -87,7 +89,8 @@ def _named(key: dict[str, object]) -> dict[str, object]:
     """The groups and numbers of a key; None is a floor below all others."""
     groups = tuple(tuple(sorted(group)) for group in key["groups"])  # type: ignore[attr-defined]
     floor = -1000 if key["floor"] is None else key["floor"]
-    return {"groups": groups, "floor": floor, "fraction_bits": key["fraction_bits"]}
+    plain = {name: key[name] for name in ("fraction_bits", "precision", "c_last")}
+    return {"groups": groups, "floor": floor, **plain}
 
 
 def test_what_makes_no_difference() -> None:
@@ -106,6 +109,31 @@ def test_what_makes_no_difference() -> None:
     assert not same(carry_bits=4)
     assert same(between="even")  # there are no partial sums
     assert not same(fraction_bits=26)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "alike", "different"),
+    [
+        (f"{MMA}.m16n8k16.row.col.f16.f16.f16.f16", {"between": "nearest"}, {"between": "away"}),
+        (
+            f"{MMA}.m16n8k16.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",  # one step
+            {"between": "away", "between_precision": 22, "saturates": True},
+            {"rounding": "away"},
+        ),
+        (
+            f"{MMA}.m16n8k64.row.col.kind::mxf4nvf4.block_scale{NVF4}",
+            {"normalised": True, "between": "away"},
+            {"fraction_bits": 30},
+        ),
+    ],
+)
+def test_two_words_for_one_thing(mnemonic: str, alike: dict[str, Any], different: dict[str, Any]) -> None:
+    target = "sm_80" if "f16.f16" in mnemonic else "sm_120a"
+    form = warpsim.decode(mnemonic, target)
+    rule = rule_for(form)
+    base = chosen(form, rule)
+    keys = [settled(form, rule, replace(base, **changes)) for changes in ({}, alike, different)]
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_the_lowest_floor_that_makes_a_difference() -> None:

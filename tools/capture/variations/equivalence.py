@@ -43,13 +43,7 @@ def reach(form: Instruction, choices: Choices) -> Reach:
 def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
     """A key that two choices share where no input can tell them apart."""
     changes: dict[str, Any] = {}
-    one_step = len(choices.groups) == 1 or choices.exact > 1
-    if one_step or choices.between == choices.rounding:  # there are no partial sums, or they round alike
-        changes["between"] = ""
-    if one_step or choices.between_precision == choices.precision:
-        changes["between_precision"] = 0
-    if choices.exact > 1:  # exact sums have no exponents of their own
-        changes["normalised"] = False
+    choices = _of_steps(choices)
     if _floor_is_unseen(form, rule, choices):
         changes["floor"] = None
     if _largest(form, choices) <= 2 ** (2 + choices.carry_bits):
@@ -66,6 +60,21 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
     fields["groups"] = _sets(choices)
     fields["flushed"] = frozenset(fields["flushed"])
     return tuple(sorted(fields.items(), key=lambda pair: pair[0]))
+
+
+def _of_steps(choices: Choices) -> Choices:
+    """The same, with one word for what partial sums do where they do nothing of their own."""
+    changes: dict[str, Any] = {}
+    if choices.exact > 1:  # exact sums have no exponents of their own
+        changes["normalised"] = False
+    one_step = len(choices.groups) == 1 or choices.exact > 1
+    alike = {"even": "nearest"}  # two words for one rounding
+    between, rounding = (alike.get(one, one) for one in (choices.between, choices.rounding))
+    if one_step or between == rounding:  # there are no partial sums, or they round alike
+        changes["between"] = ""
+    if one_step or choices.between_precision == choices.precision:
+        changes["between_precision"] = 0
+    return replace(choices, **changes)
 
 
 def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
