@@ -21,7 +21,7 @@ from .experiment import Experiment, Trial, elements, representatives
 _STEPS = 28  # halvings of the small product that are tried
 _BLOCK_STEPS = 40  # where a step is a case, and more bits are kept
 _OTHERS = (-8, -2, -1, 1, 2, 7)  # distances from the floor of the model
-_NONE = -300  # below every exponent that products have, and within what kernels can shift by
+_NONE = -300  # below every exponent that products have; kernels are not made for -1000
 
 
 def candidates(form: Instruction, rule: Rule) -> Iterator[Candidate]:
