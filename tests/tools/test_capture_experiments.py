@@ -97,7 +97,8 @@ def test_the_model_survives_on_a_device_like_it(name: str, target: str) -> None:
 
 def test_no_candidate_survives_on_another_device() -> None:
     """A chip that none of the candidates describes is not talked into one of them."""
-    trial = next(one for one in trials("sparse-grouping", "sm_90a") if one.form.shape.k == 32)
+    trials_of_all = EXPERIMENTS["sparse-grouping"].trials("sm_90a")
+    trial = next(one for one in trials_of_all if one.form.shape.k == 32)
     vectors = replace(trial.vectors, d=predicted(trial.vectors, as_target("sm_80")))
     verdict = decide("sparse-grouping", trial, vectors)
     assert not verdict.decided
@@ -118,7 +119,8 @@ def test_observations_of_undefined_metadata_spell_the_rows() -> None:
 
 
 def test_the_exponent_floor_is_observed() -> None:
-    trial = next(one for one in trials("exponent-floor", "sm_90a") if one.form.a.name == "bf16")
+    trials_of_all = EXPERIMENTS["exponent-floor"].trials("sm_90a")
+    trial = next(one for one in trials_of_all if one.form.a.name == "bf16")
     verdict = decide("exponent-floor", trial, trial.vectors)
     assert verdict.observations == ("the small product counts up to 9 halvings",)  # -133 - 25 is -149 - 9
 

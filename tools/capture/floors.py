@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, log2
+
 from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
@@ -30,6 +32,24 @@ def unseen_floor(form: Instruction, rule: Rule) -> int:
     return min(
         products, max(c.minimum_exponent, c.minimum_exponent - c.fraction_bits + aligned.fraction_bits)
     )
+
+
+def idle_floor(form: Instruction, rule: Rule) -> int:
+    """The highest floor that gives the same D as none: nothing is cut, or only sums that are zero in D.
+
+    A floor changes sums whose exponents are all below it. Of emulated and scaled ones only the first counts.
+    """
+    aligned, unseen = rule.aligned, unseen_floor(form, rule)
+    if not isinstance(rule, FusedSum) or not isinstance(aligned, FusedSum) or form.scale is not None:
+        return unseen
+    smallest = form.d.minimum_exponent - (aligned.output.precision - 1) - int(aligned.output.nearest)
+    return max(unseen, ceil(smallest + 1 - log2(largest_sum(form, min(aligned.length, form.stored_k)))) - 1)
+
+
+def largest_sum(form: Instruction, count: int) -> float:
+    """The largest sum of so many products, in units of their largest exponent."""
+    a, b = (2 - 2.0**-element.fraction_bits for element in (form.a, form.b))
+    return count * a * b
 
 
 def floor_of(rule: Rule) -> int:

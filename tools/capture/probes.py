@@ -16,6 +16,7 @@ from warpsim.isa.codes import values_of
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 
+from .gathering import gathered
 from .operands import Array, Rng, random_codes, values
 
 FIRST_TWO = 0b0100  # metadata: stored columns are the first two of every chunk, or the first of two
@@ -257,15 +258,26 @@ def _zeros(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _vanishing(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """One product of either sign, from a few times D's smallest number down to a fraction of it."""
+    """One product of either sign, from a few times D's smallest number down to a fraction of it.
+
+    C is zero, of either sign: where it is added last, only -0 shows the sign of what vanished.
+    """
     smallest = form.d.minimum_exponent - form.d.fraction_bits
+    in_b = _share_of_b(form, smallest - 2)
     rows = np.arange(form.shape.m)
     a, b, c = (np.zeros(shape) for shape in _shapes(form, 2).values())
     sign = np.where(rows // 8 % 2 == 0, -1.0, 1.0)
     for case, place in enumerate((0, form.stored_k - 1)):  # the first step of a sum, and the last
-        a[case, :, place] = sign * np.ldexp(1.0, smallest + 1 - rows % 8 - smallest // 2)
-        b[case, place] = np.ldexp(1.0, smallest // 2)
+        a[case, :, place] = sign * np.ldexp(1.0, smallest + 1 - rows % 8 - in_b)
+        b[case, place] = np.ldexp(1.0, in_b)
+    c[..., 1::2] = -0.0
     yield _coded(form, a, b, c)
+
+
+def _share_of_b(form: Instruction, exponent: int) -> int:
+    """About half of a product's exponent; more where A's part would be too small for it, or B's."""
+    low_a, low_b = (element.minimum_exponent - element.fraction_bits for element in (form.a, form.b))
+    return max(low_b, min(exponent // 2 + 1, exponent - low_a))
 
 
 def _limits(rng: Rng, form: Instruction) -> Iterator[Matrices]:
@@ -325,6 +337,7 @@ _PROBES: dict[str, Callable[[Rng, Instruction], Iterator[Matrices]]] = {
     "subnormals": _subnormals,
     "zeros": _zeros,
     "vanishing": _vanishing,
+    "gathered": lambda rng, form: gathered(form),
     "limits": _limits,
     "special": _special,
 }

@@ -13,7 +13,7 @@ from warpsim.isa.instruction import Instruction
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model
-from ..floors import floor_of, unseen_floor
+from ..floors import floor_of, idle_floor
 from ..operands import Array, joined, uniform_fields, values, vector_set
 from ..probes import FIRST_TWO, probes, scales_of, spread
 from .experiment import Experiment, Trial, elements, representatives
@@ -21,12 +21,12 @@ from .experiment import Experiment, Trial, elements, representatives
 _STEPS = 28  # halvings of the small product that are tried
 _BLOCK_STEPS = 40  # where a step is a case, and more bits are kept
 _OTHERS = (-8, -2, -1, 1, 2, 7)  # distances from the floor of the model
-_NONE = -1000
+_NONE = -300  # below every exponent that products have; kernels are not made for -1000
 
 
 def candidates(form: Instruction, rule: Rule) -> Iterator[Candidate]:
     """The model's floor, others, and none; of those that no input can tell from none, none alone."""
-    floor, unseen = floor_of(rule), unseen_floor(form, rule)
+    floor, unseen = floor_of(rule), idle_floor(form, rule)
     same = f"; so would be any up to {unseen}" if floor <= unseen else ""
     yield Candidate(
         name=f"floor {floor}", meaning=f"no term is aligned below exponent {floor}{same}", arithmetic=model
@@ -64,7 +64,7 @@ def general(
     """These inputs and their labels, and the registers of their scales."""
     parts = [probes(form)]
     scales = [scales_of(form, parts[0][3])]
-    if floor_of(rule) > unseen_floor(form, rule):
+    if floor_of(rule) > idle_floor(form, rule):
         parts.insert(0, small_products(form, rule))
         scales.insert(0, _small_scales(form, len(parts[0][3])))
     if form.scale is None:
@@ -208,9 +208,9 @@ def trials(target: str) -> Iterator[Trial]:
 
 
 def _unasked(form: Instruction, rule: Rule) -> Iterator[str]:
-    unseen, smallest = unseen_floor(form, rule), form.d.minimum_exponent - form.d.fraction_bits
+    unseen, smallest = idle_floor(form, rule), form.d.minimum_exponent - form.d.fraction_bits
     yield f"floors up to {unseen}: they give the same bits as none"
-    if unseen < smallest:
+    if unseen < smallest and form.scale is not None:
         yield f"floors below {smallest}: only products that are all smaller than D's numbers show them"
 
 

@@ -16,7 +16,7 @@ from warpsim.isa.instruction import Instruction
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, reordered
-from ..floors import unseen_floor
+from ..floors import idle_floor
 from ..operands import Array, random_codes, random_fields, uniform_fields, values, vector_set
 from ..probes import FIRST_TWO, spread
 from .experiment import Experiment, Trial, elements, representatives
@@ -64,7 +64,7 @@ def _numbers(form: Instruction, rule: FusedSum | ScaledGroups) -> Iterator[Candi
         changed = computing(rule=replace(rule, fraction_bits=bits))
         meaning = f"the dense groups with {bits} fraction bits"
         yield Candidate(name=f"F={bits}", meaning=meaning, arithmetic=changed)
-    unseen = unseen_floor(form, rule)
+    unseen = idle_floor(form, rule)
     floors = (rule.exponent_floor - 1, rule.exponent_floor + 1, rule.exponent_floor + 4)
     for floor in floors if rule.exponent_floor > unseen else (unseen + 1,):
         changed = computing(rule=replace(rule, exponent_floor=floor))
@@ -220,7 +220,7 @@ def _key(form: Instruction) -> object | None:
 def trials(target: str) -> Iterator[Trial]:
     """One for each sparse shape and operation on floats."""
     for form in representatives(target, _key):
-        unseen = unseen_floor(form, rule_for(form))
+        unseen = idle_floor(form, rule_for(form))
         yield Trial(
             vectors=sets(form),
             candidates=candidates(form),

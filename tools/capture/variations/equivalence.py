@@ -14,7 +14,7 @@ from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 
-from ..floors import unseen_floor
+from ..floors import largest_sum, unseen_floor
 from .sums import Choices
 
 
@@ -43,13 +43,7 @@ def reach(form: Instruction, choices: Choices) -> Reach:
 def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
     """A key that two choices share where no input can tell them apart."""
     changes: dict[str, Any] = {}
-    one_step = len(choices.groups) == 1 or choices.exact > 1
-    if one_step or choices.between == choices.rounding:  # there are no partial sums, or they round alike
-        changes["between"] = ""
-    if one_step or choices.between_precision == choices.precision:
-        changes["between_precision"] = 0
-    if choices.exact > 1:  # exact sums have no exponents of their own
-        changes["normalised"] = False
+    choices = _of_steps(choices)
     if _floor_is_unseen(form, rule, choices):
         changes["floor"] = None
     if _largest(form, choices) <= 2 ** (2 + choices.carry_bits):
@@ -68,18 +62,41 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
     return tuple(sorted(fields.items(), key=lambda pair: pair[0]))
 
 
-def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
-    """Whether the floor cuts nothing, or only sums that are zero in D with it and without.
+def _of_steps(choices: Choices) -> Choices:
+    """The same, with one word for what partial sums do where they do nothing of their own."""
+    changes: dict[str, Any] = {}
+    if choices.exact > 1:  # exact sums have no exponents of their own
+        changes["normalised"] = False
+    one_step = len(choices.groups) == 1 or choices.exact > 1
+    alike = {"even": "nearest"}  # two words for one rounding
+    between, rounding = (alike.get(one, one) for one in (choices.between, choices.rounding))
+    if one_step or between == rounding:  # there are no partial sums, or they round alike
+        changes["between"] = ""
+    if one_step or choices.between_precision == choices.precision:
+        changes["between_precision"] = 0
+    return replace(choices, **changes)
 
-    Where it is above all exponents, a sum is less than the largest one has bits for.
-    """
-    roundings = {choices.rounding, choices.between or choices.rounding}
-    if roundings <= {"zero", "even", "nearest", "away"} and not choices.small_zero and not choices.c_last:
-        smallest = form.d.minimum_exponent - (choices.precision - 1)
-        if choices.floor + ceil(log2(_largest(form, choices))) < smallest - 1 and choices.cut == "zero":
-            return True
+
+def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
+    """Whether the floor cuts nothing, or only sums that are zero in D with it and without."""
+    if _vanish_below_the_floor(form, choices):
+        return True
     cut = rule.realigned(fraction_bits=choices.fraction_bits)
     return not choices.normalised and choices.floor <= unseen_floor(form, cut)
+
+
+def _vanish_below_the_floor(form: Instruction, choices: Choices) -> bool:
+    """Whether all sums are zero that have no exponent as large as the floor, which alone can differ.
+
+    They have no C, whose exponents are D's and above such a floor; cuts toward zero make products no larger.
+    """
+    roundings = {choices.rounding, choices.between or choices.rounding}
+    known = roundings <= {"zero", "even", "nearest", "away"} and choices.cut == "zero"
+    if not known or choices.small_zero or choices.c_last:
+        return False
+    precision = max(choices.precision, choices.between_precision)
+    smallest = form.d.minimum_exponent - (precision - 1) - (roundings != {"zero"})
+    return choices.floor - 1 + log2(_largest_products(form, choices)) < smallest
 
 
 def _sets(choices: Choices) -> Any:
@@ -88,11 +105,15 @@ def _sets(choices: Choices) -> Any:
 
 
 def _largest(form: Instruction, choices: Choices) -> float:
-    """The largest sum, in units of the largest exponent."""
-    a, b = (2 - 2.0**-element.fraction_bits for element in (form.a, form.b))
+    """The largest sum, C too, in units of the largest exponent."""
+    return _largest_products(form, choices) + 2
+
+
+def _largest_products(form: Instruction, choices: Choices) -> float:
+    """The largest sum of products alone, in units of their largest exponent."""
     if choices.exact > 1:  # of e2m1: 6 * 6, and scales below 2 each
-        return choices.exact * 36 * 4 * (form.stored_k // choices.exact) + 2
-    return max(map(len, choices.groups)) * a * b + 2
+        return choices.exact * 36 * 4 * (form.stored_k // choices.exact)
+    return largest_sum(form, max(map(len, choices.groups)))
 
 
 def _can_vanish(form: Instruction, choices: Choices) -> bool:

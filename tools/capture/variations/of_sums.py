@@ -51,6 +51,8 @@ def listed(trial: Trial) -> dict[str, Any]:
 
 def _of_name(name: str, form: Instruction, base: Choices) -> Iterator[Choices]:
     """The choices that a candidate of sparse-grouping, exponent-floor or fp8-sync stands for."""
+    if name.startswith("emulated") and not base.c_last:
+        base = _emulation(form, base)
     place, half = np.arange(form.stored_k), form.stored_k // 2
     length = len(base.groups[0])
     kind, _, number = name.rpartition(" ")
@@ -82,6 +84,20 @@ def _of_name(name: str, form: Instruction, base: Choices) -> Iterator[Choices]:
         floor = {13: (-132, -20), 25: (-133, -21)}[bits][form.d.bits == 16]
         native = replace(base, groups=grouped(place, int(number)), fraction_bits=bits)
         yield replace(native, precision=precision, floor=floor)
+
+
+def _emulation(form: Instruction, base: Choices) -> Choices:
+    """The emulation of fp8-sync where the model has none: its numbers, and C at the end."""
+    f16 = form.d.bits == 16
+    places = np.argsort(np.arange(form.stored_k) % 4 // 2, kind="stable")
+    return replace(
+        base,
+        groups=grouped(places, form.stored_k // 2),
+        fraction_bits=25,
+        floor=-21 if f16 else -133,
+        precision=11 if f16 else 24,
+        c_last=True,
+    )
 
 
 def _words(changes: dict[str, Any]) -> str:
