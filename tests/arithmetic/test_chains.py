@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_left_to_the_scalar_kernel() -> None:
     form = next(form for form in FORMS if isinstance(rule_for(form), ScaledGroups))
     rule = rule_for(form)
     assert chains.applies(form, rule) is not interpreted()
-    for numbers in ({"fraction_bits": 45}, {"group": 128}, {"group": 24}):
+    for numbers in ({"fraction_bits": 45}, {"group": 128}, {"group": 24}, {"exponent_floor": -1000}):
         assert not chains.applies(form, rule.realigned(**numbers))
 
 

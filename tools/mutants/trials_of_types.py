@@ -47,20 +47,23 @@ class FormVerdicts:
 
 def forms(*, every: bool = False) -> list[Instruction]:
     """Forms over all targets: one for each pair of types, family, modifiers and rule, the formats of D and C
-    in turn; with ``every`` one for each of these formats too."""
+    in turn; with ``every``, or where nothing is aligned, one for each of these formats."""
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], Instruction]] = {}
     for target in ARCHITECTURES:
         for form in warpsim.instructions(target):
             found.setdefault(_sort(form), {}).setdefault((str(form.c), str(form.d)), form)
-    chosen = enumerate(map(list, map(dict.values, found.values())))
-    return [form for index, some in chosen for form in (some if every else [some[index % len(some)]])]
+    chosen = []
+    for index, some in enumerate(map(list, map(dict.values, found.values()))):
+        turn = index % len(some)
+        all_of_them = every or limits_of(some[0]).rule.aligned is None
+        chosen += some[turn:] + some[:turn] if all_of_them else [some[turn]]
+    return chosen
 
 
 def _sort(form: Instruction) -> tuple[Any, ...]:
     rule = limits_of(form).rule
     step = rule.aligned
     sums = (step.fraction_bits, limits_of(form).steps > 1) if step is not None else ()
-    result = str(form.d) if step is None else ""  # of operations that align nothing, each is another
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.products > 1)
     return (
         type(rule).__name__,
@@ -70,7 +73,6 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
         str(form.b),
         str(form.scale),
         *modifiers,
-        result,
     )
 
 

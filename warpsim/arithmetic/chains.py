@@ -24,6 +24,7 @@ from .kernels.group_chains import fits, group_chain
 from .kernels.hardware import has_fused, rounding
 from .planes import Planes, planes
 
+_LOWEST_FLOOR = -600  # below, powers of two that align to it would be no normal numbers
 ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
@@ -89,8 +90,8 @@ def _groups_fit(form: Instruction, rule: ScaledGroups) -> bool:
     terms = form.stored_k // rule.group + 1
     largest = _largest(form.a) * _largest(form.b)
     scale_bits = 2 * present(form.scale, "scale").fraction_bits
-    in_f32 = rule.output.format == "f32" and form.stored_k % rule.group == 0
-    return in_f32 and fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
+    whole = rule.output.format == "f32" and form.stored_k % rule.group == 0
+    return whole and rule.exponent_floor >= _LOWEST_FLOOR and fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
 
 
 def _units(codes: Codes, element: Format) -> npt.NDArray[np.int16]:
