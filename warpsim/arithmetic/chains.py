@@ -91,7 +91,9 @@ def _groups_fit(form: Instruction, rule: ScaledGroups) -> bool:
     largest = _largest(form.a) * _largest(form.b)
     scale_bits = 2 * present(form.scale, "scale").fraction_bits
     whole = rule.output.format == "f32" and form.stored_k % rule.group == 0
-    return whole and rule.exponent_floor >= _LOWEST_FLOOR and fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
+    if not whole or rule.exponent_floor < _LOWEST_FLOOR:
+        return False
+    return fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
 
 
 def _units(codes: Codes, element: Format) -> npt.NDArray[np.int16]:
