@@ -26,49 +26,55 @@ def fused_chain(a: Array, b: Array, result: Array) -> None:
 
     k is a multiple of 4; every product is added with one rounding, in the order of k.
     """
-    batches, m, n = result.shape
-    for batch in range(batches):
-        for i in range(m):
-            row = result[batch, i]
-            for k in range(0, a.shape[2], 4):
-                x0, x1 = a[batch, i, k], a[batch, i, k + 1]
-                x2, x3 = a[batch, i, k + 2], a[batch, i, k + 3]
-                b0, b1, b2, b3 = b[batch, k], b[batch, k + 1], b[batch, k + 2], b[batch, k + 3]
-                for j in range(n):
-                    value = fused(x1, b1[j], fused(x0, b0[j], row[j]))
-                    row[j] = fused(x3, b3[j], fused(x2, b2[j], value))
+    for batch, i in np.ndindex(a.shape[:2]):
+        for k in range(0, a.shape[2], 4):
+            _add_fused(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
 
 
 @kernel
 def quad_chain(a: Array, b: Array, result: Array) -> None:
     """Continue ``result (batch, m, n)`` by SoftwareQuad's f32 steps; all float32, products of f16 exact."""
-    batches, m, n = result.shape
-    for batch in range(batches):
-        for i in range(m):
-            row = result[batch, i]
-            for k in range(0, a.shape[2], 4):
-                x0, x1 = a[batch, i, k], a[batch, i, k + 1]
-                x2, x3 = a[batch, i, k + 2], a[batch, i, k + 3]
-                b0, b1, b2, b3 = b[batch, k], b[batch, k + 1], b[batch, k + 2], b[batch, k + 3]
-                for j in range(n):
-                    chain = (x0 * b0[j] + np.float32(0)) + x1 * b1[j]
-                    row[j] = row[j] + ((chain + x2 * b2[j]) + x3 * b3[j])
+    for batch, i in np.ndindex(a.shape[:2]):
+        for k in range(0, a.shape[2], 4):
+            _add_quad(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
 
 
 @kernel
 def half_quad_chain(a: Array, b: Array, result: Array) -> None:
     """quad_chain for f16 results, which are held as float32."""
-    batches, m, n = result.shape
-    for batch in range(batches):
-        for i in range(m):
-            row = result[batch, i]
-            for k in range(0, a.shape[2], 4):
-                x0, x1 = a[batch, i, k], a[batch, i, k + 1]
-                x2, x3 = a[batch, i, k + 2], a[batch, i, k + 3]
-                b0, b1, b2, b3 = b[batch, k], b[batch, k + 1], b[batch, k + 2], b[batch, k + 3]
-                for j in range(n):
-                    late = row[j] + (x2 * b2[j] + x3 * b3[j])
-                    row[j] = _half(late + (x0 * b0[j] + x1 * b1[j]))
+    for batch, i in np.ndindex(a.shape[:2]):
+        for k in range(0, a.shape[2], 4):
+            _add_half_quad(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
+
+
+@kernel
+def _add_fused(a: Array, b: Array, row: Array) -> None:
+    """Add four products to every column, one after the other."""
+    x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
+    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
+    for j in range(len(row)):
+        value = fused(x1, b1[j], fused(x0, b0[j], row[j]))
+        row[j] = fused(x3, b3[j], fused(x2, b2[j], value))
+
+
+@kernel
+def _add_quad(a: Array, b: Array, row: Array) -> None:
+    """Add four products, summed from +0, to every column."""
+    x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
+    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
+    for j in range(len(row)):
+        chain = (x0 * b0[j] + np.float32(0)) + x1 * b1[j]
+        row[j] = row[j] + ((chain + x2 * b2[j]) + x3 * b3[j])
+
+
+@kernel
+def _add_half_quad(a: Array, b: Array, row: Array) -> None:
+    """Add two pairs of products to every column, the later pair first, and round to f16."""
+    x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
+    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
+    for j in range(len(row)):
+        late = row[j] + (x2 * b2[j] + x3 * b3[j])
+        row[j] = _half(late + (x0 * b0[j] + x1 * b1[j]))
 
 
 @kernel
