@@ -7,8 +7,8 @@ what the question leaves alone is not taken for one of the candidates. Knows for
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -292,39 +292,78 @@ def _limits(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 def _special(rng: Rng, form: Instruction) -> Iterator[Matrices]:
     """One cause of NaN or Inf a row: NaN, Inf, Inf times zero, Infs of both signs, in A, B or C."""
-    for kind in range(7):
+    for has, put in _CAUSES:
         a, b, c = _random(rng, form, 1, lambda one: (0, 1))
-        if _put(form, kind, a[0], b[0], c[0]):
+        if has(form):
+            put(_Cases(form, a[0], b[0], c[0]))
             yield a, b, c
 
 
-def _put(form: Instruction, kind: int, a: Array, b: Array, c: Array) -> bool:
-    """Put causes of one kind into some rows, where the formats have them."""
-    rows = np.arange(len(a))
-    place = rows % a.shape[1]
-    sign = np.where(rows % 4 < 2, 0, form.a.sign_bit).astype(a.dtype)
-    infinity = {x: form.format(x).infinity for x in "abc" if form.format(x).has_infinity}
-    nan: dict[str, Any] = {x: form.format(x).canonical_nan for x in "abc" if form.format(x).has_nan}
-    needs = ("a" in nan, "b" in nan, True, "a" in infinity, "a" in infinity, "b" in infinity, True)[kind]
-    if not needs:
-        return False
-    if kind == 0:
-        a[rows[::2], place[::2]] = nan["a"]
-    elif kind == 1:
-        b[0, ::2] = nan["b"]
-    elif kind == 2:
-        c[::2] = nan["c"]
-    elif kind == 3:  # Inf in A, in half of the rows beside one in C
-        a[rows, place] = infinity["a"] | sign
-        c[1::2] = infinity["c"]
-    elif kind == 4:  # Inf times zero alone, then beside an Inf
-        a[rows, place], b[:] = infinity["a"] | sign, 0
-        c[1::2] = infinity["c"] | form.c.sign_bit
-    elif kind == 5:
-        b[0, ::2], a[::2, 0] = infinity["b"], 0
-    else:
-        c[::2], c[1::2] = infinity["c"], infinity["c"] | form.c.sign_bit
-    return True
+@dataclass(frozen=True)
+class _Cases:
+    """Matrices that causes are put into, and where: a place of each row of A, and signs by turns."""
+
+    form: Instruction
+    a: Array
+    b: Array
+    c: Array
+
+    @property
+    def places(self) -> tuple[Array, Array]:
+        """A place of each row of A."""
+        rows = np.arange(len(self.a))
+        return rows, rows % self.a.shape[1]
+
+    @property
+    def infinities(self) -> Array:
+        """Infinities of A, two of each sign by turns."""
+        negative = np.arange(len(self.a)) % 4 >= 2
+        return np.where(negative, self.form.a.sign_bit, 0).astype(self.a.dtype) | self.form.a.infinity
+
+
+def _nan_of_a(cases: _Cases) -> None:
+    rows, place = cases.places
+    cases.a[rows[::2], place[::2]] = cases.form.a.canonical_nan
+
+
+def _nan_of_b(cases: _Cases) -> None:
+    cases.b[0, ::2] = cases.form.b.canonical_nan
+
+
+def _nan_of_c(cases: _Cases) -> None:
+    cases.c[::2] = cases.form.c.canonical_nan
+
+
+def _infinity_of_a(cases: _Cases) -> None:
+    """In half of the rows beside one in C."""
+    cases.a[cases.places] = cases.infinities
+    cases.c[1::2] = cases.form.c.infinity
+
+
+def _infinity_times_zero(cases: _Cases) -> None:
+    """Alone, then beside an Inf in C."""
+    cases.a[cases.places], cases.b[:] = cases.infinities, 0
+    cases.c[1::2] = cases.form.c.infinity | cases.form.c.sign_bit
+
+
+def _zero_times_infinity(cases: _Cases) -> None:
+    cases.b[0, ::2], cases.a[::2, 0] = cases.form.b.infinity, 0
+
+
+def _infinities_of_c(cases: _Cases) -> None:
+    infinity = cases.form.c.infinity
+    cases.c[::2], cases.c[1::2] = infinity, infinity | cases.form.c.sign_bit
+
+
+_CAUSES: tuple[tuple[Callable[[Instruction], bool], Callable[[_Cases], None]], ...] = (
+    (lambda form: form.a.has_nan, _nan_of_a),
+    (lambda form: form.b.has_nan, _nan_of_b),
+    (lambda form: True, _nan_of_c),
+    (lambda form: form.a.has_infinity, _infinity_of_a),
+    (lambda form: form.a.has_infinity, _infinity_times_zero),
+    (lambda form: form.b.has_infinity, _zero_times_infinity),
+    (lambda form: True, _infinities_of_c),
+)
 
 
 _PROBES: dict[str, Callable[[Rng, Instruction], Iterator[Matrices]]] = {
