@@ -60,9 +60,44 @@ def test_integers(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("threads", [np.nan, np.inf, 1.5, 0, -1, "2"])
 def test_threads_of_a_product(threads: Any) -> None:
+    """Also of one that is too small to be shared out."""
     square = np.zeros((64, 64), np.float16)
-    with pytest.raises(warpsim.OperandError, match="threads"):
-        warpsim.gemm(DENSE, square, square, threads=threads)
+    a, b, registers = square[:16, :16], square[:16, :8], words(32, 4)
+    for call in (
+        lambda: warpsim.gemm(DENSE, square, square, threads=threads),
+        lambda: warpsim.matmul(DENSE, a, b, threads=threads),
+        lambda: warpsim.execute(DENSE, a=registers, b=words(32, 2), c=registers, threads=threads),
+    ):
+        with pytest.raises(warpsim.OperandError, match="threads"):
+            call()
+
+
+@pytest.mark.parametrize("value", [None, 5, 1.5, b"mma.sync", [1, 2], {}, words(2, 3)], ids=range(7))
+def test_instructions_that_are_none(value: Any) -> None:
+    """Arguments in another order, such as compress(form, A), were an AttributeError about 'isascii'."""
+    for call in (
+        lambda: warpsim.decode(value),
+        lambda: warpsim.execute(value),
+        lambda: warpsim.matmul(value, B, B),
+        lambda: warpsim.gemm(value, B, B),
+        lambda: warpsim.compress(DENSE, value),
+        lambda: warpsim.pack(value, "a", B),
+        lambda: warpsim.fragment(value, "a"),
+        lambda: warpsim.diagnose(value, d=words(32, 4)),
+        lambda: warpsim.explain(value, 0, 0),
+        lambda: warpsim.corner_vectors(value),
+        lambda: warpsim.make_vectors(value),
+        lambda: warpsim.draw_layout(value),
+    ):
+        with pytest.raises(warpsim.OperandError, match="an instruction is PTX text or an Instruction, not"):
+            call()
+
+
+@pytest.mark.parametrize("target", [5, ["sm_80"], {}, words(2)], ids=range(4))
+def test_targets_that_are_none(target: Any) -> None:
+    for call in (lambda: warpsim.Warp(target), lambda: warpsim.decode(DENSE.mnemonic, target=target)):
+        with pytest.raises(warpsim.IllegalInstruction, match="unknown target"):
+            call()
 
 
 def test_an_integer_may_be_an_array_of_none_dimension() -> None:

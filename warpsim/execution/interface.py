@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arithmetic.cores import thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
@@ -103,6 +104,8 @@ def execute(
         WgmmaSettings(a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
         undefined,
     )
+    if threads is not None:  # of small batches too, which never ask
+        thread_count(threads)
     return execute_inputs(resolved(instruction, target), inputs, engine, threads)
 
 
@@ -128,6 +131,8 @@ def matmul(
     f16 this is one of the four products. Raises as execute does.
     """
     form = resolved(instruction, target)
+    if threads is not None:
+        thread_count(threads)
     modes: dict[str, Any] = {"engine": engine, "undefined": undefined, "threads": threads}
     return matmul_matrices(form, A, B, C, scale_a, scale_b, **modes)
 

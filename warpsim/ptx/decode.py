@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from ..errors import IllegalInstruction, NotModelled
+from ..errors import IllegalInstruction, NotModelled, OperandError
 from ..isa.families import FAMILIES
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
-from .qualifiers import PTX_VERSION, ModifierError, default_version, on_target, resolve
+from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
 from .statements import InstructionStatement, RegisterDeclaration
 from .warpgroup import WarpgroupBound, bind_warpgroup
 
@@ -54,8 +54,11 @@ def decode(
     or the first that has the target).
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
-    this target, or not with these operands; NotModelled for other matrix instructions.
+    this target, or not with these operands; NotModelled for other matrix instructions; OperandError for
+    what is no text, such as a matrix where arguments are in another order.
     """
+    if not isinstance(text, str):
+        raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
     statement = parse_instruction(text)
     instruction = decode_statement(statement, target, version_of(version, target))
     if statement.operand_text is not None:
@@ -104,6 +107,8 @@ def declared_types(declarations: str) -> dict[str, str]:
 
 def version_of(version: Version | str | None, target: str | None = None) -> Version:
     """(major, minor) of a version as a caller gives it: "8.5", (8, 5) or None; raises IllegalInstruction."""
+    if target is not None and not isinstance(target, str):  # may be nothing that a cache can look up
+        check_target(target)
     if version is None:
         return default_version(target)
     if isinstance(version, tuple) and [type(part) for part in version] == [int, int]:

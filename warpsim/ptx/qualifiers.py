@@ -116,7 +116,6 @@ class ModifierError(IllegalInstruction):
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version: Version) -> Instruction:
     """The form that the modifiers spell, on the target; raises ModifierError.
 
@@ -157,7 +156,7 @@ def default_version(target: str | None) -> Version:
 
 def check_target(target: str, version: Version | None = None) -> None:
     """Raise IllegalInstruction for a target that is not in the table, or newer than the PTX version."""
-    if target not in ARCHITECTURES:
+    if not isinstance(target, str) or target not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise ModifierError(f"unknown target {target!r}; known are {known}")
     since = ARCHITECTURES[target].since

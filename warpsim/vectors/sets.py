@@ -24,6 +24,7 @@ from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
 from ..isa.registers import Words
+from ..ptx.decode import Form, resolved
 
 Array = npt.NDArray[Any]
 Spec = tuple[np.dtype[Any], tuple[int, ...]]  # of an array
@@ -159,8 +160,9 @@ def case_bytes(vectors: VectorSet) -> int:
 
 @in_default_environment
 def make_vectors(
-    instruction: Instruction,
+    instruction: Form,
     *,
+    target: str | None = None,
     title: str = "",
     seed: int | None = None,
     labels: tuple[str, ...] = (),
@@ -173,20 +175,21 @@ def make_vectors(
     Every array has an axis of cases in front; an immediate is one integer, or one a case. Raises
     OperandError, and what executing raises.
     """
+    form = resolved(instruction, target)
     arguments = {name: value for name, value in arguments.items() if value is not None}
     immediate = {name: value for name, value in arguments.items() if name in IMMEDIATES}
     arrays = {name: np.asarray(value) for name, value in arguments.items() if name not in immediate}
     registers = {name: array for name, array in arrays.items() if name not in (*DESCRIPTORS, "shared")}
     cases = len(next(iter(registers.values()), ()))
-    lanes, bits = instruction.family.lanes, instruction.register_bits
+    lanes, bits = form.family.lanes, form.register_bits
     vectors = VectorSet(
-        instruction=instruction,
+        instruction=form,
         registers=registers,
-        d=np.zeros((cases, lanes, instruction.registers["d"]), f"u{bits // 8}"),
+        d=np.zeros((cases, lanes, form.registers["d"]), f"u{bits // 8}"),
         immediates={name: _immediate(value) for name, value in immediate.items()},
         descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
         shared=arrays.get("shared"),
-        provenance=provenance_of(instruction, engine),
+        provenance=provenance_of(form, engine),
         seed=seed,
         title=title,
         labels=labels,
