@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .lanes import Front, Lanes, Mask
 from .phases import undefined
-from .wave import LaneWait
+from .waits import LaneWait
 
 if TYPE_CHECKING:
     from .wave import Wave

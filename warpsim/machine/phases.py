@@ -24,7 +24,7 @@ from ..errors import UndefinedBehavior
 from . import spaces
 from .clusters import RANK_BYTES
 from .lanes import Front, Lanes, Values
-from .wave import LaneWait
+from .waits import LaneWait
 
 if TYPE_CHECKING:
     from .asynchrony import Pending

@@ -25,7 +25,8 @@ from .register_file import RegisterFile
 from .shared_memory import SharedMemory
 from .spaces import Bytes, DeviceMemory, Offsets
 from .step_site import BoundStatement
-from .wave import WARP, BarrierWait, Wave
+from .waits import BarrierWait
+from .wave import WARP, Wave
 
 _VERBS = {"ld": "loads", "ldmatrix": "loads", "st": "stores", "stmatrix": "stores"}
 
@@ -98,8 +99,7 @@ class StepWave(Wave):
         first, what = self.waiting[0], "which do not all come with it"
         for one in self.waiting:
             if isinstance(one.waits, BarrierWait):
-                self.arrived[one.waits.number] -= self.count_of(one.lanes)
-                self.at_barrier[one.waits.number] &= ~one.lanes.mask
+                self.barriers.withdraw(self, one.lanes, one.waits.number)
                 what = "to which not all threads come"
         self.waiting = []
         message = f"waits for {first.waits}, {what} [{self.who(first.lanes)}]"

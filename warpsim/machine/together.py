@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ..errors import UndefinedBehavior
 from .lanes import Front, Lanes, Mask, Values
-from .wave import WARP, LaneWait
+from .waits import LaneWait
+from .wave import WARP
 
 if TYPE_CHECKING:
     from .wave import Wave

@@ -3,15 +3,13 @@
 Lanes that part go on as fronts; the one with the lowest program counter steps first, so that they meet again
 without a stack of reconvergence points, and one that only goes round in a loop lets the others pass, so that
 nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling").
-Knows fronts, barriers and the memories of its CTAs; does not know text, arguments, or what a statement
-means.
+Knows fronts and the memories of its CTAs; does not know text, arguments, or what a statement means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,58 +17,22 @@ import numpy.typing as npt
 from ..errors import Fault, WarpsimError
 from . import spaces
 from .asynchrony import Asynchrony, finish_all
-from .clusters import ALONE, Cluster, cluster_places, near
+from .clusters import ALONE, Cluster
+from .cta_barriers import Barriers
 from .lanes import Frame, Front, Lanes, Mask, Values
 from .spaces import Bytes, DeviceMemory, Offsets, Trespass
 from .teams import PATIENCE, Order, in_step
+from .waits import LaneWait
+from .windows import PLACES
 
 if TYPE_CHECKING:
     from .program import Entry, Record
 
 WARP = 32
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
-_BARRIERS = 16  # of a CTA (PTX ISA 9.1, section 9.7.13.1 "bar")
 
 Dimensions = tuple[int, int, int]
 Step = Callable[["Wave", Front, Lanes], "bool | None"]  # true where fronts have changed
-
-
-Deliver = Callable[["Wave", Front, Lanes, int], None]  # the last is the number of a barrier
-
-
-class Observer(Protocol):
-    """Who is told what happens; a method that is missing is not called."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BarrierWait:
-    """What lanes at a barrier wait for: its number, and threads, None for all of the CTA.
-
-    ``deliver`` is called with lanes whose barrier is complete, before they go on.
-    """
-
-    number: int
-    threads: int | None
-    deliver: Deliver | None = None
-
-    def __str__(self) -> str:
-        return f"barrier {self.number}" + (f" of {self.threads} threads" if self.threads else "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneWait:
-    """What lanes at a statement of the whole warp wait for: the lanes that it names.
-
-    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
-    says in more words what the lanes of a front wait for when nobody can go on.
-    """
-
-    names: str
-    anywhere: bool = False
-    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return self.names
 
 
 class Wave:
@@ -131,8 +93,7 @@ class Wave:
         self.frame = Frame(entry.registers)
         self.fronts = [Front(entry.start, self.frame, everyone)]
         self.waiting: list[Front] = []
-        self.arrived = np.zeros((_BARRIERS, len(ctas)), np.int64)
-        self.at_barrier = np.zeros((_BARRIERS, self.lanes), np.bool_)  # who has arrived
+        self.barriers = Barriers(len(ctas), self.lanes)
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
         self.statements = 0  # executed so far, one for each front
         self.rounds = 0  # of loops since something was last stored
@@ -305,8 +266,7 @@ class Wave:
         self.tell("exit", front, lanes)
         for look in self.leaving:
             look(self, lanes)
-        for wait in {one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)}:
-            self._complete(wait)
+        self.barriers.look_again(self)
         self._look_again(lanes)
         return True
 
@@ -356,87 +316,6 @@ class Wave:
         if not halted.lanes.count:
             self.waiting.remove(halted)
 
-    def barrier(
-        self,
-        front: Front,
-        lanes: Lanes,
-        number: int,
-        threads: int | None,
-        *,
-        waits: bool = True,
-        deliver: Deliver | None = None,
-    ) -> bool:
-        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have.
-
-        True where fronts changed; ``deliver`` is then called with the lanes that go on, and must be called by
-        the caller if not.
-        """
-        if self.observers:
-            self.tell("arriving", front, lanes, number, threads, waits)
-        if waits and lanes.count == self.alive and threads in (None, self.threads) and not self.waiting:
-            self.tell("barrier", number, np.arange(len(self.ctas)), front)
-            self.tell("meeting", number, lanes.mask, lanes.mask)
-            return False
-        self.arrived[number] += self.count_of(lanes)
-        self.at_barrier[number] |= lanes.mask
-        if threads is not None:
-            self._check_count(front, lanes, number, threads)
-        reason = BarrierWait(number=number, threads=threads, deliver=deliver)
-        changed = self.wait(front, lanes, reason) if waits else False
-        self._complete(reason)
-        return changed
-
-    def _check_count(self, front: Front, lanes: Lanes, number: int, threads: int) -> None:
-        """Of those that come at once none is left over once the barrier is complete; raises Fault."""
-        here = self.arrived[number] + self._absent(number)
-        left = np.flatnonzero(here[self.cta[lanes.index]] > threads)
-        if left.size:
-            lane = int(lanes.index[left[0]])
-            came, record = int(here[self.cta[lane]]), self.code[front.pc]
-            what = f"{came} threads come to barrier {number}, which is complete with {threads}"
-            fix = f"let it expect {came}, or the others another barrier"
-            message = f"{record.statement.mnemonic}: {what}: the rest would begin its next phase; {fix}"
-            raise self.fault(record, lane, message)
-
-    def _complete(self, wait: BarrierWait) -> None:
-        """Wake the lanes of every CTA that has reached the number of threads."""
-        arrived = self.arrived[wait.number]
-        if wait.threads is None:
-            done = (arrived >= self.alive_of_cta) & (arrived > 0)
-        else:
-            done = (arrived + self._absent(wait.number) >= wait.threads) & (arrived > 0)
-        if done.any():
-            arrived[done] = 0
-            if self.observers:
-                self._tell_of_meeting(wait, done[self.cta])
-            self.at_barrier[wait.number] &= ~done[self.cta]
-            self.tell("barrier", wait.number, np.flatnonzero(done), None)
-            self._deliver(wait, done[self.cta])
-            for reason in {one.waits for one in self.waiting if _same_barrier(one.waits, wait)}:
-                self.wake(reason, done[self.cta])
-
-    def _tell_of_meeting(self, wait: BarrierWait, done: Mask) -> None:
-        """Who has arrived at a barrier that is complete, and who of them has waited."""
-        waited = [one.lanes.mask for one in self.waiting if _same_barrier(one.waits, wait)]
-        here = self.at_barrier[wait.number] & done
-        self.tell("meeting", wait.number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
-
-    def _absent(self, number: int) -> npt.NDArray[np.int64]:
-        """How many lanes of each CTA count although they have exited, or are no threads: those of warps that
-        are there. Barriers count whole warps, which is why thread counts are multiples of 32.
-        """
-        there = self.at_barrier[number]
-        warps = np.repeat(there.reshape(-1, WARP).any(axis=1), WARP)
-        return self.count_of(Lanes(warps & ~there & ~self.alive_mask))
-
-    def _deliver(self, wait: BarrierWait, done: Mask) -> None:
-        """Lanes that go on get what they waited for."""
-        for one in self.waiting:
-            if isinstance(one.waits, BarrierWait) and one.waits.number == wait.number and one.waits.deliver:
-                part = Lanes(one.lanes.mask & done)
-                if part.count:
-                    one.waits.deliver(self, one, part, wait.number)
-
     def deadlock(self) -> Fault:
         """Who waits where, for what."""
         lines = list[str]()
@@ -445,17 +324,9 @@ class Wave:
             explain = getattr(front.waits, "explain", None)
             reason = explain(self, front) if explain else front.waits
             lines.append(f"{self.who(front.lanes)} at {place} for {reason}")
-        counts = ", ".join(self._counts(int(self.cta[self.waiting[0].lanes.index[0]])))
+        counts = ", ".join(self.barriers.counts(self, int(self.cta[self.waiting[0].lanes.index[0]])))
         detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
-
-    def _counts(self, cta: int) -> Iterator[str]:
-        """How many threads of a CTA have arrived at each barrier, and how many it waits for."""
-        for number in range(_BARRIERS):
-            reasons = [one.waits for one in self.waiting if isinstance(one.waits, BarrierWait)]
-            wanted = {one.threads or int(self.alive_of_cta[cta]) for one in reasons if one.number == number}
-            if count := int(self.arrived[number, cta]):
-                yield f"barrier {number} has {count}{f' of {max(wanted)}' if wanted else ''} threads"
 
     def stands_at(self, front: Front) -> Record:
         """The statement that lanes wait at: they may go on behind it, or repeat it."""
@@ -483,7 +354,7 @@ class Wave:
         ``addresses`` has one value for each of the lanes, or is of shape ().
         """
         where = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,)))
-        return _PLACES[space](self, lanes, where, size)
+        return PLACES[space](self, lanes, where, size)
 
     # --- telling ---
 
@@ -520,74 +391,3 @@ class Wave:
 
     def _described(self, record: Record, trespass: Trespass) -> str:
         return f"{record.statement.mnemonic}: address {trespass.address:#x} {trespass.reason}"
-
-
-def _same_barrier(one: object, other: BarrierWait) -> bool:
-    return isinstance(one, BarrierWait) and one.number == other.number
-
-
-# --- places of the spaces ---------------------------------------------------------------------------
-
-
-def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    return wave.memory.data, wave.memory.offsets(addresses, size, lanes)
-
-
-def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    spaces.check_alignment(addresses, size, lanes)
-    if spaces.leave(addresses, size, wave.shared_bytes):
-        addresses = near(wave, lanes, addresses)
-        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
-    return wave.shared, addresses + lanes.of(wave.shared_base)
-
-
-def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.local_stride, lanes, "local memory")
-    return wave.local, addresses + lanes.index * wave.local_stride
-
-
-def _parameter_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.entry.parameter_bytes, lanes, "the parameters")
-    return wave.parameters, addresses
-
-
-def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    """Words behind generic addresses that all lie in one window; split_windows sees to that."""
-    first = int(addresses[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
-    space = WINDOWS.get(first)
-    if space is None:
-        return _device_places(wave, lanes, addresses, size)
-    if space == "shared":
-        return cluster_places(wave, lanes, addresses - first, size)
-    return _PLACES[space](wave, lanes, addresses - first, size)
-
-
-WINDOWS = {
-    spaces.SHARED_WINDOW: "shared",
-    spaces.LOCAL_WINDOW: "local",
-    spaces.PARAM_WINDOW: "param",
-}
-_PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] = {
-    "global": _device_places,
-    "const": _device_places,
-    "shared": _shared_places,
-    "shared::cluster": cluster_places,
-    "local": _local_places,
-    "param": _parameter_places,
-    "generic": _generic_places,
-}
-
-
-def split_windows(lanes: Lanes, addresses: Values) -> list[Lanes]:
-    """Parts of the lanes whose generic addresses lie in one window each; mostly all of them."""
-    window = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,))) // spaces.WINDOW_BYTES
-    if (window == window[0]).all():
-        return [lanes]
-    parts = list[Lanes]()
-    for one in np.unique(window):
-        mask = np.zeros_like(lanes.mask)
-        mask[lanes.index[window == one]] = True
-        parts.append(Lanes(mask))
-    return parts

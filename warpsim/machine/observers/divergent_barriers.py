@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..lanes import Front, Mask
 from ..together import in_words, warp_words
+from ..waits import BarrierWait
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -65,8 +66,6 @@ class DivergentBarriers:
 
 def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
     """The lanes that wait at a barrier, by statement."""
-    from ..wave import BarrierWait
-
     found = dict[int, Mask]()
     for one in wave.waiting:
         if isinstance(one.waits, BarrierWait) and one.waits.number == number:

@@ -19,6 +19,7 @@ from .. import spaces
 from ..lanes import Front, Lanes, Values
 from ..spaces import Bytes, Offsets
 from ..wide import needed, word_readers, word_type, word_writers
+from ..windows import WINDOWS
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row, bits_of
@@ -44,8 +45,6 @@ class _Places:
 
 def _places(wave: Wave, front: Front, lanes: Lanes, space: str, where: Values, size: int) -> list[_Places]:
     """The words that lanes address, by space; raises Trespass, and Fault for local memory and parameters."""
-    from ..wave import WINDOWS
-
     found = list[_Places]()
     for part in parts(lanes, space, where):
         addresses = part.of(where)

@@ -14,6 +14,7 @@ import numpy as np
 from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes, Mask, Values
 from ..together import meet
+from ..waits import BarrierWait
 from .effect import Effect
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def _barrier(site: Site, level: str, kind: str, aligned: str = "") -> Step:
     count = site.count(2) if arrives else site.count(1, 2)
 
     def arrive(wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None) -> bool:
-        return wave.barrier(front, lanes, number, threads, waits=not arrives)
+        reason = BarrierWait(number=number, threads=threads)
+        return wave.barriers.arrive(wave, front, lanes, reason, waits=not arrives)
 
     return _arriving(site, 0, 1 if count == 2 else None, arrive, arrives)
 
@@ -153,7 +155,8 @@ def _reduction(site: Site, level: str, red: str, name: str, aligned: str, type_n
         _clear(wave, number, voted)
         voted |= lanes.mask
         np.copyto(yes, read(wave, front), where=lanes.mask)
-        if wave.barrier(front, lanes, number, threads, deliver=deliver):
+        reason = BarrierWait(number=number, threads=threads, deliver=deliver)
+        if wave.barriers.arrive(wave, front, lanes, reason, waits=True):
             return True
         deliver(wave, front, lanes, number)
         return False
@@ -163,7 +166,7 @@ def _reduction(site: Site, level: str, red: str, name: str, aligned: str, type_n
 
 def _clear(wave: Wave, number: int, voted: Mask) -> None:
     """Forget the votes of barriers that are complete: nobody is there any more."""
-    there = wave.arrived[number] > 0
+    there = wave.barriers.arrived[number] > 0
     voted &= there[wave.cta]
     _ballots(wave, number)[1][~voted] = False
 

@@ -20,7 +20,8 @@ from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes
 from ..phases import undefined
 from ..together import EVERYONE, together
-from ..wave import WARP, LaneWait
+from ..waits import LaneWait
+from ..wave import WARP
 from .effect import Effect
 
 if TYPE_CHECKING:

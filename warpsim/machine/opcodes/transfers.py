@@ -9,6 +9,7 @@ import numpy as np
 from .. import spaces
 from ..lanes import Front, Lanes, Values
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
+from ..windows import split_windows
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row, Version, bits_of, dtype_of
@@ -143,8 +144,6 @@ def loading(site: Site, space: str, count: int, type_name: str) -> Step:
 
 def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
     """The lanes, parted by the windows that generic addresses lie in."""
-    from ..wave import split_windows
-
     return split_windows(lanes, lanes.of(where)) if space == "generic" else [lanes]
 
 
