@@ -24,7 +24,8 @@ from warpsim.errors import (
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.instruction import ScaleSelectors
 from warpsim.machine.constants import constant_bits
-from warpsim.machine.machine import Event, Warp
+from warpsim.machine.events import Event
+from warpsim.machine.machine import Warp
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Binding

@@ -13,7 +13,8 @@ from warpsim.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.descriptor import canonical_descriptor
 from warpsim.machine import machine as machines
-from warpsim.machine.machine import Event, Machine, Warp
+from warpsim.machine.events import Event
+from warpsim.machine.machine import Machine, Warp
 from warpsim.machine.warpgroup import Warpgroup
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..isa.warps import WARP
 from .operands import OPERANDS, operands_from, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ..machine.observers.selection import Selection
     from ..vectors.recordings import Recording
 
-_WARP = 32  # lanes
 Diagnosed = list[tuple[str, Any]]
 
 
@@ -180,7 +180,7 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
         "B": (form.shape.k, form.shape.n),
         "D": (form.shape.m, form.shape.n),
     }
-    scales = "scale_a" in given and getattr(given["scale_a"], "shape", ())[-2:] != (_WARP, 1)
+    scales = "scale_a" in given and getattr(given["scale_a"], "shape", ())[-2:] != (WARP, 1)
     return all(given[name].ndim == 2 for name in shapes) and (
         scales or any(given[name].shape != shape for name, shape in shapes.items())
     )
@@ -196,7 +196,7 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
     from ..diagnosis import holding
     from ..diagnosis.holding import words_read
 
-    names = "AC" if form.family.lanes > _WARP else "ABC"
+    names = "AC" if form.family.lanes > WARP else "ABC"
     matrices = {name: given[name] for name in names if name in given}
     if not matrices or _is_product(form, given):
         return []
@@ -222,7 +222,7 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
 
     made: dict[str, Any] = {}
     unread = given.pop("e_unread", None)
-    if form.family.lanes > _WARP and "B" in given:
+    if form.family.lanes > WARP and "B" in given:
         made |= _in_shared(form, given.pop("B"), given)
     if "A" in given:
         values = given.pop("A")

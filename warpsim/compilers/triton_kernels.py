@@ -21,11 +21,11 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import NotModelled, OperandError
+from ..isa.warps import WARP
 from ..machine.launching import LaunchableKernel, LaunchReport, load_text
 from .signatures import Signature, signature_of
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]
-_WARP = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def compile_triton(
         name=metadata.name,
         ptx=compiled.asm["ptx"],
         target=target,
-        block=_WARP * int(metadata.num_warps),
+        block=WARP * int(metadata.num_warps),
         shared_bytes=int(metadata.shared),
         cluster=_cluster(metadata),
         scratch=tuple(int(getattr(metadata, f"{kind}_scratch_size", 0)) for kind in ("global", "profile")),
@@ -160,7 +160,7 @@ def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, An
         raise OperandError(f"Triton is needed: pip install 'warpsim[triton]' ({error})") from None
     number = int("".join(filter(str.isdecimal, target)))
     source = ASTSource(jit, signature.types, signature.constants, signature.attributes)
-    return triton.compile(source, target=GPUTarget("cuda", number, _WARP), options=options)
+    return triton.compile(source, target=GPUTarget("cuda", number, WARP), options=options)
 
 
 def _scratch(compiled: TritonKernel, parameters: int, ctas: int) -> list[Any]:

@@ -17,10 +17,9 @@ from ..errors import OperandError
 from ..execution.interface import decompress, unpack, unpack_metadata
 from ..execution.pipeline import execute_inputs
 from ..isa.instruction import Inputs
-from ..machine.machine import Event
+from ..isa.warps import WARP
+from ..machine.events import Event
 from . import LoopDiagnosis, diagnose_product
-
-_WARP = 32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +73,7 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
 def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
     """Several events as a product along k, whose D was to be another; None where that is not for them."""
     form = events[found.events[0]].instruction
-    whole = all(len(events[one].d) == form.family.lanes == _WARP for one in found.events)
+    whole = all(len(events[one].d) == form.family.lanes == WARP for one in found.events)
     if len(found.events) < 2 or not whole:
         return None
     read = [found.inputs, *(events[one].inputs for one in found.events[1:])]

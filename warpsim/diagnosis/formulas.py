@@ -12,13 +12,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..isa.fragments import metadata_map
+from ..isa.warps import WARP
 from .grids import Grid, Index
 
 Triple = tuple[Index, Index, Index]
 Formula = Callable[[Grid, Index, Index, Index], Triple]
 Predicate = Callable[[Grid], bool]
 
-WARP = 32  # lanes
 
 # --- predicates ----------------------------------------------------------------------------------------
 

@@ -19,12 +19,12 @@ from ..isa.codes import codes_of, integers, magnitudes, matrix_of, scale_codes_o
 from ..isa.fragments import codes_from, registers_of
 from ..isa.instruction import Codes, Instruction
 from ..isa.sparsity import compress
+from ..isa.warps import WARP
 from .arithmetic import WHOLE, Arithmetic, Part
 from .grids import Registers, Setting, SharedTiles
 
 Matrix = npt.NDArray[np.float64]
 Step = tuple[Registers, Arithmetic]  # what an instruction reads, of all tiles, and what it computes
-_WARP = 32  # lanes
 _WORD = 4  # scales of a word
 
 
@@ -69,7 +69,7 @@ class Loop:
         self.a, self.b, self.c = _padded(a, m, k), _padded(b, k, n), _padded(c, m, n)
         self.steps, self.rows, self.columns = self.a.shape[1] // k, len(self.a) // m, self.b.shape[1] // n
         shared = SharedTiles(a=None if a_in_registers else 0, b=0, memory_bytes=0)
-        self.setting = Setting(instruction=form, tiles=shared if form.family.lanes > _WARP else None)
+        self.setting = Setting(instruction=form, tiles=shared if form.family.lanes > WARP else None)
 
     @cached_property
     def registers(self) -> Registers:
@@ -111,7 +111,7 @@ class Loop:
             return {}
         a = scale_codes_of(self.given.scale_a, form.scale, "scale_a").astype(np.uint8)
         b = scale_codes_of(self.given.scale_b, form.scale, "scale_b").astype(np.uint8).T
-        lane = np.arange(_WARP)
+        lane = np.arange(WARP)
         held = {"scale_a": (a, self.rows, form.shape.m, lane // 4 + 8 * (lane % 2))}
         held["scale_b"] = (b, self.columns, form.shape.n, lane // 4)
         found: Registers = {}

@@ -18,6 +18,7 @@ from ..isa.instruction import Instruction, ScaleSelectors
 from ..machine.arguments import Arguments, arguments_of, device_of
 from ..machine.clusters import Cluster
 from ..machine.device import Buffer, Device
+from ..machine.entries import Entry, Parameter, Record
 from ..machine.grid import (
     BLOCK_LIMITS,
     Launch,
@@ -28,7 +29,7 @@ from ..machine.grid import (
     shared_total,
     symbols_of,
 )
-from ..machine.program import Entry, Module, Parameter, Record
+from ..machine.program import Module
 from ..machine.schedules import Schedule
 from ..machine.wave import Dimensions
 from .tags import Indices, Tagging

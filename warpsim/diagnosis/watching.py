@@ -15,9 +15,10 @@ import numpy.typing as npt
 from ..errors import present
 from ..isa.descriptor import Descriptor, load_tile
 from ..isa.instruction import Inputs, Instruction
+from ..isa.warps import WARP
+from ..machine.entries import Record
 from ..machine.lanes import Front, Lanes
-from ..machine.program import Record
-from ..machine.wave import WARP, Step, Wave
+from ..machine.wave import Step, Wave
 
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ..errors import OperandError
 from ..isa.arrays import as_array
 from .device import Buffer, BufferPlace, Device
-from .program import Parameter
+from .entries import Parameter
 from .spaces import Bytes, padded
 from .tensor_maps import ArrayMap, BufferMap, first_byte, past_byte, whole
 

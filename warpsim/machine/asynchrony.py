@@ -30,10 +30,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.warps import WARP
 from .lanes import Front, Lanes
 
 if TYPE_CHECKING:
-    from .program import Record
+    from .entries import Record
     from .wave import Wave
 
 Moment = Literal["program", "earliest", "latest", "random"]
@@ -181,7 +182,6 @@ def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[
     return {one.lane // lanes: one for one in reversed(pendings)}.values()
 
 
-WARP = 32
 _SPINNING = 512  # turns of a loop after which a front is taken to wait for something
 _SOON = 0.25  # the chance that something completes where the schedule may change warps
 

@@ -22,7 +22,7 @@ from .lanes import Lanes, Values
 from .spaces import Bytes, Offsets, Trespass
 
 if TYPE_CHECKING:
-    from .program import Entry
+    from .entries import Entry
     from .wave import Dimensions, Wave
 
 RANK_BYTES = 1 << 24

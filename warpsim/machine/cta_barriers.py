@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.warps import WARP
 from .lanes import Front, Lanes, Mask
 from .waits import BarrierWait, Deliver
 
 if TYPE_CHECKING:
     from .wave import Wave
 
-_WARP = 32
 _COUNT = 16  # of a CTA
 
 
@@ -115,7 +115,7 @@ class Barriers:
         are there, which is why thread counts are multiples of 32.
         """
         here = self.here[number]
-        warps = np.repeat(here.reshape(-1, _WARP).any(axis=1), _WARP)
+        warps = np.repeat(here.reshape(-1, WARP).any(axis=1), WARP)
         return wave.count_of(Lanes(warps & ~here & ~wave.alive_mask))
 
 

@@ -20,10 +20,11 @@ from ..execution.pipeline import evidence
 from ..isa.instruction import Instruction
 from ..ptx.operands import Address
 from ..ptx.qualifiers import resolve
-from .program import Module, Record
+from .entries import Record
+from .program import Module
 
 if TYPE_CHECKING:
-    from .program import Function
+    from .entries import Function
 
 LABELS = ("exact", "inferred", "approximate")
 Cell = tuple[str, str, int]  # of a register: its function and number; of a memory: its name

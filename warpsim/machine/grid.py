@@ -19,14 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from ..isa.warps import WARP
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
 from .device import Device
-from .program import Entry, Module
+from .entries import Entry
+from .program import Module
 from .schedules import Schedule
 from .scope import Variable
 from .spaces import DEVICE_BASE, Bytes
 from .spins import Standstill, waiting_loops
-from .wave import WARP, Dimensions, Wave
+from .wave import Dimensions, Wave
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
 IN_FLIGHT = 8192  # CTAs that have begun and not ended

@@ -15,6 +15,7 @@ from ..errors import OperandError, WarpsimError
 from .arguments import arguments_of, device_of
 from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
+from .entries import Entry, Parameter
 from .fidelity import Fidelity, fidelity_of
 from .grid import LANES, Launch, run, sizes_of, symbols_of
 from .observers.checks import checks_of
@@ -24,7 +25,7 @@ from .observers.recorder import LaunchEvent, Recorder
 from .observers.selection import Selection, selection_of
 from .observers.strips import Timeline
 from .observers.timeline import TimelineRecorder
-from .program import Entry, Module, Parameter, load_module
+from .program import Module, load_module
 from .schedules import Schedule
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
@@ -31,6 +30,7 @@ from ..errors import (
 from ..execution.pipeline import Undefined, execute_inputs, is_literal
 from ..isa.instruction import Inputs, Instruction
 from ..isa.memory import SHARED_BYTES, bytes_of
+from ..isa.warps import WARP
 from ..ptx.binding import Bound, bind
 from ..ptx.decode import Bind, bind_statement, parse_version
 from ..ptx.parser import parse
@@ -48,54 +48,26 @@ from ..ptx.statements import (
 )
 from ..ptx.warpgroup import WarpgroupBound
 from .engines import Engine, EngineName, modes_of
+from .events import Event, Origin
 from .lanes import Lanes as FrameLanes
 from .matrix_operands import MatrixOperands, Plan, plan_of, wrong_width
-from .register_arrays import Lanes, bits_dtype, register_names, type_bits
+from .register_arrays import Lanes, register_names, type_bits
 from .register_file import Mask, RegisterFile
 from .shared_memory import SharedMemory
 from .variables import SharedVariables
+from .warp_products import computed
 
 if TYPE_CHECKING:
     from .hazards import Hazard
     from .step_site import BoundStatement, StepSite
     from .step_wave import StepWave
 
-WARP, WARPGROUP = 32, 128  # lanes
 
 Execute = Callable[[InstructionStatement, Mask], "Iterable[Event]"]
 Place = Callable[[], Location]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Event:
-    """One executed matrix instruction: where it stands, what it read, and the D registers it computed.
-
-    ``inputs`` holds registers and shared memory as they were then; nothing that follows changes them.
-    ``warps`` are the warps that executed it.
-    """
-
-    statement: InstructionStatement
-    bound: Bound | WarpgroupBound
-    inputs: Inputs  # registers (lanes of the machine, registers)
-    d: npt.NDArray[Any]  # (lanes of the machine, registers), sinks included, 0 in lanes that did not execute
-    warps: tuple[int, ...]
-
-    @property
-    def instruction(self) -> Instruction:
-        """The instruction on the machine's target."""
-        return self.bound.instruction
-
-    def executions(self) -> Iterator[tuple[int, Inputs, npt.NDArray[Any]]]:
-        """First lane, inputs and D of each execution: an ``mma`` is one for each warp, a ``wgmma`` is one."""
-        lanes = self.instruction.family.lanes
-        for first in sorted({WARP * warp // lanes * lanes for warp in self.warps}):
-            part = slice(first, first + lanes)
-            words = {name: array[part] for name, array in self.inputs.registers.items()}
-            yield first, replace(self.inputs, registers=words), self.d[part]
-
-
 B = TypeVar("B", Bound, WarpgroupBound)
-Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: which one, and its place in D
 
 
 class Machine:
@@ -373,7 +345,11 @@ class Machine:
         plan = self._bind(statement, bind)
         bound = plan.bound
         if self._some(lanes):
-            event = self._computed(statement, bound, lanes)
+            inputs = self._operands(statement, bound.instruction, lanes).inputs(
+                bound, is_literal(self.undefined)
+            )
+            warps = self._warps(lanes)
+            event = computed(self._multiply, statement, bound, inputs, warps=warps, lanes=self.lanes)
             for names in plan.reads:
                 self._access(names, "read", statement.location)
             self._access(plan.writes, "write", statement.location)
@@ -392,36 +368,11 @@ class Machine:
             if name is not None:
                 self._file.write(name, column, lanes)
 
-    def _computed(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Event:
-        """What every warp that executes computes; nothing is written yet."""
-        inputs = self._read(statement, bound, lanes)
+    def _warps(self, lanes: Mask) -> tuple[int, ...]:
+        """The warps that execute; all lanes of each do, or none."""
         if lanes is self._file.everyone:
-            warps = tuple(range(self.lanes // WARP))
-        else:
-            warps = tuple(np.flatnonzero(lanes[::WARP]).tolist())
-        d = self._together(bound.instruction, inputs, warps)
-        if d is None:
-            d = self._one_by_one(statement, bound, inputs, warps)
-        return Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
-
-    def _together(self, form: Instruction, inputs: Inputs, warps: tuple[int, ...]) -> npt.NDArray[Any] | None:
-        """D of all warps, a batch of as many cases; None where one of them is in error."""
-        every, batch = len(warps) * WARP == self.lanes, inputs
-        if self.lanes > WARP:
-            registers = {}
-            for name, array in inputs.registers.items():
-                cases = array.reshape(-1, WARP, array.shape[-1])
-                registers[name] = cases if every else cases[list(warps)]
-            batch = replace(inputs, registers=registers)
-        try:
-            computed = self._multiply(form, batch)
-        except WarpsimError:
-            return None
-        if every:
-            return computed.reshape(self.lanes, -1)
-        d = np.zeros((self.lanes // WARP, *computed.shape[1:]), computed.dtype)
-        d[list(warps)] = computed
-        return d.reshape(self.lanes, -1)
+            return tuple(range(self.lanes // WARP))
+        return tuple(np.flatnonzero(lanes[::WARP]).tolist())
 
     def _multiply(self, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
         """D of the engine; an array of its own."""
@@ -429,49 +380,8 @@ class Machine:
             return self._asked(form, inputs)
         return execute_inputs(form, inputs, self.engine)  # type: ignore[arg-type]
 
-    def _one_by_one(
-        self, statement: InstructionStatement, bound: Bound, inputs: Inputs, warps: tuple[int, ...]
-    ) -> npt.NDArray[Any]:
-        """D of each warp by itself, whose error says which one it is."""
-        form = bound.instruction
-        d = np.zeros((self.lanes, form.registers["d"]), bits_dtype(form.register_bits))
-        event = Event(statement=statement, bound=bound, inputs=inputs, d=d, warps=warps)
-        for first, part, result in event.executions():
-            # Only metadata can be undefined or not modelled where every register has been written.
-            place = partial(statement.operand_location, bound.places.get("e", 0))
-            with self._of_warp(first // WARP), located(place, (UndefinedBehavior, NotModelled)):
-                result[:] = self._multiply(form, part)
-        return d
-
     def _operands(self, statement: InstructionStatement, form: Instruction, lanes: Mask) -> MatrixOperands:
         return MatrixOperands(self._file, statement, form.register_bits, lanes)
-
-    def _read(self, statement: InstructionStatement, bound: Bound, lanes: Mask) -> Inputs:
-        """What an ``mma`` reads, in all lanes of the machine."""
-        form, literal = bound.instruction, is_literal(self.undefined)
-        operands = self._operands(statement, form, lanes)
-        places = bound.places
-        registers = {
-            role: operands.vector(places[role], role, sources)
-            for role, sources in (("a", bound.a), ("b", bound.b), ("c", bound.c))
-        }
-        for role, name in (("e", bound.e), ("scale_a", bound.scale_a), ("scale_b", bound.scale_b)):
-            if name is not None:
-                registers[role] = operands.single(places[role], role, name)
-        if not bound.ids:
-            return Inputs.plain(registers, bound.selector, literal)
-        ids = operands.ids(places["ids_a"], bound.ids)
-        return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
-
-    @contextmanager
-    def _of_warp(self, warp: int) -> Iterator[None]:
-        """A block whose errors say which warp they are about, where there are several."""
-        try:
-            yield
-        except WarpsimError as error:
-            if self.lanes > WARP:
-                error.message = f"warp {warp}: {error.message}"
-            raise
 
 
 class Warp(Machine):

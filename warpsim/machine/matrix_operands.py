@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, located
-from ..isa.instruction import ScaleSelectors
+from ..isa.instruction import Inputs, ScaleSelectors
 from ..ptx.binding import Bound
 from ..ptx.constants import Immediate
 from ..ptx.statements import InstructionStatement, operand_names
@@ -80,6 +80,21 @@ class MatrixOperands:
                     words[:, place] = constant_bits(source, self.bits)
                 else:
                     words[:, place] = self.register(role, source, self.bits)
+
+    def inputs(self, bound: Bound, literal: bool) -> Inputs:
+        """What an ``mma`` reads, in all lanes of the machine."""
+        places = bound.places
+        registers = {
+            role: self.vector(places[role], role, sources)
+            for role, sources in (("a", bound.a), ("b", bound.b), ("c", bound.c))
+        }
+        for role, name in (("e", bound.e), ("scale_a", bound.scale_a), ("scale_b", bound.scale_b)):
+            if name is not None:
+                registers[role] = self.single(places[role], role, name)
+        if not bound.ids:
+            return Inputs.plain(registers, bound.selector, literal)
+        ids = self.ids(places["ids_a"], bound.ids)
+        return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
 
     def single(self, index: int, role: str, name: str) -> npt.NDArray[Any]:
         """The one register ``(lanes, 1)`` of metadata or scales."""

@@ -1,123 +1,30 @@
 """A module, loaded once: PTX text becomes records that are executed without looking at the text again.
 
-    Module   directives, variables in memory, functions, and the kernels, each an Entry
-    Entry    what one launch needs: code, registers, parameters, static shared memory
-    Record   one statement: its guard, and the step that it does
-
-Everything that cannot be executed is listed, with its place, before anything runs. Knows names and
-statements; does not know arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5,
-7 and 11.
+Directives, variables in memory, functions, and the kernels, each an Entry. Everything that cannot be
+executed is listed, with its place, before anything runs. Knows names and statements; does not know
+arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5, 7 and 11.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
 
-import numpy as np
-
-from ..errors import IllegalInstruction, Location, NotModelled, PtxError, WarpsimError, located
+from ..errors import IllegalInstruction, PtxError, WarpsimError, located
 from ..ptx.decode import parse_version
-from ..ptx.operands import Register
 from ..ptx.parser import parse
 from ..ptx.qualifiers import check_target
-from ..ptx.statements import (
-    Block,
-    Directive,
-    InstructionStatement,
-    Kernel,
-    Label,
-    Program,
-    RegisterDeclaration,
-    Statement,
-    VariableDeclaration,
-    instructions_of,
-)
+from ..ptx.statements import Directive, Kernel, Program, VariableDeclaration
 from . import initial
-from .directives import Tuning, directive_problems, tuning_of
-from .opcodes import bind
-from .opcodes.operation import dtype_of
+from .directives import directive_problems, tuning_of
+from .entries import Entry, Function, Parameter, Record
+from .function_body import load_body
 from .problems import NoSuchKernel, joined
-from .scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
-from .site import NOTHING, Flow, Site
-from .wave import Step
-from .wide import needed, word_type
-
-_WORD = re.compile(r"[\w$%]+")
+from .scope import FunctionName, Scope, Variable
+from .shared_layout import SharedLayout
 
 _CODE_ALIGNMENT = 16  # bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
-
-    ``fidelity`` and ``note`` say how exact its results are, ``flow`` which registers they come from.
-    """
-
-    step: Step
-    statement: InstructionStatement
-    guard: int = -1
-    negated: bool = False
-    fidelity: str = "exact"
-    note: str = ""
-    flow: Flow = NOTHING
-    scope: Scope | None = None  # what the names in the statement mean, for who asks
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """A parameter of a kernel: its place, name, kind ("u64", "b8" for bytes), size and alignment in bytes."""
-
-    index: int
-    name: str
-    kind: str
-    bytes: int
-    alignment: int
-    offset: int = 0
-
-
-@dataclass(eq=False, kw_only=True)
-class Function:
-    """A kernel or device function while it is loaded: its declarations and where its code begins."""
-
-    name: str
-    kernel: Kernel
-    start: int = -1
-    types: list[str] = field(default_factory=list)  # of registers, by number
-    local_bytes: int = 0
-    shared_end: int = 0  # of the kernel's own variables in shared memory
-    shared: list[Variable] = field(default_factory=list)  # those variables
-    parameters: list[Variable] = field(default_factory=list)
-    results: list[Variable] = field(default_factory=list)
-    problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
-    named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
-
-    @cached_property
-    def dtypes(self) -> list[np.dtype[Any]]:
-        """Of the registers, by number."""
-        return [dtype_of(one) for one in self.types]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Entry:
-    """A kernel, ready to run: ``code`` is that of the whole module, and begins for it at ``start``."""
-
-    name: str
-    code: list[Record]
-    start: int
-    registers: int
-    dtypes: list[np.dtype[Any]]
-    parameters: tuple[Parameter, ...]
-    parameter_bytes: int
-    static_shared_bytes: int
-    shared: tuple[Variable, ...]  # what has a name in shared memory
-    dynamic_shared: bool
-    local_bytes: int
-    tuning: Tuning
 
 
 class Module:
@@ -140,9 +47,7 @@ class Module:
         self.functions: dict[str, Function] = {}
         self._names: list[str] = []  # of functions, by the number that stands for their address
         self.shared: list[Variable] = []  # of shared space, that no kernel declares
-        self._common_shared: dict[str, int] = {}  # end of each that no kernel declares
-        self._shared_end = 0  # of all
-        self._dynamic_alignment = 16
+        self._layout = SharedLayout(self.functions)
         self._declare_all()
         self._check_addresses()
         self._load_all()
@@ -235,7 +140,7 @@ class Module:
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration):
                 count = len(self.problems)
-                self._noted(lambda one=statement: self.declare_variable(self.scope, one, None))
+                self.noted(partial(self.declare_variable, self.scope, statement, None))
                 if len(self.problems) > count:
                     self._of_variables[statement.name] = self.problems[-1]
             elif isinstance(statement, Kernel):
@@ -273,7 +178,7 @@ class Module:
             return
         if statement.space == "shared":
             dynamic = statement.size == 0
-            offset = self._shared_place(statement, alignment, function)
+            offset = self._layout.place(statement, alignment, function)
         elif statement.space == "local" and function is not None:
             offset = -(-function.local_bytes // alignment) * alignment
             function.local_bytes = offset + statement.size
@@ -314,38 +219,9 @@ class Module:
             framed=framed,
         )
 
-    def _shared_place(self, statement: VariableDeclaration, alignment: int, function: Function | None) -> int:
-        """The address of a variable in shared memory; variables of different kernels may share theirs."""
-        size = statement.size
-        own = function if function is not None and function.kernel.kind == "entry" else None
-        start = max(own.shared_end, self._common_shared_end(own)) if own else self._shared_end
-        offset = -(-start // alignment) * alignment
-        self._shared_end = max(self._shared_end, offset + size)
-        if not size:
-            self._dynamic_alignment = max(self._dynamic_alignment, alignment)
-        elif own:
-            own.shared_end = offset + size
-        else:
-            self._common_shared[statement.name] = offset + size
-        return offset
-
-    def _common_shared_end(self, function: Function) -> int:
-        """The end of those shared variables that no kernel declares and this one may use: that its text
-        names, or all where it names functions of the module.
-        """
-        if not self._common_shared:
-            return 0
-        words = set[str]()
-        for one in instructions_of(function.kernel.body or ()):
-            words |= {*_WORD.findall(one.operand_text or "")}
-        calls = any(self.functions[name].kernel.body for name in words & self.functions.keys())
-        used = self._common_shared if calls else words & self._common_shared.keys()
-        return max((self._common_shared[name] for name in used), default=0)
-
     def static_shared_bytes(self, function: Function) -> int:
         """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
-        end = max(function.shared_end, self._common_shared_end(function))
-        return -(-end // self._dynamic_alignment) * self._dynamic_alignment
+        return self._layout.static_bytes(function)
 
     # --- code ---
 
@@ -354,10 +230,11 @@ class Module:
             if function.kernel.body is not None:
                 function.start, known = len(self.code), len(self.problems)
                 self.problems += directive_problems(function.kernel, self.target, self.version)
-                _Body(self, function).load()
+                load_body(self, function)
                 function.problems = self.problems[known:]
 
-    def _noted(self, action: Any) -> None:
+    def noted(self, action: Callable[[], object]) -> None:
+        """Do something; its error is a problem of the module."""
         try:
             action()
         except WarpsimError as error:
@@ -382,109 +259,6 @@ def _directive_of(program: Program, name: str) -> Directive:
     )
 
 
-class _End(InstructionStatement):
-    """The return behind the last statement of a function, which nobody wrote: it points at the function."""
-
-    __slots__ = ()
-
-    def location(self) -> Location:
-        """The place of the word that opens the function."""
-        return Statement.location(self)
-
-
-class _Body:
-    """The statements of one function, in two passes: what names mean, then what statements do."""
-
-    def __init__(self, module: Module, function: Function) -> None:
-        self.module = module
-        self.function = function
-        self.sites: list[tuple[InstructionStatement, Scope]] = []
-        self.start = len(module.code)
-
-    def load(self) -> None:
-        """Append the records of the function to the module's code."""
-        scope = Scope(self.module.scope)
-        self._parameters(scope)
-        self._read(self.function.kernel.body or (), scope)
-        end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
-        for number, (statement, around) in enumerate([*self.sites, (end, scope)]):
-            self.module._noted(lambda: self._record(statement, around, self.start + number))  # noqa: B023
-            if len(self.module.code) == self.start + number:  # a problem: nothing runs, but places stay right
-                self.module.code.append(Record(step=_broken, statement=statement))
-
-    def _parameters(self, scope: Scope) -> None:
-        for kind in ("results", "parameters"):
-            place = 0
-            for one in getattr(self.function.kernel, kind):
-                if isinstance(one, RegisterDeclaration):
-                    self._registers(one, scope)
-                    continue
-                variable = self.module.parameter(one, self.function, place)
-                scope.declare(one.name, variable, one)
-                getattr(self.function, kind).append(variable)
-                place = variable.offset + one.size
-
-    def _read(self, statements: Iterable[Statement], scope: Scope) -> None:
-        """First pass: declarations, labels, and which statement stands where."""
-        for statement in statements:
-            if isinstance(statement, Block):
-                self._read(statement.statements, Scope(scope))
-            elif isinstance(statement, InstructionStatement):
-                self.sites.append((statement, scope))
-            elif isinstance(statement, Label):
-                label = LabelName(statement.name, self.start + len(self.sites))
-                self.module._noted(lambda: scope.declare(label.name, label, statement))  # noqa: B023
-                self._table_after = label.name
-            else:
-                self.module._noted(lambda: self._declaration(statement, scope))  # noqa: B023
-
-    def _declaration(self, statement: Statement, scope: Scope) -> None:
-        if isinstance(statement, RegisterDeclaration):
-            self._registers(statement, scope)
-        elif isinstance(statement, VariableDeclaration):
-            self.module.declare_variable(scope, statement, self.function)
-        elif isinstance(statement, Directive) and statement.name in ("branchtargets", "calltargets"):
-            names = tuple(name.strip() for name in statement.text.split(","))
-            scope.names[self._table_after] = LabelTable(names)
-
-    def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
-        types = self.function.types
-        if self.module.version < needed((statement.type,))[0]:
-            message = f"registers of type .{statement.type} need PTX 8.3"
-            raise IllegalInstruction(message, statement.location())
-        elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
-        for name in statement.names:
-            for place, spelled in enumerate([f"{name}.{one}" for one in elements] or [name]):
-                scope.declare(spelled, RegisterName(len(types), statement.type), statement)
-                word, count = word_type(statement.type)
-                types += [word] * count
-                if elements:
-                    scope.names[f"{name}.{'rgba'[place]}"] = scope.names[spelled]
-
-    def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
-        """Second pass: one statement."""
-        site = Site(statement, scope, self.module, pc)
-        self.function.named.update(one for one in statement.names if one in self.module.scope.names)
-        guard = -1
-        if statement.guard is not None:
-            found = scope.find(statement.guard[1])
-            if not isinstance(found, RegisterName) or found.type != "pred":
-                raise site.illegal(f"guard {statement.guard[1]} is not a predicate")
-            guard = found.number
-        bound = bind(site)
-        record = Record(
-            step=bound.step,
-            statement=statement,
-            guard=guard,
-            negated=statement.guard is not None and statement.guard[0],
-            fidelity=bound.fidelity,
-            note=bound.note,
-            flow=site.flow(),
-            scope=scope,
-        )
-        self.module.code.append(record)
-
-
 _MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory
     "global": 1 << 36,  # no chip has more memory
     "const": 1 << 16,   # ptxas: "uses too much global constant data", 0x10000 bytes at most
@@ -504,10 +278,6 @@ def _check_extent(statement: VariableDeclaration) -> None:
             f"{statement.name} has alignment {align}: it is a power of two, {_MOST_BYTES['const']} at most"
         )
         raise IllegalInstruction(message, statement.location())
-
-
-def _broken(wave: object, front: object, lanes: object) -> None:
-    raise AssertionError("a statement with a problem is executed")
 
 
 def _entry(module: Module, function: Function) -> Entry:
@@ -540,6 +310,3 @@ def _described(function: Function) -> Iterator[Parameter]:
             alignment=variable.alignment,
             offset=variable.offset,
         )
-
-
-__all__ = ["Entry", "Function", "Module", "NotModelled", "Parameter", "Record", "Register", "load_module"]

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
+from ..isa.warps import WARP
 from .lanes import Frame
 from .lanes import Lanes as FrameLanes
 from .register_arrays import (
@@ -37,7 +38,6 @@ from .scope import RegisterName
 
 Mask = npt.NDArray[np.bool_]  # one truth value a lane
 
-_WARP = 32
 _MOST_ORIGINS = 1024  # kept besides two for each register, before those of values that are gone are dropped
 _NOT_MODELLED = re.compile(
     r"%(?:tid|ntid|n?ctaid|n?warpid|n?smid|gridid|n?clusterid)(?:\.[xyz])?"
@@ -389,5 +389,5 @@ def _register(number: int, type_name: str) -> RegisterName:
 def _special_registers(lanes: int) -> dict[str, Lanes]:
     """What a thread block of that many lanes sees; a single warp has no number worth knowing."""
     lane = np.arange(lanes, dtype=np.uint32)
-    special = {"%laneid": lane % _WARP, "%tid.x": lane, "%tid.y": 0 * lane, "%tid.z": 0 * lane}
-    return special | {"%warpid": lane // _WARP} if lanes > _WARP else special
+    special = {"%laneid": lane % WARP, "%tid.x": lane, "%tid.y": 0 * lane, "%tid.z": 0 * lane}
+    return special | {"%warpid": lane // WARP} if lanes > WARP else special

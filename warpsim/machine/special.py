@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..isa.warps import WARP
 from .lanes import Values
 from .opcodes.operation import bits_of
 
 if TYPE_CHECKING:
     from .wave import Wave
 
-_WARP = 32
 _RESERVED = 1024  # bytes of shared memory that the system takes from each CTA
 
 
@@ -34,7 +34,7 @@ class SpecialRegister:
 
 
 def _lane(wave: Wave) -> Values:
-    return wave.thread % _WARP
+    return wave.thread % WARP
 
 
 def _axes(name: str, value: Callable[[Wave, int], Any]) -> dict[str, SpecialRegister]:
@@ -72,8 +72,8 @@ def _mask(compare: Callable[[Values, Values], Values]) -> SpecialRegister:
     """Bits of a warp's lanes that compare so with the own one."""
 
     def value(wave: Wave) -> Values:
-        bits = np.where(compare(np.arange(_WARP)[None, :], np.arange(_WARP)[:, None]), 1, 0)
-        words = (bits << np.arange(_WARP)).sum(axis=1)
+        bits = np.where(compare(np.arange(WARP)[None, :], np.arange(WARP)[:, None]), 1, 0)
+        words = (bits << np.arange(WARP)).sum(axis=1)
         mask: Values = words[_lane(wave)]
         return mask
 
@@ -113,7 +113,7 @@ REGISTERS: dict[str, SpecialRegister] = {
     "%cluster_nctarank": SpecialRegister(type="u32", value=lambda wave: np.array(np.prod(_cluster(wave)))),
     "%is_explicit_cluster": SpecialRegister(type="pred", value=lambda wave: np.array(wave.cluster.explicit)),
     "%laneid": SpecialRegister(type="u32", value=_lane),
-    "%warpid": SpecialRegister(type="u32", value=lambda wave: wave.thread // _WARP),
+    "%warpid": SpecialRegister(type="u32", value=lambda wave: wave.thread // WARP),
     "%nwarpid": SpecialRegister(type="u32", value=lambda wave: np.array(wave.warps)),
     "%smid": SpecialRegister(type="u32", value=lambda wave: 0 * wave.cta, made_up=True),
     "%nsmid": SpecialRegister(type="u32", value=lambda wave: np.array(1), made_up=True),

@@ -23,7 +23,7 @@ from .scope import LabelName
 from .spaces import DEVICE_BASE, Bytes, Offsets
 
 if TYPE_CHECKING:
-    from .program import Record
+    from .entries import Record
     from .wave import Wave
 
 _READING = frozenset({"atom", "nanosleep"})

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ..cluster.connection import connected, thread_total
 from ..cluster.distribution import Sent, in_order
 from ..errors import OperandError
+from ..isa.warps import WARP
 from .device import Device
 from .engines import modes_of
 from .grid import LANES, Launch, communicates, run
@@ -28,7 +29,7 @@ from .observers.findings import Findings, LaunchFinding, Mode
 from .program import Module, load_module
 from .schedules import Schedule
 from .spaces import DEVICE_BASE, Allocation, Bytes, Offsets
-from .wave import WARP, Dimensions, Wave
+from .wave import Dimensions, Wave
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior
+from ..isa.warps import WARP
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names
 from . import special
+from .entries import Record
 from .opcodes import bind
 from .opcodes.operation import bits_of
-from .program import Module, Record
+from .program import Module
 from .register_file import RegisterFile
 from .scope import Meaning, Scope, Variable
 from .site import Reader, Site, Writer
-from .wave import WARP
 
 _SPACES = frozenset({"shared", "shared::cta", "shared::cluster", "generic"})
 _SPECIAL = frozenset({"%laneid", "%warpid", *(f"%tid.{axis}" for axis in "xyzw")}) | {

@@ -14,19 +14,20 @@ import numpy as np
 
 from ..errors import Location, OperandError, UndefinedBehavior, located
 from ..isa.memory import check_places
+from ..isa.warps import WARP
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces
 from .clusters import RANK_BYTES
 from .directives import Tuning
+from .entries import Entry
 from .lanes import Front, Lanes, Mask, Values
-from .program import Entry
 from .register_file import RegisterFile
 from .shared_memory import SharedMemory
 from .spaces import Bytes, DeviceMemory, Offsets
 from .step_site import BoundStatement
 from .waits import BarrierWait
-from .wave import WARP, Wave
+from .wave import Wave
 
 _VERBS = {"ld": "loads", "ldmatrix": "loads", "st": "stores", "stmatrix": "stores"}
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..isa.warps import WARP
 from .lanes import Front, Lanes, Mask
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 # Rounds of a loop before other lanes get their turn: many, so that lanes that work are not torn apart each
 # time round; a round of a loop that waits for others (see spins.py) counts for as many.
 PATIENCE = 512
-_WARP = 32
 _FEW = 32  # warps of a grid that need no teams
 _ALONG = 3 / 4  # the chance that there some of those that stand at the same place go along
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a front is chosen,
@@ -72,13 +72,13 @@ def _members(wave: Wave, split: Callable[[Front], Sequence[Member]]) -> list[Mem
 
 def _by_warp(front: Front) -> Sequence[Member]:
     """Every warp is a team."""
-    warps = np.unique(front.lanes.index // _WARP).tolist()
+    warps = np.unique(front.lanes.index // WARP).tolist()
     if len(warps) == 1:
         return [(warps[0], front)]
     parts = list[Member]()
     for warp in warps:
         mask = np.zeros_like(front.lanes.mask)
-        mask[warp * _WARP :][:_WARP] = front.lanes.mask[warp * _WARP :][:_WARP]
+        mask[warp * WARP :][:WARP] = front.lanes.mask[warp * WARP :][:WARP]
         parts.append((warp, Front(front.pc, front.frame, Lanes(mask), front.turns)))
     return parts
 
@@ -103,7 +103,7 @@ def first_warps(wave: Wave) -> Front:
         team, front = member
         return front.turns // PATIENCE, team, in_program(front)
 
-    return min(_members(wave, partial(_by_half, wave.thread >= _WARP)), key=place)[1]
+    return min(_members(wave, partial(_by_half, wave.thread >= WARP)), key=place)[1]
 
 
 class Drawn:
@@ -154,4 +154,4 @@ class Drawn:
             order = self.random.sample(range(wave.warps), wave.warps)
             second[cta, order[dealt::2]] = True
             dealt = (dealt + wave.warps) % 2
-        return np.repeat(second.reshape(-1), _WARP)
+        return np.repeat(second.reshape(-1), WARP)

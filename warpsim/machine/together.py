@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UndefinedBehavior
+from ..isa.warps import WARP, WARPGROUP
 from .lanes import Front, Lanes, Mask, Values
 from .waits import LaneWait
-from .wave import WARP
 
 if TYPE_CHECKING:
     from .wave import Wave
 
-WARPGROUP = 128  # lanes
 
 Act = Callable[["Wave", Front, Lanes], object]
 GroupAct = Callable[["Wave", Front, Lanes, npt.NDArray[np.intp]], object]

@@ -21,12 +21,14 @@ from ..execution.pipeline import Undefined, is_literal
 from ..isa.families.wgmma import tile_bytes
 from ..isa.instruction import Inputs
 from ..isa.memory import SHARED_BYTES
+from ..isa.warps import WARP
 from ..ptx.statements import InstructionStatement
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .engines import Engine, EngineName
+from .events import Event
 from .hazard import Hazard, Mode, by_warps
 from .hazards import HazardChecker
-from .machine import WARP, Event, Machine, Place, host_place
+from .machine import Machine, Place, host_place
 from .matrix_operands import MatrixOperands, Plan
 from .races import RaceChecker
 from .register_file import Mask

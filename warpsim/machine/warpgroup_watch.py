@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import NotModelled
+from ..isa.warps import WARP
 from .hazards import HazardChecker
 from .lanes import Front, Lanes, Values
 from .races import RaceChecker
 from .spaces import Bytes, Offsets
 from .synchronization import Verb
-from .wave import WARP
 
 if TYPE_CHECKING:
     from .hazard import Place

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Fault, WarpsimError
+from ..isa.warps import WARP
 from . import spaces
 from .asynchrony import Asynchrony, finish_all
 from .clusters import ALONE, Cluster
@@ -26,9 +27,8 @@ from .waits import LaneWait
 from .windows import PLACES
 
 if TYPE_CHECKING:
-    from .program import Entry, Record
+    from .entries import Entry, Record
 
-WARP = 32
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 
 Dimensions = tuple[int, int, int]

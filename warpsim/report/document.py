@@ -16,8 +16,9 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 from ..isa.descriptor import Descriptor, Major, tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
+from ..isa.warps import WARP
+from ..machine.events import Event
 from ..machine.hazards import Hazard
-from ..machine.machine import WARP, Event
 from ..machine.observers.recorder import LaunchEvent
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.machine import Event
+from ..machine.events import Event
 from ..machine.register_arrays import converted, register_names, split
 from ..traces.checks import Check
 from ..traces.reading import Load

@@ -16,7 +16,8 @@ from ..errors import Location
 from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of
-from ..machine.machine import WARP, Machine
+from ..isa.warps import WARP
+from ..machine.machine import Machine
 from ..machine.register_arrays import converted, dtype_bits, register_names, split
 
 

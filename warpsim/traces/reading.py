@@ -36,7 +36,7 @@ from ..errors import Location, OperandError, TraceError, located
 from ..files.archives import Arrays, read_arrays, read_text
 from ..isa.memory import SHARED_BYTES
 from ..isa.numerals import whole_number
-from ..machine.machine import WARP, WARPGROUP
+from ..isa.warps import WARP, WARPGROUP
 from ..machine.register_arrays import split
 from ..ptx.decode import parse_version
 from ..ptx.parser import parse

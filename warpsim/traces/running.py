@@ -14,7 +14,8 @@ from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Undefined
 from ..machine.engines import Engine, EngineName
-from ..machine.machine import Event, Machine, Warp
+from ..machine.events import Event
+from ..machine.machine import Machine, Warp
 from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
 

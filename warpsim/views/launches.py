@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..errors import Location
+from ..machine.entries import Parameter
 from ..machine.fidelity import LABELS, Fidelity, Reach, StatementClass
 from ..machine.launching import LaunchReport, LoadedModule
 from ..machine.observers.findings import LaunchFinding
-from ..machine.program import Parameter
 
 Document = dict[str, Any]
 _SHOWN = 5  # of a kind that are listed one by one

@@ -14,8 +14,8 @@ from ..errors import WarpsimError
 from ..execution.pipeline import evidence
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
+from ..machine.events import Event
 from ..machine.hazards import Hazard
-from ..machine.machine import Event
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from .information import Document, evidence_document

@@ -19,7 +19,7 @@ from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
-from ..machine.machine import Event
+from ..machine.events import Event
 from ..machine.observers.debugger import RegisterValue, Stop
 from .information import Document
 from .operands import from_registers

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes
 from ..together import Warpgroups
 from .clocks import Warps
@@ -24,12 +25,11 @@ from .findings import Findings, LaunchFinding
 from .warp_order import WarpOrder, some_of_each
 
 if TYPE_CHECKING:
+    from ..entries import Record
     from ..opcodes.multiplication import Groups
-    from ..program import Record
     from ..synchronization import Verb
     from ..wave import Wave
 
-_WARP = 32
 _BARRIERS = frozenset({"bar", "barrier"})
 _OTHERS = frozenset({"warp", "cluster"})  # of which every thread has to come
 _FLAGS = frozenset({"relaxed", "acquire", "volatile", "mmio"})  # loads that may wait for another warp's store
@@ -75,7 +75,7 @@ class BarrierReuse(WarpOrder):
         """Lanes come to a barrier: after all who came to its phase before?"""
         if not self.looks(wave):
             return
-        if threads != _WARP:  # a warp that completes a phase alone takes nobody's place
+        if threads != WARP:  # a warp that completes a phase alone takes nobody's place
             self._come(wave, front, some_of_each(lanes.mask), number)
         super().arriving(wave, front, lanes, number, threads, waits)
 
@@ -129,7 +129,7 @@ class BarrierReuse(WarpOrder):
         finding = LaunchFinding(
             kind="barrier reuse",
             severity="error",
-            message=f"{what}; {fix} [{wave.place(warp * _WARP)}]",
+            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
             location=here,
             other=there,
             note="the phase before",

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
+
 Clock = npt.NDArray[np.int32]  # by component
 Warps = npt.NDArray[np.int64]
-_WARP = 32
 _ROOM = 64  # components beyond those of warps, at first
 
 
@@ -92,7 +93,7 @@ class Clocks:
 
     def groups_of(self, family: str, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """The components of the groups of some lanes."""
-        known = self.groups.setdefault(family, np.zeros(self.warps * _WARP, np.int64))
+        known = self.groups.setdefault(family, np.zeros(self.warps * WARP, np.int64))
         for lane in lanes[known[lanes] == 0].tolist():
             known[lane] = self._component()
             self.lanes[int(known[lane])] = lane
@@ -165,7 +166,7 @@ class Clocks:
         if family in self.groups:
             components = self.groups[family][lanes]
             counted = components > 0
-            place = lanes[counted] // _WARP, components[counted]
+            place = lanes[counted] // WARP, components[counted]
             for row in self.state:
                 row[place] = np.maximum(row[place], numbers[counted])
 

@@ -15,7 +15,7 @@ from .findings import Findings, LaunchFinding
 from .register_use import RegisterUse
 
 if TYPE_CHECKING:
-    from ..program import Entry
+    from ..entries import Entry
 
 
 def cluster_checks(findings: Findings, entry: Entry, cluster: Cluster) -> list[Callable[[Findings], Any]]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
@@ -35,11 +36,11 @@ from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in
 from .copy_words import Words
 from .findings import Findings
 from .phase_waits import PhaseWaits
-from .warp_order import WARP, WarpOrder
+from .warp_order import WarpOrder
 
 if TYPE_CHECKING:
+    from ..entries import Record
     from ..opcodes.multiplication import Groups, Multiplication, Share
-    from ..program import Record
     from ..synchronization import Verb
     from ..wave import Wave
 

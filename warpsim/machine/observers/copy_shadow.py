@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..asynchrony import Stretches
 
 if TYPE_CHECKING:
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Wave
 
 Integers = npt.NDArray[np.int32]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...isa.warps import WARP
 from ..asynchrony import Pending
 from ..lanes import Front, Lanes, Mask
 from ..phases import named
@@ -16,12 +17,11 @@ from .copy_shadow import WORD, Cells, Shadow
 from .findings import LaunchFinding, Severity
 
 if TYPE_CHECKING:
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Wave
     from .copy_order import CopyOrder
     from .phase_waits import Wait
 
-WARP = 32
 _TRY = "mbarrier.try_wait.parity"
 
 

@@ -15,15 +15,16 @@ import numpy.typing as npt
 
 from ...errors import OperandError
 from ...isa.instruction import Inputs, Instruction
+from ...isa.warps import WARP
 from ..lanes import Frame, Front, Lanes, Mask, Values
 from ..scope import RegisterName
 from .recorder import LaunchEvent, Recorder
 from .register_uses import is_multiplication
-from .selection import WARP, Executions, Selection, Warps
+from .selection import Executions, Selection, Warps
 
 if TYPE_CHECKING:
     from ...ptx.statements import InstructionStatement
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Dimensions, Step, Wave
 
 STOPS = 64  # that are handed out where many are selected

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Mask
 from ..together import in_words, warp_words
 from ..waits import BarrierWait
@@ -19,8 +20,6 @@ from .findings import Findings, LaunchFinding
 if TYPE_CHECKING:
     from ..cluster_barrier import ClusterBarrier, Clusters
     from ..wave import Wave
-
-_WARP = 32
 
 
 class DivergentBarriers:
@@ -48,11 +47,11 @@ class DivergentBarriers:
 
     def _check(self, wave: Wave, pc: int, here: Mask) -> None:
         """Find the first warp of which some lanes are here and others are not."""
-        absent = wave.alive_mask & ~here & np.repeat(warp_words(here) != 0, _WARP)
+        absent = wave.alive_mask & ~here & np.repeat(warp_words(here) != 0, WARP)
         if not absent.any():
             return
         lane = int(absent.argmax())
-        warp, statement = lane // _WARP, wave.code[pc].statement
+        warp, statement = lane // WARP, wave.code[pc].statement
         there, missing = (in_words(int(warp_words(one)[warp])) for one in (here, absent))
         message = (
             f"{statement.mnemonic} is executed by lanes {there} of a warp{_elsewhere(wave, lane, missing)}: "

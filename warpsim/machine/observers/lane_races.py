@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
 from ..together import in_words, warp_words
@@ -22,7 +23,6 @@ from .findings import Findings, LaunchFinding
 if TYPE_CHECKING:
     from ..wave import Wave
 
-_WARP = 32
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ORDERING = frozenset({"acquire", "acq_rel", "sc"})
 Cells = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ class LaneRaces:
     def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
         """What happened before in these CTAs is ordered before what follows."""
         if self.accesses:
-            warps = np.isin(wave.cta[::_WARP], ctas)
+            warps = np.isin(wave.cta[::WARP], ctas)
             self.before[warps] = len(self.accesses)
 
     def ordered(self, wave: Wave, lanes: Lanes) -> None:
@@ -120,7 +120,7 @@ class LaneRaces:
         anybody of their warps before with nothing in between.
         """
         if not self.before.size:
-            self.before, self.latest = np.zeros((2, wave.lanes // _WARP), np.int32)
+            self.before, self.latest = np.zeros((2, wave.lanes // WARP), np.int32)
         if front.lanes.count == wave.alive:
             return False if (self.latest > self.before).any() else None
         here = warp_words(front.lanes.mask)
@@ -136,7 +136,7 @@ class LaneRaces:
             self.accesses.append((front.pc, front.lanes.mask))
             touched.number[cells] = len(self.accesses)
             touched.lane[cells] = mine
-            self.latest[mine // _WARP] = len(self.accesses)
+            self.latest[mine // WARP] = len(self.accesses)
 
     def _check(
         self,
@@ -151,9 +151,7 @@ class LaneRaces:
         if not touched.number.size:
             return
         numbers, others = touched.number[cells], touched.lane[cells]
-        clash = (
-            (numbers > self.before[others // _WARP]) & (others // _WARP == mine // _WARP) & (others != mine)
-        )
+        clash = (numbers > self.before[others // WARP]) & (others // WARP == mine // WARP) & (others != mine)
         if differs is not None:
             clash &= differs
         for number in np.unique(numbers[clash]).tolist():
@@ -181,11 +179,11 @@ class LaneRaces:
         record, other = wave.code[front.pc], wave.code[pc]
         lane = int(others[row, column])
         address = int(cells[row, column]) - int(wave.shared_base[lane])
-        here = in_words(int(warp_words(front.lanes.mask)[lane // _WARP]))
+        here = in_words(int(warp_words(front.lanes.mask)[lane // WARP]))
         line, place = other.statement.location().line, wave.place(lane).rpartition(",")[0]
         message = (
             f"race: {record.statement.mnemonic} {verbs[0]} byte {address:#x} of shared memory, which lane "
-            f"{lane % _WARP} of the same warp has {verbs[1]} at line {line} on a way of its own: no "
+            f"{lane % WARP} of the same warp has {verbs[1]} at line {line} on a way of its own: no "
             f"bar.warp.sync has come between [{place}, lanes {here}]"
         )
         finding = LaunchFinding(

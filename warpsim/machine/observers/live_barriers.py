@@ -21,7 +21,7 @@ from ..spaces import Bytes, Offsets
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Wave
 
 _BYTES = 8

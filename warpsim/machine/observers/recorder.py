@@ -16,15 +16,16 @@ import numpy.typing as npt
 from ...errors import OperandError
 from ...isa.families.wgmma import tile_bytes
 from ...isa.instruction import Inputs, Instruction, arrays_of, part_of
+from ...isa.warps import WARP
 from ...ptx.binding import Bound, bind
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from ..events import Event
 from ..lanes import Front
-from ..machine import Event
-from .selection import EVERYTHING, WARP, Executions, Selection, Warps
+from .selection import EVERYTHING, Executions, Selection, Warps
 
 if TYPE_CHECKING:
     from ...ptx.statements import InstructionStatement
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Dimensions, Wave
 
 _WHOLE = 128  # bytes of which recorded shared memory is a multiple

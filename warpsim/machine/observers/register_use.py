@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes
-from ..wave import WARP
 from .findings import Findings, LaunchFinding, Severity
 
 if TYPE_CHECKING:

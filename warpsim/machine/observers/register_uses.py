@@ -18,7 +18,7 @@ from ..scope import RegisterName, Scope
 
 if TYPE_CHECKING:
     from ...ptx.statements import InstructionStatement
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Step, Wave
 
 Key = tuple[int, int]  # of a register: its function, and its number there

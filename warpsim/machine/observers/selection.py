@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location, OperandError
+from ...isa.warps import WARP
 from ..lanes import Mask
 
 if TYPE_CHECKING:
     from ..wave import Dimensions, Wave
 
-WARP = 32
 _WORD = re.compile(r"\S+")
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _NAMES = ("cta", "warp", "line", "step")

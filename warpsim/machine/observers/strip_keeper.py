@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...errors import OperandError
+from ...isa.warps import WARP
 from ..lanes import Lanes
-from .selection import EVERYTHING, WARP, Selection
+from .selection import EVERYTHING, Selection
 from .strips import Kind, Link, Strip, Timeline, WarpName
 from .timeline_state import State
 from .warp_order import some_of_each

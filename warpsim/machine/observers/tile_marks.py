@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..together import WARPGROUP, Warpgroups
+from ...isa.warps import WARP, WARPGROUP
+from ..together import Warpgroups
 
 if TYPE_CHECKING:
     from ..opcodes.multiplication import Groups, Share
@@ -22,7 +23,6 @@ Integers = npt.NDArray[np.int64]
 Found = tuple[int, Integers]  # a warpgroup, and chunks of its CTA
 
 CHUNK = 16
-_WARP = 32
 
 
 class TileMarks:
@@ -37,7 +37,7 @@ class TileMarks:
         self.stored: Integers = np.zeros(count, np.int64)
         self.stored_at: Integers = np.zeros(count, np.int64)  # program counters
         self.stored_by: Integers = np.zeros(count, np.int64)  # warps of the wave
-        self.fenced: Integers = np.zeros(wave.lanes // _WARP, np.int64)  # by warp: its latest proxy fence
+        self.fenced: Integers = np.zeros(wave.lanes // WARP, np.int64)  # by warp: its latest proxy fence
         self.read: Integers = np.zeros((self.of_cta, count), np.int64)  # by warpgroup of the CTA: its step
         self.completed: Integers = np.zeros(groups, np.int64)
 
@@ -75,7 +75,7 @@ class TileMarks:
             return None
         cells = self._cells(groups, share)
         stored = self.stored[cells]
-        own = self.fenced[(self.places.warps[groups][:, None] + np.arange(WARPGROUP // _WARP))].max(axis=1)
+        own = self.fenced[(self.places.warps[groups][:, None] + np.arange(WARPGROUP // WARP))].max(axis=1)
         late = stored > np.maximum(self.fenced[self.stored_by[cells]], own[:, None])
         if not late.any():
             return None

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes, Mask
 from ..phases import history_of, named
 from ..together import Warpgroups
-from .selection import WARP
 from .strip_keeper import StripKeeper, unless_full, warps_of
 from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ...isa.instruction import Inputs, Instruction
     from ..asynchrony import Pending
     from ..cluster_barrier import ClusterBarrier
+    from ..entries import Record
     from ..opcodes.multiplication import Groups, Multiplication, Share
-    from ..program import Record
     from ..spaces import Bytes, Offsets
     from ..synchronization import Verb
     from ..wave import Wave

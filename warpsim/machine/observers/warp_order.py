@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes, Mask
 from ..spaces import Offsets
 from .clocks import Clock, Clocks, Warps
@@ -20,10 +21,9 @@ from .clocks import Clock, Clocks, Warps
 if TYPE_CHECKING:
     from ..asynchrony import Pending
     from ..cluster_barrier import ClusterBarrier
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Wave
 
-WARP = 32
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 _PROXIES = frozenset({"async", "async::generic"})
 

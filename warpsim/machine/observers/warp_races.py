@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..clusters import far
 from ..lanes import Front, Lanes, Mask, Values
 from ..spaces import Bytes, Offsets
@@ -21,12 +22,11 @@ from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import Shadow, cells_of
 
 if TYPE_CHECKING:
-    from ..program import Record
+    from ..entries import Record
     from ..wave import Wave
 
 SEVERAL = 255  # warps that have read a byte
 WARPGROUPS = 64  # plus its number in the CTA: a warpgroup whose wgmma has read a byte
-_WARP = 32
 _KEPT = "strong statements"
 _MOST = 256  # reads that wait to be noted
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
@@ -278,7 +278,7 @@ class Races:
 
     def _warps(self, wave: Wave, lanes: Lanes, offsets: Offsets) -> npt.NDArray[np.uint8]:
         """``(words, 1)``: warp + 1 of the lane of each word."""
-        warp = wave.thread[lanes.index] // _WARP + 1
+        warp = wave.thread[lanes.index] // WARP + 1
         repeated = np.resize(warp, offsets.size) if offsets.size != warp.size else warp
         return repeated.astype(np.uint8)[:, None]
 

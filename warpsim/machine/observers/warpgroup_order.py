@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..asynchrony import Pending
 from ..hazard import Hazard, Place, by_warps, differing, overwritten, unproxied
 from ..lanes import Front, Lanes, Mask, Values
@@ -25,12 +26,11 @@ from .register_uses import RegisterUses, Use
 from .tile_marks import CHUNK, TileMarks
 
 if TYPE_CHECKING:
+    from ..entries import Record
     from ..opcodes.multiplication import Groups, Multiplication, Share
-    from ..program import Record
     from ..synchronization import Verb
     from ..wave import Wave
 
-_WARP = 32
 _PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
 _KEPT = "registers of wgmma"
 
@@ -119,7 +119,7 @@ class WarpgroupOrder:
     def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
         """fence.proxy.async."""
         if self.uses is not None and words[:1] == ("proxy",) and ".".join(words[1:]) in _PROXIES:
-            self._marks(wave).fence(np.unique(lanes.index // _WARP))
+            self._marks(wave).fence(np.unique(lanes.index // WARP))
 
     def store(
         self,
@@ -136,7 +136,7 @@ class WarpgroupOrder:
             return
         chunks = _chunks(offsets, size)
         self._written(wave, chunks, wave.code[front.pc].statement.location)
-        warps = np.resize(lanes.index // _WARP, offsets.size)
+        warps = np.resize(lanes.index // WARP, offsets.size)
         self._marks(wave).store(chunks, np.resize(warps, chunks.size), front.pc)
 
     landed = store

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...isa.warps import WARP
 from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes, Mask, Values
 from ..together import meet
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ..site import Reader, Site
     from ..wave import Step, Wave
 
-WARP = 32
 _MOST = 16  # barriers of a CTA
 
 Place = tuple[int, "int | None"]  # number of a barrier, and threads

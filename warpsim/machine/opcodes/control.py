@@ -17,7 +17,7 @@ from .effect import Effect
 from .stack import end_of
 
 if TYPE_CHECKING:
-    from ..program import Function
+    from ..entries import Function
     from ..site import Site
     from ..wave import Step, Wave
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...isa.warps import WARP
 from ...ptx.operands import Operand, Pair, Sink
 from ..lanes import Front, Lanes, Mask, Values
 from ..together import lane_words, together
-from ..wave import WARP
 from .effect import Effect
 from .operation import Compute
 from .words import number_dtype, unsigned

@@ -18,6 +18,7 @@ from ...errors import NotModelled, UndefinedBehavior
 from ...execution.pipeline import execute_inputs
 from ...isa.families import forms
 from ...isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
+from ...isa.warps import WARP
 from ...ptx.binding import Bound, bind
 from ...ptx.constants import Immediate
 from ...ptx.decode import Bind, bind_statement
@@ -27,7 +28,7 @@ from ..constants import constant_bits
 from ..lanes import Front, Lanes, Values
 from ..scope import RegisterName
 from .effect import Effect
-from .warpwide import WARP, Warps, stacked, unstack, whole_warps
+from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
     from ..site import Reader, Site, Writer

@@ -16,11 +16,12 @@ import numpy.typing as npt
 from ...errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.families.wgmma import tile_bytes
 from ...isa.instruction import Inputs, Instruction
+from ...isa.warps import WARP, WARPGROUP
 from ...ptx.warpgroup import WarpgroupBound
 from ..lanes import Front, Values
-from ..together import WARPGROUP, Warpgroups
+from ..together import Warpgroups
 from .matrices import computed
-from .warpwide import WARP, Warps, stacked, unstack
+from .warpwide import Warps, stacked, unstack
 
 if TYPE_CHECKING:
     from ..site import Reader, Writer

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...errors import UndefinedBehavior
+from ...isa.warps import WARP
 from ...ptx.constants import Immediate
 from ..lanes import Front, Lanes
 from ..phases import undefined
 from ..together import EVERYONE, together
 from ..waits import LaneWait
-from ..wave import WARP
 from .effect import Effect
 
 if TYPE_CHECKING:

@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import UndefinedBehavior
+from ...isa.warps import WARP
 from ...ptx.constants import Immediate
 from ...ptx.operands import Register, Sink, Vector
 from .. import spaces
 from ..lanes import Front, Lanes, Values
 from .effect import Effect
 from .transfers import load, store
-from .warpwide import WARP, Warps, stacked, unstack, whole_warps
+from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
     from ..site import Reader, Site

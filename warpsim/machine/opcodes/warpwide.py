@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ..lanes import Front, Lanes, Values
 from ..together import EVERYONE, together
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ..site import Reader, Writer
     from ..wave import Step, Wave
 
-WARP = 32
 Warps = npt.NDArray[np.intp]  # their numbers in the wave
 Act = Callable[["Wave", Front, Lanes, Warps], None]
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import located
+from ...isa.warps import WARPGROUP
 from ...ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ..asynchrony import Pending, Stretches, commit, drain, issue
 from ..lanes import Front, Lanes
 from ..scope import RegisterName
 from ..synchronization import Verb, wgmma_order
-from ..together import WARPGROUP, Warpgroups, warpgroups_together
+from ..together import Warpgroups, warpgroups_together
 from .effect import Effect
 from .matrices import MatrixRow, bound_of, source_of, targets_of
 from .multiplication import Groups, Multiplication, Share, multiply, shares_of

@@ -22,12 +22,13 @@ from ...execution.pipeline import execute_inputs
 from ...isa.formats import FORMATS
 from ...isa.fragments import codes_from, registers_of
 from ...isa.instruction import Inputs, Instruction
+from ...isa.warps import WARP
 from ...ptx.decode import decode
 from ...ptx.operands import Vector
 from ..lanes import Front, Lanes, Values
 from .effect import Effect
 from .transfers import load, parts, space_of, store
-from .warpwide import WARP, Warps, stacked, unstack, whole_warps
+from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
     from ..site import Reader, Site
