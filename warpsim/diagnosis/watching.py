@@ -18,6 +18,7 @@ from ..isa.instruction import Inputs, Instruction
 from ..isa.warps import WARP
 from ..machine.entries import Record
 from ..machine.lanes import Front, Lanes
+from ..machine.touch import Touch
 from ..machine.wave import Step, Wave
 
 Words = npt.NDArray[Any]
@@ -72,14 +73,12 @@ class Watch:
 
         return noted
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Any, offsets: Any, size: int, *words: Any
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Lanes read or write: where counts."""
-        inner = wave.shared_base[lanes.index] if memory is wave.shared else 0
-        if np.size(offsets) == lanes.count:
-            where = np.asarray(offsets - inner, np.uint64) * _SALT
-            self.accessed[front.pc : front.pc + 1] += _sum_of(_threads(wave, lanes) + where)
+        inner = wave.shared_base[touch.lanes.index] if touch.memory is wave.shared else 0
+        if np.size(touch.offsets) == touch.lanes.count:
+            where = np.asarray(touch.offsets - inner, np.uint64) * _SALT
+            self.accessed[touch.front.pc : touch.front.pc + 1] += _sum_of(_threads(wave, touch.lanes) + where)
 
     store = atomic = load
 

@@ -24,6 +24,7 @@ from ..errors import UndefinedBehavior
 from . import spaces
 from .clusters import RANK_BYTES
 from .lanes import Front, Lanes, Values
+from .touch import Touch
 from .waits import LaneWait
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def update(
     spaces.put_words(memory, offsets, after[:, None])
     ends = _record(wave, front, lanes, offsets, before, after)
     if wave.observers:
-        wave.tell("mbarrier", front, lanes, memory, offsets)
+        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
         wave.tell("updated", front, lanes, offsets, ends)
     _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
     return before

@@ -20,7 +20,8 @@ from ..errors import Fault
 from ..ptx.operands import Register
 from .lanes import Frame, Front, Lanes
 from .scope import LabelName
-from .spaces import DEVICE_BASE, Bytes, Offsets
+from .spaces import DEVICE_BASE, Bytes
+from .touch import Touch
 
 if TYPE_CHECKING:
     from .entries import Record
@@ -136,12 +137,10 @@ class _Reads:
     def __init__(self) -> None:
         self.of_lane: dict[int, tuple[int, Bytes, int, int]] = {}  # statement, memory, offset and size
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Words that lanes read."""
-        for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=False):
-            self.of_lane[lane] = (front.pc, memory, offset, size)
+        for lane, offset in zip(touch.lanes.index.tolist(), touch.offsets.tolist(), strict=False):
+            self.of_lane[lane] = (touch.front.pc, touch.memory, offset, touch.size)
 
     atomic = load
 

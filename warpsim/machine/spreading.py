@@ -23,12 +23,12 @@ from ..isa.warps import WARP
 from .device import Device
 from .engines import modes_of
 from .grid import LANES, Launch, communicates, run
-from .lanes import Front, Lanes, Values
 from .observers.checks import checks_of
 from .observers.findings import Findings, LaunchFinding, Mode
 from .program import Module, load_module
 from .schedules import Schedule
 from .spaces import DEVICE_BASE, Allocation, Bytes, Offsets
+from .touch import Touch
 from .wave import Dimensions, Wave
 
 if TYPE_CHECKING:
@@ -91,24 +91,13 @@ class Touched:
         for place in range(0, size, unit):
             view[(offsets + place) // unit] |= np.array(ones, view.dtype)
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Bytes are read."""
-        self._mark(wave, memory, offsets, size, _READ)
+        self._mark(wave, touch.memory, touch.offsets, touch.size, _READ)
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Bytes are written."""
-        self._mark(wave, memory, offsets, size, _WRITTEN)
+        self._mark(wave, touch.memory, touch.offsets, touch.size, _WRITTEN)
 
 
 # --- on a worker -----------------------------------------------------------------------------------

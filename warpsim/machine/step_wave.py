@@ -26,6 +26,7 @@ from .register_file import RegisterFile
 from .shared_memory import SharedMemory
 from .spaces import Bytes, DeviceMemory, Offsets
 from .step_site import BoundStatement
+from .touch import Touch
 from .waits import BarrierWait
 from .wave import Wave
 
@@ -161,18 +162,10 @@ def _in_shared(where: Offsets, lanes: Lanes, done: str) -> Offsets:
 class _Strict:
     """The first observer: what has no meaning is an error."""
 
-    def store(
-        self,
-        wave: StepWave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values,
-    ) -> None:
+    def store(self, wave: StepWave, touch: Touch) -> None:
         """Words are about to be stored; lanes must not store different ones at one address."""
-        _check_clash(wave, lanes, offsets, words)
+        if touch.words is not None:
+            _check_clash(wave, touch.lanes, touch.offsets, touch.words)
 
     def unspecified(self, wave: StepWave, front: Front, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""

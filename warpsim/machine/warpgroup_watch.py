@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import NotModelled
 from ..isa.warps import WARP
 from .hazards import HazardChecker
-from .lanes import Front, Lanes, Values
+from .lanes import Front, Lanes
 from .races import RaceChecker
-from .spaces import Bytes, Offsets
 from .synchronization import Verb
+from .touch import Touch
 
 if TYPE_CHECKING:
     from .hazard import Place
@@ -36,34 +34,19 @@ class WarpgroupWatch:
         self.checker = checker
         self.races = races
 
-    def load(
-        self, wave: StepWave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: StepWave, touch: Touch) -> None:
         """Words in shared memory are about to be loaded."""
-        ranges = np.stack((offsets, offsets + size), axis=-1)
-        self.checker.shared_read(ranges, _place(wave))
-        self.races.read(ranges, lanes.index // WARP, _place(wave))
+        self.checker.shared_read(touch.ranges, _place(wave))
+        self.races.read(touch.ranges, touch.lane_of // WARP, _place(wave))
 
-    def store(
-        self,
-        wave: StepWave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values,
-    ) -> None:
+    def store(self, wave: StepWave, touch: Touch) -> None:
         """Words in shared memory are about to be stored."""
-        ranges = np.stack((offsets, offsets + size), axis=-1)
-        self.checker.shared_write(ranges, _place(wave))
-        self.races.write(ranges, lanes.index // WARP, _place(wave))
+        self.checker.shared_write(touch.ranges, _place(wave))
+        self.races.write(touch.ranges, touch.lane_of // WARP, _place(wave))
 
-    def atomic(
-        self, wave: StepWave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: StepWave, touch: Touch) -> None:
         """Words are about to be changed; atomics are in no race among themselves."""
-        self.checker.shared_write(np.stack((offsets, offsets + size), axis=-1), _place(wave))
+        self.checker.shared_write(touch.ranges, _place(wave))
 
     def barrier(self, wave: StepWave, number: int, ctas: Any, front: Front | None) -> None:
         """A barrier is complete; one of some warps counts like one of all, so that no race is made up."""

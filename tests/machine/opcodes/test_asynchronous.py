@@ -163,15 +163,15 @@ class _Watcher:
         self.early = 0
         self.left: list[int] = []
 
-    def copying(self, wave: Any, front: Any, lanes: Any, memory: Array, offsets: Array, size: int) -> None:
-        self.news.append(("copying", lanes.count, size))
+    def copying(self, wave: Any, touch: Any) -> None:
+        self.news.append(("copying", touch.lanes.count, touch.size))
 
-    def landed(self, wave: Any, front: Any, lanes: Any, memory: Array, offsets: Array, size: int) -> None:
-        self.news.append(("landed", lanes.count, size))
+    def landed(self, wave: Any, touch: Any) -> None:
+        self.news.append(("landed", touch.lanes.count, touch.size))
 
-    def load(self, wave: Any, front: Any, lanes: Any, memory: Array, offsets: Array, size: int) -> None:
-        if memory is wave.shared:
-            self.early += sum(int(np.isin(offsets, one.offsets).sum()) for one in flights(wave))
+    def load(self, wave: Any, touch: Any) -> None:
+        if touch.memory is wave.shared:
+            self.early += sum(int(np.isin(touch.offsets, one.offsets).sum()) for one in flights(wave))
 
     def exit(self, wave: Any, front: Any, lanes: Any) -> None:
         self.left = [len(one.lanes) for one in flights(wave)]

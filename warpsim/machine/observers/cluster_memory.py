@@ -15,7 +15,7 @@ import numpy as np
 from ..cluster_barrier import ClusterBarrier
 from ..clusters import named
 from ..lanes import Front, Lanes, Values
-from ..spaces import Bytes, Offsets
+from ..touch import Touch
 from .cluster_order import ClusterOrder
 from .cluster_shadow import Access, Shadow, access_of, access_of_lane, written_by
 from .findings import Findings, LaunchFinding
@@ -73,41 +73,28 @@ class ClusterMemory:
 
     # --- accesses ---
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Written by another CTA before, with nothing in between: a race."""
-        if memory is not wave.shared:
+        if touch.memory is not wave.shared:
             return
-        order, access = self._begin(wave), access_of(wave, front, lanes, offsets, size)
-        if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
-            order.acquire(wave, lanes)
+        order, access = self._begin(wave), access_of(wave, touch)
+        if not _ACQUIRES.isdisjoint(wave.code[touch.front.pc].statement.modifiers):
+            order.acquire(wave, touch.lanes)
         self._check_begun(access)
         self._meet(access, self.wrote, "reads", "written")
         self._note_read(access)
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Written or read by another CTA before, with nothing in between: a race."""
-        if memory is not wave.shared:
+        if touch.memory is not wave.shared:
             return
         self._begin(wave)
-        access = access_of(wave, front, lanes, offsets, size)
+        access = access_of(wave, touch)
         self._check_begun(access)
         self._check_write(access)
         self._note_write(access)
-        if words is not None:
-            self._check_together(
-                access, np.ascontiguousarray(words).view(np.uint8).reshape(access.cells.shape)
-            )
+        if (new := touch.stored) is not None:
+            self._check_together(access, new)
 
     landed = store  # what cp.async brings
 
@@ -125,18 +112,16 @@ class ClusterMemory:
         for shadow, before in ((self.wrote, "written"), (self.own_read, "read"), (self.far_read, "read")):
             self._meet(access, shadow, "writes", before)
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """As a store; one that acquires orders what comes after it."""
-        if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
-            self._begin(wave).acquire(wave, lanes)
-        self.store(wave, front, lanes, memory, offsets, size)
+        if not _ACQUIRES.isdisjoint(wave.code[touch.front.pc].statement.modifiers):
+            self._begin(wave).acquire(wave, touch.lanes)
+        self.store(wave, touch)
 
-    def mbarrier(self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets) -> None:
+    def mbarrier(self, wave: Wave, touch: Touch) -> None:
         """Operations on an object of another CTA, whose initialisation must be known."""
         self._begin(wave)
-        access = access_of(wave, front, lanes, offsets, 8)
+        access = access_of(wave, touch)
         self._check_initialised(access)
         self._note_far(access)
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ...errors import Location
 from ..clusters import in_shared
-from ..lanes import Front, Lanes, Values
-from ..spaces import Offsets
+from ..lanes import Values
+from ..touch import Touch
 from .cluster_order import NEVER
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ class Access:
         return self.wave.place(int(self.lanes[min(row, len(self.lanes) - 1), 0]))
 
 
-def access_of(wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, size: int) -> Access:
+def access_of(wave: Wave, touch: Touch) -> Access:
     """The bytes of a statement's lanes."""
-    index = np.resize(lanes.index, offsets.size)[:, None]
-    statement = wave.code[front.pc].statement
-    cells = offsets[:, None] + np.arange(size)
-    return Access(wave, front.pc, cells, index, wave.cta[index], statement.location(), statement.mnemonic)
+    index = touch.lane_of[:, None]
+    statement = wave.code[touch.front.pc].statement
+    place, ctas = touch.front.pc, wave.cta[index]
+    return Access(wave, place, touch.cells, index, ctas, statement.location(), statement.mnemonic)
 
 
 def access_of_lane(wave: Wave, place: int, lane: int, cells: Values) -> Access:

@@ -28,9 +28,10 @@ import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..asynchrony import Pending
-from ..lanes import Front, Lanes, Mask, Values
-from ..spaces import Bytes, Offsets
+from ..lanes import Front, Lanes, Mask
+from ..spaces import Offsets
 from ..together import Warpgroups
+from ..touch import Touch
 from .clocks import Clock, Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces, rows_of
 from .copy_words import Words
@@ -93,42 +94,31 @@ class CopyOrder(WarpOrder):
 
     # --- accesses of warps ---
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Words are read: those that an operation brings must have come, as far as the reader knows."""
-        if memory is not wave.shared or not self.looks(wave):
+        if touch.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
+        cells, warps = cells_of(touch.offsets, touch.size), touch.lane_of[:, None] // WARP
         late = self._unknown(cells, warps)
         if late is not None:
-            self.words.read_early(wave, front, lanes, cells, late)
+            self.words.read_early(wave, touch.front, touch.lanes, cells, late)
         own = self.clocks.own(warps[:, 0])[:, None]
         if wave.cluster.count > 1:
             own = np.where(cells * WORD // wave.shared_stride == warps // wave.warps, own, 0)
-        self.shadow.loaded(cells, warps % wave.warps, own, front.pc)
+        self.shadow.loaded(cells, warps % wave.warps, own, touch.front.pc)
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Words are written: no operation may still read them, or write."""
-        if memory is not wave.shared or not self.looks(wave):
+        if touch.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(offsets, size), _warp_of_each(lanes, offsets)
+        cells, warps = cells_of(touch.offsets, touch.size), touch.lane_of[:, None] // WARP
         late = self._unknown(cells, warps)
         if late is not None:
-            self.words.stored_under_a_copy(wave, front, lanes, cells, late)
+            self.words.stored_under_a_copy(wave, touch.front, touch.lanes, cells, late)
         if self.shadow.lent[_COPIES].any():  # of what wgmma reads, warpgroup_order.py says so
-            self._check_source(wave, front, lanes, cells, warps)
-        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], front.pc)
-        self.shadow.lane[cells] = np.resize(lanes.index, offsets.size)[:, None]
+            self._check_source(wave, touch.front, touch.lanes, cells, warps)
+        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], touch.front.pc)
+        self.shadow.lane[cells] = np.resize(touch.lanes.index, touch.offsets.size)[:, None]
         self.shadow.step[cells] = self.steps[warps]
 
     def _check_source(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, warps: Warps) -> None:
@@ -150,13 +140,11 @@ class CopyOrder(WarpOrder):
             if apart.any() and self.drained_at.get(lane) == self.steps[lane // WARP]:
                 self.words.reader_apart(wave, front, cells, apart, mine, lane)
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """As a load and a store; one that acquires may order anything."""
-        self.may_acquire(wave, front, lanes)
-        self.load(wave, front, lanes, memory, offsets, size)
-        self.store(wave, front, lanes, memory, offsets, size)
+        self.may_acquire(wave, touch.front, touch.lanes)
+        self.load(wave, touch)
+        self.store(wave, touch)
 
     def _unknown(self, cells: Cells, warps: Warps) -> Mask | None:
         """Words that operations bring, of which the warps do not know that they have come; None for none."""
@@ -334,9 +322,3 @@ class CopyOrder(WarpOrder):
             component = self.clocks.barrier(offset).component
             if offset // wave.shared_stride == cta and self.clocks.known[warps, component].max() < phase:
                 self.words.not_awaited(wave, pending, offset)
-
-
-def _warp_of_each(lanes: Lanes, offsets: Offsets) -> Warps:
-    """``(words, 1)``: the warp of the lane of each word."""
-    warps = lanes.index // WARP
-    return np.asarray(np.resize(warps, offsets.size) if offsets.size != warps.size else warps)[:, None]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.warps import WARP
-from ..lanes import Front, Lanes, Mask, Values
-from ..spaces import Bytes, Offsets
+from ..lanes import Front, Lanes, Mask
 from ..together import in_words, warp_words
+from ..touch import Touch
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -54,47 +54,30 @@ class LaneRaces:
         self.wrote = _Touched("written")
         self.read = _Touched("read")
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Touched before by a lane that went another way; not where the byte stays what it is."""
-        if memory is not wave.shared or (parted := self._parted(wave, front)) is None:
+        if touch.memory is not wave.shared or (parted := self._parted(wave, touch.front)) is None:
             return
-        cells = offsets[:, None] + np.arange(size)
-        mine = _lanes(lanes, offsets)
-        new = None if words is None else np.ascontiguousarray(words).view(np.uint8).reshape(cells.shape)
+        new = touch.stored
+        differs = None if new is None else touch.memory[touch.cells] != new
         for touched in (self.wrote, self.read):
-            self._check(
-                wave, front, cells, mine, touched, "writes", None if new is None else memory[cells] != new
-            )
-        self._note(wave, front, parted, cells, mine, self.wrote)
+            self._check(wave, touch, touched, "writes", differs)
+        if parted:
+            self._note(wave, touch, self.wrote)
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Written before by a lane that went another way."""
-        if not _ORDERING.isdisjoint(wave.code[front.pc].statement.modifiers):
-            self.ordered(wave, lanes)
-        if memory is not wave.shared or (parted := self._parted(wave, front)) is None:
+        self.atomic(wave, touch)
+        if touch.memory is not wave.shared or (parted := self._parted(wave, touch.front)) is None:
             return
-        cells = offsets[:, None] + np.arange(size)
-        mine = _lanes(lanes, offsets)
-        self._check(wave, front, cells, mine, self.wrote, "reads", None)
-        self._note(wave, front, parted, cells, mine, self.read)
+        self._check(wave, touch, self.wrote, "reads", None)
+        if parted:
+            self._note(wave, touch, self.read)
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """No race; one that acquires orders what comes after it."""
-        if not _ORDERING.isdisjoint(wave.code[front.pc].statement.modifiers):
-            self.ordered(wave, lanes)
+        if not _ORDERING.isdisjoint(wave.code[touch.front.pc].statement.modifiers):
+            self.ordered(wave, touch.lanes)
 
     def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
         """With a flag that the other side sets, it orders what comes after it."""
@@ -128,28 +111,25 @@ class LaneRaces:
             return True
         return False if (self.latest > self.before)[here != 0].any() else None
 
-    def _note(
-        self, wave: Wave, front: Front, parted: bool, cells: Cells, mine: Numbers, touched: _Touched
-    ) -> None:
-        if parted:
-            touched.prepare(wave.shared.size)
-            self.accesses.append((front.pc, front.lanes.mask))
-            touched.number[cells] = len(self.accesses)
-            touched.lane[cells] = mine
-            self.latest[mine // WARP] = len(self.accesses)
+    def _note(self, wave: Wave, touch: Touch, touched: _Touched) -> None:
+        cells, mine = touch.cells, touch.lane_of[:, None]
+        touched.prepare(wave.shared.size)
+        self.accesses.append((touch.front.pc, touch.front.lanes.mask))
+        touched.number[cells] = len(self.accesses)
+        touched.lane[cells] = mine
+        self.latest[mine // WARP] = len(self.accesses)
 
     def _check(
         self,
         wave: Wave,
-        front: Front,
-        cells: Cells,
-        mine: Numbers,
+        touch: Touch,
         touched: _Touched,
         verb: str,
         differs: npt.NDArray[np.bool_] | None,
     ) -> None:
         if not touched.number.size:
             return
+        cells, mine = touch.cells, touch.lane_of[:, None]
         numbers, others = touched.number[cells], touched.lane[cells]
         clash = (numbers > self.before[others // WARP]) & (others // WARP == mine // WARP) & (others != mine)
         if differs is not None:
@@ -157,8 +137,8 @@ class LaneRaces:
         for number in np.unique(numbers[clash]).tolist():
             pc, there = self.accesses[number - 1]
             found = clash & (numbers == number) & ~there[mine]
-            if found.any() and not self._strong(wave, front.pc, pc):
-                self._found(wave, front, cells, found, others, pc, (verb, touched.verb))
+            if found.any() and not self._strong(wave, touch.front.pc, pc):
+                self._found(wave, touch, found, others, pc, (verb, touched.verb))
 
     @staticmethod
     def _strong(wave: Wave, *places: int) -> bool:
@@ -168,18 +148,17 @@ class LaneRaces:
     def _found(
         self,
         wave: Wave,
-        front: Front,
-        cells: Cells,
+        touch: Touch,
         found: npt.NDArray[np.bool_],
         others: Numbers,
         pc: int,
         verbs: tuple[str, str],
     ) -> None:
         row, column = (int(one) for one in np.argwhere(found)[0])
-        record, other = wave.code[front.pc], wave.code[pc]
+        record, other = wave.code[touch.front.pc], wave.code[pc]
         lane = int(others[row, column])
-        address = int(cells[row, column]) - int(wave.shared_base[lane])
-        here = in_words(int(warp_words(front.lanes.mask)[lane // WARP]))
+        address = int(touch.cells[row, column]) - int(wave.shared_base[lane])
+        here = in_words(int(warp_words(touch.front.lanes.mask)[lane // WARP]))
         line, place = other.statement.location().line, wave.place(lane).rpartition(",")[0]
         message = (
             f"race: {record.statement.mnemonic} {verbs[0]} byte {address:#x} of shared memory, which lane "
@@ -193,10 +172,4 @@ class LaneRaces:
             location=record.statement.location(),
             other=other.statement.location(),
         )
-        self.findings.add(("race", front.pc, pc, verbs), finding)
-
-
-def _lanes(lanes: Lanes, offsets: Offsets) -> Numbers:
-    """``(words, 1)``: the lane of each word."""
-    repeated = np.resize(lanes.index, offsets.size) if offsets.size != lanes.count else lanes.index
-    return repeated.astype(np.int32)[:, None]
+        self.findings.add(("race", touch.front.pc, pc, verbs), finding)

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..asynchrony import Pending
-from ..lanes import Front, Lanes, Values
-from ..spaces import Bytes, Offsets
+from ..lanes import Front, Lanes
+from ..spaces import Offsets
+from ..touch import Touch
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -60,31 +61,24 @@ class LiveBarriers:
         if self.valid.size:
             self.valid[offsets // _BYTES] = False
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Bytes are about to be written."""
-        if memory is not wave.shared or not self.begun or wave.code[front.pc].statement.opcode == "mbarrier":
+        if (
+            touch.memory is not wave.shared
+            or not self.begun
+            or wave.code[touch.front.pc].statement.opcode == "mbarrier"
+        ):
             return
-        cells = offsets[:, None] // _BYTES + np.arange(-(-size // _BYTES))
+        cells = touch.offsets[:, None] // _BYTES + np.arange(-(-touch.size // _BYTES))
         struck = self.valid[cells]
         if struck.any():
             place, column = np.argwhere(struck)[0].tolist()
-            lane = int(np.resize(lanes.index, offsets.size)[place])
-            self._struck(wave, front.pc, lane, cells[struck], int(cells[place, column]))
+            lane = int(touch.lane_of[place])
+            self._struck(wave, touch.front.pc, lane, cells[struck], int(cells[place, column]))
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """Bytes are about to be changed."""
-        self.store(wave, front, lanes, memory, offsets, size)
+        self.store(wave, touch)
 
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
         """An operation will write."""

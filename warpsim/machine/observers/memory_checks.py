@@ -13,20 +13,15 @@ import numpy.typing as npt
 
 from ..asynchrony import Pending
 from ..clusters import in_shared
-from ..lanes import Front, Lanes, Values
-from ..spaces import DEVICE_BASE, Bytes, Offsets
+from ..lanes import Front, Lanes
+from ..spaces import DEVICE_BASE, Bytes
+from ..touch import Touch
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
     from ..wave import Wave
 
 Shadow = npt.NDArray[np.uint8]
-
-
-def cells_of(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
-    """``(lanes, size)``: the bytes of each lane's word."""
-    cells: npt.NDArray[np.int64] = offsets[:, None] + np.arange(size)
-    return cells
 
 
 class UninitialisedReads:
@@ -48,25 +43,16 @@ class UninitialisedReads:
             known = self.written[memory is wave.shared] = grown
         return known
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """The bytes hold something from now on."""
-        shadow = self.shadow(wave, memory)
-        if memory is wave.memory.data and wave.memory.fresh is not None:
-            wave.memory.fresh[cells_of(offsets, size)] = 0
+        shadow = self.shadow(wave, touch.memory)
+        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
+            wave.memory.fresh[touch.cells] = 0
         if shadow is not None:
-            unit = min(size, 8)
+            unit = min(touch.size, 8)
             view = shadow.view(f"u{unit}")
-            for place in range(0, size, unit):
-                view[(offsets + place) // unit] = (1 << 8 * unit) // 255
+            for place in range(0, touch.size, unit):
+                view[(touch.offsets + place) // unit] = (1 << 8 * unit) // 255
 
     landed = store
 
@@ -90,55 +76,42 @@ class UninitialisedReads:
                     if missing.any():
                         self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """Bytes that nobody wrote are found, unless they are only exchanged; then they hold something."""
-        if "exch" not in wave.code[front.pc].statement.modifiers:
-            self.load(wave, front, lanes, memory, offsets, size)
-        self.store(wave, front, lanes, memory, offsets, size)
+        if "exch" not in wave.code[touch.front.pc].statement.modifiers:
+            self.load(wave, touch)
+        self.store(wave, touch)
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Bytes that nobody wrote are found."""
-        if memory is wave.memory.data and wave.memory.fresh is not None:
-            missing = wave.memory.fresh[cells_of(offsets, size)].any(axis=1)
+        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
+            missing = wave.memory.fresh[touch.cells].any(axis=1)
             if missing.any():
-                self._found(wave, front, lanes, memory, offsets, size, int(missing.argmax()))
+                self._found(wave, touch, int(missing.argmax()))
             return
-        shadow = self.shadow(wave, memory)
+        shadow = self.shadow(wave, touch.memory)
         if shadow is None:
             return
-        unit = min(size, 8)
+        unit = min(touch.size, 8)
         view, whole = shadow.view(f"u{unit}"), (1 << 8 * unit) // 255
-        for place in range(0, size, unit):
-            missing = view[(offsets + place) // unit] != whole
+        for place in range(0, touch.size, unit):
+            missing = view[(touch.offsets + place) // unit] != whole
             if missing.any():
-                self._found(wave, front, lanes, memory, offsets, size, int(missing.argmax()))
+                self._found(wave, touch, int(missing.argmax()))
                 return
 
-    def _found(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        first: int,
-    ) -> None:
-        lane = int(lanes.index[first % lanes.count]) if offsets.size >= lanes.count else int(lanes.index[0])
-        where = self._where(wave, lane, memory, int(offsets[first]))
-        record = wave.code[front.pc]
+    def _found(self, wave: Wave, touch: Touch, first: int) -> None:
+        lane = int(touch.lane_of[first])
+        where = self._where(wave, lane, touch.memory, int(touch.offsets[first]))
+        record = wave.code[touch.front.pc]
         message = (
-            f"{record.statement.mnemonic} reads {size} bytes at {where} that nobody has written "
+            f"{record.statement.mnemonic} reads {touch.size} bytes at {where} that nobody has written "
             f"[{wave.place(lane)}]"
         )
         finding = LaunchFinding(
             kind="uninitialised", severity="warning", message=message, location=record.statement.location()
         )
-        self.findings.add(("uninitialised", front.pc), finding)
+        self.findings.add(("uninitialised", touch.front.pc), finding)
 
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         statement = pending.record.statement
@@ -192,35 +165,29 @@ class CopiesInFlight:
         self.started_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.flying = 0
 
-    def copying(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def copying(self, wave: Wave, touch: Touch) -> None:
         """The bytes are in flight from now on."""
         if self.started_at.size != wave.shared.size:
             self.started_at = np.zeros(wave.shared.size, np.int32)
-        self.started_at[cells_of(offsets, size)] = front.pc + 1
-        self.flying += offsets.size
+        self.started_at[touch.cells] = touch.front.pc + 1
+        self.flying += touch.offsets.size
 
-    def landed(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def landed(self, wave: Wave, touch: Touch) -> None:
         """The bytes are there."""
-        self.started_at[cells_of(offsets, size)] = 0
-        self.flying -= offsets.size
+        self.started_at[touch.cells] = 0
+        self.flying -= touch.offsets.size
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Bytes in flight are read: what is there is left to chance."""
-        if not self.flying or memory is not wave.shared:
+        if not self.flying or touch.memory is not wave.shared:
             return
-        cells = cells_of(offsets, size)
+        cells = touch.cells
         started = self.started_at[cells]
         if not started.any():
             return
         row, column = (int(one) for one in np.argwhere(started)[0])
-        lane = int(lanes.index[row % lanes.count])
-        record, copy = wave.code[front.pc], wave.code[int(started[row, column]) - 1]
+        lane = int(touch.lane_of[row])
+        record, copy = wave.code[touch.front.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line
         address = int(cells[row, column]) - int(wave.shared_base[lane])
         message = (
@@ -235,4 +202,4 @@ class CopiesInFlight:
             location=record.statement.location(),
             other=copy.statement.location(),
         )
-        self.findings.add(("in flight", front.pc, int(started[row, column])), finding)
+        self.findings.add(("in flight", touch.front.pc, int(started[row, column])), finding)

@@ -19,6 +19,7 @@ from ...isa.warps import WARP
 from ..lanes import Front, Lanes, Mask
 from ..phases import history_of, named
 from ..together import Warpgroups
+from ..touch import Touch
 from .strip_keeper import StripKeeper, unless_full, warps_of
 from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..cluster_barrier import ClusterBarrier
     from ..entries import Record
     from ..opcodes.multiplication import Groups, Multiplication, Share
-    from ..spaces import Bytes, Offsets
+    from ..spaces import Offsets
     from ..synchronization import Verb
     from ..wave import Wave
 
@@ -73,12 +74,14 @@ class TimelineRecorder(StripKeeper):
     # --- waits ---
 
     @unless_full
-    def mbarrier(self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets) -> None:
+    def mbarrier(self, wave: Wave, touch: Touch) -> None:
         """Lanes look at mbarriers: those that wait may do so for ever, and this is for what."""
         waits = self._state(wave).waits
-        for warp, offset in dict.fromkeys(zip((lanes.index // WARP).tolist(), offsets.tolist(), strict=True)):
-            if (warp, front.pc) in waits:
-                waits[warp, front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
+        for warp, offset in dict.fromkeys(
+            zip((touch.lanes.index // WARP).tolist(), touch.offsets.tolist(), strict=True)
+        ):
+            if (warp, touch.front.pc) in waits:
+                waits[warp, touch.front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
 
     @unless_full
     def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
@@ -216,17 +219,15 @@ class TimelineRecorder(StripKeeper):
                     del state.flights[pending]
 
     @unless_full
-    def copying(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def copying(self, wave: Wave, touch: Touch) -> None:
         """Lanes start copies of cp.async."""
-        state, warps = self._state(wave), lanes.index // WARP
-        for warp in warps_of(lanes):
-            strip = self._add(wave, warp, front.pc, "copy", name="cp.async", run="cp.async")
+        state, warps = self._state(wave), touch.lanes.index // WARP
+        for warp in warps_of(touch.lanes):
+            strip = self._add(wave, warp, touch.front.pc, "copy", name="cp.async", run="cp.async")
             if strip is None:
                 continue
-            own = offsets[warps == warp].tolist()
-            strip.size += size * len(own)
+            own = touch.offsets[warps == warp].tolist()
+            strip.size += touch.size * len(own)
             strip.flying += len(own)
             for offset in own:
                 if offset in state.copies:  # a copy over one that has not landed
@@ -234,18 +235,16 @@ class TimelineRecorder(StripKeeper):
                 state.copies[offset] = strip
 
     @unless_full
-    def landed(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def landed(self, wave: Wave, touch: Touch) -> None:
         """Copies of cp.async land."""
         state, done = self._state(wave), dict[Strip, int]()
-        for offset, warp in zip(offsets.tolist(), (lanes.index // WARP).tolist(), strict=True):
+        for offset, warp in zip(touch.offsets.tolist(), (touch.lanes.index // WARP).tolist(), strict=True):
             strip = state.copies.pop(offset, None)
             if strip is not None:
                 self._down(wave, strip)
                 done[strip] = warp
         for strip, warp in done.items():
-            self._link(strip, state.waits.get((warp, front.pc), (None, None))[0])
+            self._link(strip, state.waits.get((warp, touch.front.pc), (None, None))[0])
 
     # --- matrix instructions ---
 

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..clusters import far
-from ..lanes import Front, Lanes, Mask, Values
-from ..spaces import Bytes, Offsets
+from ..lanes import Front, Lanes, Mask
+from ..touch import Touch
 from .findings import Findings, LaunchFinding, Severity
-from .memory_checks import Shadow, cells_of
+from .memory_checks import Shadow
 
 if TYPE_CHECKING:
     from ..entries import Record
@@ -95,105 +95,83 @@ class Races:
 
     # --- accesses ---
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Written or read by another warp before: a race, but for warps that all write the same."""
-        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
+        if touch.memory is not wave.shared or wave.warps == 1 or far(wave, touch.lanes, touch.offsets):
             return
-        units, own = self._looked_at(wave, lanes, offsets, size)
-        self.stored |= _ctas_of(wave, lanes)
+        units, own = self._looked_at(wave, touch)
+        self.stored |= _ctas_of(wave, touch.lanes)
         writer, reader = (shadow.view(own.dtype) for shadow in (self.writer, self.reader))
         if not all(_nobody_but(own, seen[units]) for seen in (writer, reader)):
-            self._check_store(wave, front, lanes, memory, offsets, size, words)
+            self._check_store(wave, touch)
         writer[units] = own
         if (writer[units] != own).any():
-            self._check_together(wave, front, lanes, offsets, size, words)
-        self.wrote_at.reshape(-1, own.itemsize)[units] = front.pc
+            self._check_together(wave, touch)
+        self.wrote_at.reshape(-1, own.itemsize)[units] = touch.front.pc
 
-    def load(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def load(self, wave: Wave, touch: Touch) -> None:
         """Written by another warp before: a race."""
-        if memory is not wave.shared or wave.warps == 1 or far(wave, lanes, offsets):
+        if touch.memory is not wave.shared or wave.warps == 1 or far(wave, touch.lanes, touch.offsets):
             return
-        self._acquired(wave, front, lanes)
-        units, own = self._looked_at(wave, lanes, offsets, size)
+        self._acquired(wave, touch.front, touch.lanes)
+        units, own = self._looked_at(wave, touch)
         writer, reader = (shadow.view(own.dtype) for shadow in (self.writer, self.reader))
         several = own.dtype.type(np.iinfo(own.dtype).max)
         if not _nobody_but(own, writer[units]):
-            self._check_load(wave, front, lanes, offsets, size)
+            self._check_load(wave, touch)
         read = reader[units]
         if ((read != 0) & (read != own) & (read != several)).any():
-            self._note_bytes(wave, lanes, offsets, size)
+            self._note_bytes(wave, touch)
         else:
             reader[units] = np.where(read == several, several, own)
             reader[units[reader[units] != own]] = several  # read by another warp in this very statement, too
-        self.read_at.reshape(-1, own.itemsize)[units] = front.pc
+        self.read_at.reshape(-1, own.itemsize)[units] = touch.front.pc
 
-    def _looked_at(self, wave: Wave, lanes: Lanes, offsets: Offsets, size: int) -> tuple[Numbers, Units]:
+    def _looked_at(self, wave: Wave, touch: Touch) -> tuple[Numbers, Units]:
         """``(words, units)``, ``(words, 1)``: which units of a shadow lanes touch, and their warps' units."""
         self.prepare(wave)
         self._note_all()
-        self.marked |= _ctas_of(wave, lanes)
-        unit = min(size, 8)
+        self.marked |= _ctas_of(wave, touch.lanes)
+        unit = min(touch.size, 8)
         ones = np.array((1 << 8 * unit) // 255, f"u{unit}")
-        units = offsets[:, None] // unit + np.arange(size // unit)
-        return units, self._warps(wave, lanes, offsets).astype(ones.dtype) * ones
+        units = touch.offsets[:, None] // unit + np.arange(touch.size // unit)
+        return units, _warps(wave, touch).astype(ones.dtype) * ones
 
-    def _check_store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None,
-    ) -> None:
+    def _check_store(self, wave: Wave, touch: Touch) -> None:
         """Tell of bytes that other warps have touched before."""
-        cells, mine = cells_of(offsets, size), self._warps(wave, lanes, offsets)
-        new = _bytes_of(words, cells)
-        other = True if new is None else memory[cells] != new
+        cells, mine = touch.cells, _warps(wave, touch)
+        new = touch.stored
+        other = True if new is None else touch.memory[cells] != new
         for kind, shadow, at, differs in (
             ("written", self.writer, self.wrote_at, other),
             ("read", self.reader, self.read_at, True),
         ):
             seen = shadow[cells]
-            clash = (seen != 0) & (seen != mine) & differs & self._weak(front, at[cells])
+            clash = (seen != 0) & (seen != mine) & differs & self._weak(touch.front, at[cells])
             if clash.any():
                 own = clash & (seen == WARPGROUPS + (mine - 1) // 4)  # of the warp's own warpgroup
                 severity: Severity = "error" if (clash & ~own).any() else "warning"
-                self._found(wave, front, lanes, cells, clash, kind, at, "writes", severity)
+                self._found(wave, touch, clash, kind, at, "writes", severity)
 
-    def _check_together(
-        self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, size: int, words: Values | None
-    ) -> None:
+    def _check_together(self, wave: Wave, touch: Touch) -> None:
         """Tell of bytes to which warps write different values by one statement."""
-        cells, mine = cells_of(offsets, size), self._warps(wave, lanes, offsets)
-        clash = (self.writer[cells] != mine) & ~self.strong[front.pc]
-        if clash.any() and self._parted(cells, _bytes_of(words, cells)):
-            self.wrote_at[cells] = front.pc
-            self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "writes")
+        cells, mine = touch.cells, _warps(wave, touch)
+        clash = (self.writer[cells] != mine) & ~self.strong[touch.front.pc]
+        if clash.any() and self._parted(cells, touch.stored):
+            self.wrote_at[cells] = touch.front.pc
+            self._found(wave, touch, clash, "written", self.wrote_at, "writes")
 
-    def _check_load(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, size: int) -> None:
+    def _check_load(self, wave: Wave, touch: Touch) -> None:
         """Tell of bytes that other warps have written before."""
-        cells, mine = cells_of(offsets, size), self._warps(wave, lanes, offsets)
+        cells, mine = touch.cells, _warps(wave, touch)
         wrote = self.writer[cells]
-        clash = (wrote != 0) & (wrote != mine) & self._weak(front, self.wrote_at[cells])
+        clash = (wrote != 0) & (wrote != mine) & self._weak(touch.front, self.wrote_at[cells])
         if clash.any():
-            self._found(wave, front, lanes, cells, clash, "written", self.wrote_at, "reads")
+            self._found(wave, touch, clash, "written", self.wrote_at, "reads")
 
-    def _note_bytes(self, wave: Wave, lanes: Lanes, offsets: Offsets, size: int) -> None:
+    def _note_bytes(self, wave: Wave, touch: Touch) -> None:
         """Note who reads, byte by byte."""
-        cells, mine = cells_of(offsets, size), self._warps(wave, lanes, offsets)
+        cells, mine = touch.cells, _warps(wave, touch)
         read = self.reader[cells]
         self.reader[cells] = np.where((read == 0) | (read == mine), mine, SEVERAL)
         self.reader[cells[self.reader[cells] != mine]] = SEVERAL
@@ -206,18 +184,14 @@ class Races:
         left[cells] = new
         return bool((left[cells] != new).any())
 
-    def copying(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def copying(self, wave: Wave, touch: Touch) -> None:
         """An asynchronous copy may write at any time from now on."""
-        self.store(wave, front, lanes, memory, offsets, size)
+        self.store(wave, touch)
 
-    def landed(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def landed(self, wave: Wave, touch: Touch) -> None:
         """Until now; an access that the start of a copy was in a race with is not told of again."""
         self.landing = True
-        self.store(wave, front, lanes, memory, offsets, size)
+        self.store(wave, touch)
         self.landing = False
 
     def _weak(self, front: Front, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -225,12 +199,10 @@ class Races:
         weak: npt.NDArray[np.bool_] = ~(self.strong[front.pc] & self.strong[earlier])
         return weak
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """As a strong store, which meets other atomics; one that acquires orders what comes after it."""
-        self._acquired(wave, front, lanes)
-        self.store(wave, front, lanes, memory, offsets, size)
+        self._acquired(wave, touch.front, touch.lanes)
+        self.store(wave, touch)
 
     def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
         if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
@@ -276,18 +248,10 @@ class Races:
 
     # --- what is found ---
 
-    def _warps(self, wave: Wave, lanes: Lanes, offsets: Offsets) -> npt.NDArray[np.uint8]:
-        """``(words, 1)``: warp + 1 of the lane of each word."""
-        warp = wave.thread[lanes.index] // WARP + 1
-        repeated = np.resize(warp, offsets.size) if offsets.size != warp.size else warp
-        return repeated.astype(np.uint8)[:, None]
-
     def _found(
         self,
         wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        cells: npt.NDArray[np.int64],
+        touch: Touch,
         clash: npt.NDArray[np.bool_],
         before: str,
         at: npt.NDArray[np.int32],
@@ -296,14 +260,14 @@ class Races:
     ) -> None:
         if self.landing:
             known = [pc for pc, how in self.told if how == before]
-            clash = clash & ~np.isin(at[cells], known)
+            clash = clash & ~np.isin(at[touch.cells], known)
             if not clash.any():
                 return
         row, column = (int(one) for one in np.argwhere(clash)[0])
-        cell = int(cells[row, column])
+        cell = int(touch.cells[row, column])
         self.told.add((int(at[cell]), before))
-        lane = int(lanes.index[row % lanes.count])
-        record, other = wave.code[front.pc], wave.code[int(at[cell])]
+        lane = int(touch.lane_of[row])
+        record, other = wave.code[touch.front.pc], wave.code[int(at[cell])]
         address = cell - int(wave.shared_base[lane])
         message = (
             f"race: {record.statement.mnemonic} {now} byte {address:#x} of shared memory, "
@@ -317,12 +281,13 @@ class Races:
             location=record.statement.location(),
             other=other.statement.location(),
         )
-        self.findings.add(("race", front.pc, int(at[cell]), before), finding)
+        self.findings.add(("race", touch.front.pc, int(at[cell]), before), finding)
 
 
-def _bytes_of(words: Values | None, cells: Numbers) -> Shadow | None:
-    """``(words, size)``: the bytes of what is stored, if that is known."""
-    return None if words is None else np.ascontiguousarray(words).view(np.uint8).reshape(cells.shape)
+def _warps(wave: Wave, touch: Touch) -> npt.NDArray[np.uint8]:
+    """``(words, 1)``: warp + 1 of the lane of each word."""
+    warps: npt.NDArray[np.uint8] = (wave.thread[touch.lane_of] // WARP + 1).astype(np.uint8)[:, None]
+    return warps
 
 
 def _nobody_but(own: Units, seen: Units) -> bool:

@@ -18,8 +18,9 @@ from ..asynchrony import Pending
 from ..hazard import Hazard, Place, by_warps, differing, overwritten, unproxied
 from ..lanes import Front, Lanes, Mask, Values
 from ..register_order import RegisterOrder
-from ..spaces import Bytes, Offsets
+from ..spaces import Offsets
 from ..together import Warpgroups
+from ..touch import Touch
 from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
 from .register_uses import RegisterUses, Use
@@ -121,38 +122,27 @@ class WarpgroupOrder:
         if self.uses is not None and words[:1] == ("proxy",) and ".".join(words[1:]) in _PROXIES:
             self._marks(wave).fence(np.unique(lanes.index // WARP))
 
-    def store(
-        self,
-        wave: Wave,
-        front: Front,
-        lanes: Lanes,
-        memory: Bytes,
-        offsets: Offsets,
-        size: int,
-        words: Values | None = None,
-    ) -> None:
+    def store(self, wave: Wave, touch: Touch) -> None:
         """Bytes are about to be written through the generic proxy."""
-        if self.uses is None or memory is not wave.shared:
+        if self.uses is None or touch.memory is not wave.shared:
             return
-        chunks = _chunks(offsets, size)
-        self._written(wave, chunks, wave.code[front.pc].statement.location)
-        warps = np.resize(lanes.index // WARP, offsets.size)
-        self._marks(wave).store(chunks, np.resize(warps, chunks.size), front.pc)
+        chunks = _chunks(touch.offsets, touch.size)
+        self._written(wave, chunks, wave.code[touch.front.pc].statement.location)
+        warps = touch.lane_of // WARP
+        self._marks(wave).store(chunks, np.resize(warps, chunks.size), touch.front.pc)
 
     landed = store
 
-    def atomic(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def atomic(self, wave: Wave, touch: Touch) -> None:
         """Bytes are about to be changed through the generic proxy."""
-        self.store(wave, front, lanes, memory, offsets, size)
+        self.store(wave, touch)
 
-    def copying(
-        self, wave: Wave, front: Front, lanes: Lanes, memory: Bytes, offsets: Offsets, size: int
-    ) -> None:
+    def copying(self, wave: Wave, touch: Touch) -> None:
         """A cp.async may write at any time from now on."""
-        if self.uses is not None and memory is wave.shared:
-            self._written(wave, _chunks(offsets, size), wave.code[front.pc].statement.location)
+        if self.uses is not None and touch.memory is wave.shared:
+            self._written(
+                wave, _chunks(touch.offsets, touch.size), wave.code[touch.front.pc].statement.location
+            )
 
     def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
         """So may other asynchronous operations; they use the async proxy."""

@@ -20,6 +20,7 @@ from ...ptx.operands import NegatedPredicate, Operand, Register
 from .. import spaces
 from ..lanes import Front, Lanes, Mask, Values
 from ..scope import RegisterName
+from ..touch import Touch
 from . import check_available
 from .effect import Effect, no_operation
 from .operation import Row
@@ -78,7 +79,7 @@ def _write(wave: Wave, front: Front, flight: Flight) -> None:
     if wave.observers:
         mask = np.zeros(wave.lanes, np.bool_)
         mask[flight.lanes] = True
-        wave.tell("landed", front, Lanes(mask), wave.shared, flight.offsets, flight.size)
+        wave.tell("landed", Touch(front, Lanes(mask), wave.shared, flight.offsets, flight.size))
 
 
 def _copies(wave: Wave) -> Copies:
@@ -121,7 +122,7 @@ def _copy(site: Site, *modifiers: str) -> Step:
         flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
         copies.flights.append(flight)
         if wave.observers:
-            wave.tell("copying", front, lanes, memory, offsets, size)
+            wave.tell("copying", Touch(front, lanes, memory, offsets, size))
 
     return step
 

@@ -18,6 +18,7 @@ from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
 from ..spaces import Bytes, Offsets
+from ..touch import Touch
 from ..wide import needed, word_readers, word_type, word_writers
 from ..windows import WINDOWS
 from . import check_available
@@ -82,7 +83,8 @@ def _atomic(
         prepared = _places(wave, front, lanes, space, address(wave, front), size)
         operands = [_together(wave, front, one) for one in readers]
         for one in prepared:
-            wave.tell("atomic", front, one.lanes, one.memory, one.offsets, size)
+            if wave.observers:
+                wave.tell("atomic", Touch(front, one.lanes, one.memory, one.offsets, size))
             old = apply(one.memory, one.offsets, [one.lanes.of(x) for x in operands], updates[one.space])
             for place, write in writers:
                 write(wave, front, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))

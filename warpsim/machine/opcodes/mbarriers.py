@@ -18,6 +18,7 @@ from ...ptx.operands import Sink
 from .. import spaces
 from ..lanes import Front, Lanes, Values
 from ..phases import MOST, Change, Misuse, Object, arrive, begin, changed, expect, sleep, undefined, update
+from ..touch import Touch
 from . import check_available
 from .asynchronous import land_all
 from .effect import Effect, no_operation
@@ -207,7 +208,7 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
         raise undefined(wave, front, lane, "no mbarrier has been initialised there")
     found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
     if wave.observers:
-        wave.tell("mbarrier", front, lanes, memory, offsets)
+        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
         if found.any():
             wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
             wave.tell("acquired", front, Lanes(lanes.mask & lanes.spread(found)), offsets[found])

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import spaces
 from ..lanes import Front, Lanes, Values
+from ..touch import Touch
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
 from ..windows import split_windows
 from . import check_available
@@ -79,7 +80,7 @@ def load(
     """
     memory, offsets = wave.places(space, lanes, addresses, size * count)
     if wave.observers:
-        wave.tell("load", front, lanes, memory, offsets, size * count)
+        wave.tell("load", Touch(front, lanes, memory, offsets, size * count))
     return spaces.words_at(memory, offsets, size, count)
 
 
@@ -88,7 +89,7 @@ def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values,
     size = words.dtype.itemsize * words.shape[1]
     memory, offsets = wave.places(space, lanes, addresses, size)
     if wave.observers:
-        wave.tell("store", front, lanes, memory, offsets, size, words)
+        wave.tell("store", Touch(front, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
     if memory is wave.memory.data:
         wave.rounds = 0  # somebody elsewhere may have waited for this

@@ -1,0 +1,50 @@
+"""What lanes do to memory, as observers are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .lanes import Front, Lanes, Values
+from .spaces import Bytes, Offsets
+
+
+@dataclass(slots=True)
+class Touch:
+    """``size`` bytes at each of ``offsets`` in a memory that lanes of a front load, store or change.
+
+    Each lane has one word, or several in as many rounds of all lanes. ``words`` is what is stored, a row for
+    each offset, or None where that is not known.
+    """
+
+    front: Front
+    lanes: Lanes
+    memory: Bytes
+    offsets: Offsets
+    size: int
+    words: Values | None = None
+
+    @property
+    def lane_of(self) -> npt.NDArray[np.intp]:
+        """``(words,)``: the lane of each."""
+        index = self.lanes.index
+        return index if index.size == self.offsets.size else np.resize(index, self.offsets.size)
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """``(words, size)``: the places of all bytes."""
+        return self.offsets[:, None] + np.arange(self.size)
+
+    @property
+    def ranges(self) -> npt.NDArray[np.int64]:
+        """``(words, 2)``: where each begins and ends."""
+        return np.stack((self.offsets, self.offsets + self.size), axis=-1)
+
+    @property
+    def stored(self) -> Bytes | None:
+        """``(words, size)``: the bytes of what is stored, if that is known."""
+        if self.words is None:
+            return None
+        return np.ascontiguousarray(self.words).view(np.uint8).reshape(self.offsets.size, self.size)
