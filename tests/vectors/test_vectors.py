@@ -181,3 +181,14 @@ def test_shared_memory_is_no_larger_than_that_of_a_cta():
 def test_sets_are_compared_by_identity():
     one: VectorSet = unexecuted(FORM, 1)
     assert one != unexecuted(FORM, 1)
+
+
+def test_what_a_debugger_shows_is_short() -> None:
+    """repr of a form had the tables of its whole family, 18,000 characters."""
+    form = warpsim.decode("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", target="sm_80")
+    vectors, coverage = warpsim.corner_vectors(form, count=50)
+    assert repr(form) == f"<{form.mnemonic} on sm_80>"
+    assert repr(form.family) == "<family mma>"
+    assert repr(vectors) == f"<VectorSet: 50 cases of {form!r}>"
+    hit = len(coverage.reachable) - len(coverage.missed)
+    assert repr(coverage) == (f"<Coverage: 50 cases of {form!r} hit {hit} of {len(coverage.reachable)} bins>")

@@ -50,6 +50,10 @@ class Coverage:
     hits: dict[str, Hits] = field(default_factory=dict)
     cases: int = 0
 
+    def __repr__(self) -> str:
+        of, hit = len(self.reachable), len(self.reachable) - len(self.missed)
+        return f"<Coverage: {self.cases} cases of {self.instruction!r} hit {hit} of {of} bins>"
+
     @property
     def reachable(self) -> list[str]:
         """Bins that can be hit."""

@@ -93,6 +93,9 @@ class Family:
     def __hash__(self) -> int:
         return hash(self.name)  # names are unique, and hashing is on the way of every call
 
+    def __repr__(self) -> str:
+        return f"<family {self.name}>"  # its tables would fill screens
+
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
@@ -128,6 +131,9 @@ class Instruction:
 
     def __hash__(self) -> int:
         return hash((self.mnemonic, self.target))
+
+    def __repr__(self) -> str:
+        return f"<{self.mnemonic} on {self.target or 'any target'}>"
 
     def __str__(self) -> str:
         return self.mnemonic

@@ -68,6 +68,9 @@ class VectorSet:
     title: str = ""
     labels: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<VectorSet: {len(self)} cases of {self.instruction!r}>"
+
     def __post_init__(self) -> None:
         legal = immediates_of(self.instruction)
         for name, value in self.immediates.items():
