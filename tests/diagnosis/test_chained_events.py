@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import warpsim
 from tests.helpers.chained_traces import ChainedTrace, chained
 from warpsim.cli import cli
 from warpsim.diagnosis.chains import diagnose_stretch, is_made, predecessors, stretch
+from warpsim.isa.descriptor import canonical_descriptor, store_tile
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 
@@ -26,6 +28,12 @@ def _floats(*shape: int) -> Any:
 
 def _small(*shape: int) -> Any:
     return RNG.integers(-128, 128, shape).astype(np.int8)
+
+
+def _scales(name: str) -> Any:
+    """Words of four scales each, near 1."""
+    first = {"ue8m0": 124, "ue4m3": 48}[name]
+    return RNG.integers(first, first + 8, (STEPS, 32, 1, 4)).astype(np.uint8).view(np.uint32)[..., 0]
 
 
 TRACES = {
@@ -57,6 +65,46 @@ TRACES = {
         _floats(STEPS, 32, 8).astype(np.float16),
         _floats(16, 8).astype(np.float32),
     ),
+}
+TRACES |= {
+    name: chained(
+        f"{form}.f32.{a}.{b}.f32.{scale}",
+        "sm_120a",
+        RNG.integers(0, 1 << bits, (STEPS, 16, k)).astype(np.uint8),
+        RNG.integers(0, 1 << bits, (STEPS, k, 8)).astype(np.uint8),
+        _floats(16, 8).astype(np.float32),
+        scale_a=_scales(scale),
+        scale_b=_scales(scale),
+    )
+    for name, form, k, bits, a, b, scale in (
+        (
+            "mxf8",
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale",
+            32,
+            6,
+            "e2m3",
+            "e3m2",
+            "ue8m0",
+        ),
+        (
+            "nvf4",
+            "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X",
+            64,
+            4,
+            "e2m1",
+            "e2m1",
+            "ue4m3",
+        ),
+        (
+            "sparse mxf4",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale.scale_vec::2X",
+            128,
+            4,
+            "e2m1",
+            "e2m1",
+            "ue8m0",
+        ),
+    )
 }
 
 
@@ -157,3 +205,32 @@ def test_an_expected_d_that_no_mistake_makes(tmp_path: Path) -> None:
     assert done.return_value == 1
     titles = [line for line in done.stdout.splitlines() if "the expected D against" in line]
     assert ["events 0 to 4" in titles[0], "event 4:" in titles[1]] == [True, True]
+
+
+def test_of_wgmma() -> None:
+    """B lies in shared memory, and a step that reads the tile of the one before it is found."""
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", target="sm_90a")
+    group = warpsim.Warpgroup()
+    words = [warpsim.pack(form, "a", _floats(64, 16).astype(np.float16)) for _ in range(STEPS)]
+    wrong = list[str]()
+    lines = ["wgmma.fence.sync.aligned;"]
+    for at, a in enumerate(words):
+        group[f"%a{at}_<4>"] = a
+        where = canonical_descriptor(1024 * at, mn=8, k=16, element_bits=16, major="K", swizzle="none")
+        store_tile(group.shared.data, where, _floats(8, 16).astype(np.float16).view(np.uint16), major="K")
+        group[f"%b{at}"] = np.uint64(where.encode())
+        registers = "{%d0, %d1, %d2, %d3}"
+        a_names = ", ".join(f"%a{at}_{one}" for one in range(4))
+        lines.append(f"{form.mnemonic} {registers}, {{{a_names}}}, %b{at}, {int(at > 0)}, 1, 1, 0;")
+        wrong.append(lines[-1].replace("%b2", "%b1"))
+    end = ["wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
+    group["%d<4>"] = np.zeros((128, 4), np.uint32)
+    events = group.run("\n".join(lines + end))
+    d = group.run("\n".join([lines[0], *wrong, *end]))[-1].d
+    found = stretch(events, predecessors(events), STEPS - 1, {})
+    assert found.events == tuple(range(STEPS))
+    diagnosis = diagnose_stretch(events, found, d)
+    assert diagnosis is not None
+    assert diagnosis.steps == STEPS
+    assert [str(one) for one in diagnosis.matches]
+    assert all("step 2" in one.name for one in diagnosis.matches)

@@ -19,7 +19,7 @@ Words = Any
 
 @dataclass(frozen=True, kw_only=True)
 class ChainedTrace:
-    """Registers of every instruction, ``(instructions, lanes, registers)`` of a, b and perhaps e; and C."""
+    """Registers of every instruction, ``(instructions, lanes, registers)`` of a, b, e, scales; and C."""
 
     mnemonic: str
     target: str
@@ -52,7 +52,7 @@ class ChainedTrace:
         for at in range(self.count):
             for name, size in sizes.items():
                 arrays[f"{name}{at}"] = self.registers[name][at]
-                own = bits if name in "ab" else 32
+                own = bits if name in ("a", "b") else 32
                 lines += [
                     f".reg .b{own} %{name}{at}_<{size}>;",
                     f"//! load %{name}{at}_<{size}> = {name}{at}",
@@ -67,18 +67,22 @@ class ChainedTrace:
     def _statement(self, at: int, sizes: Mapping[str, int]) -> str:
         d = _braces("d", self.c.shape[-1])
         a, b = (_braces(f"{name}{at}_", sizes[name]) for name in "ab")
-        metadata = f", %e{at}_0, 0x0" if "e" in sizes else ""
-        return f"{self.mnemonic} {d}, {a}, {b}, {d}{metadata};"
+        more = f", %e{at}_0, 0x0" if "e" in sizes else ""
+        for name in ("scale_a", "scale_b"):
+            more += f", %{name}{at}_0, {{0, 0}}" if name in sizes else ""
+        return f"{self.mnemonic} {d}, {a}, {b}, {d}{more};"
 
 
 def _braces(prefix: str, count: int) -> str:
     return "{" + ", ".join(f"%{prefix}{at}" for at in range(count)) + "}"
 
 
-def chained(mnemonic: str, target: str, a: Sequence[Any], b: Sequence[Any], c: Any) -> ChainedTrace:
-    """The trace of as many matrices A and B; a sparse A is pruned."""
+def chained(
+    mnemonic: str, target: str, a: Sequence[Any], b: Sequence[Any], c: Any, **scales: Words
+) -> ChainedTrace:
+    """The trace of as many matrices A and B, and words of scales; a sparse A is pruned."""
     form = warpsim.decode(mnemonic, target=target)
-    registers: dict[str, Words] = {}
+    registers: dict[str, Words] = dict(scales)
     if form.sparse:
         pairs = [warpsim.compress(warpsim.prune(one, form), form) for one in a]
         a = [values for values, _ in pairs]

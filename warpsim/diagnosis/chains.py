@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
-from ..execution.interface import decompress, unpack, unpack_metadata
-from ..execution.pipeline import execute_inputs
-from ..isa.instruction import Inputs
-from ..isa.warps import WARP
+from ..errors import OperandError, UndefinedBehavior
+from ..execution.interface import unpack
+from ..execution.pipeline import checked_inputs, execute_inputs
+from ..isa.codes import matrix_of
+from ..isa.instruction import Codes, Inputs, Instruction, Operands
 from ..machine.events import Event
 from . import LoopDiagnosis, diagnose_product
 
@@ -73,25 +73,43 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
 def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
     """Several events as a product along k, whose D was to be another; None where that is not for them."""
     form = events[found.events[0]].instruction
-    whole = all(len(events[one].d) == form.family.lanes == WARP for one in found.events)
+    whole = all(len(events[one].d) == form.family.lanes for one in found.events)
     if len(found.events) < 2 or not whole:
         return None
     read = [found.inputs, *(events[one].inputs for one in found.events[1:])]
     try:
+        steps = [_gathered(form, one) for one in read]
         return diagnose_product(
             form,
-            np.concatenate([_left(form, one) for one in read], axis=1),
-            np.concatenate([unpack(form, "b", one.registers["b"]) for one in read], axis=0),
+            np.concatenate([_left(one) for one in steps], axis=1),
+            np.concatenate([one.b for one in steps], axis=0),
             unpack(form, "d", d),
-            unpack(form, "c", found.inputs.registers["c"]),
+            matrix_of(steps[0].c, form.c),
+            scale_a=_scales(steps, "scale_a", 1),
+            scale_b=_scales(steps, "scale_b", 0),
         )
-    except OperandError:  # of a family that loops are not searched for, or metadata without a meaning
+    except (OperandError, UndefinedBehavior):  # loops are not searched for it, or metadata has no meaning
         return None
 
 
-def _left(form: Any, inputs: Inputs) -> npt.NDArray[Any]:
-    """The logical A ``(m, k)``."""
-    values = unpack(form, "a", inputs.registers["a"])
-    if not form.sparse:
-        return values
-    return decompress(values, unpack_metadata(form, inputs.registers["e"], inputs.selector), form)
+def _gathered(form: Instruction, inputs: Inputs) -> Operands:
+    """The matrices of one instruction, wherever they lie, as codes."""
+    return form.family.gather(form, checked_inputs(form, inputs))
+
+
+def _left(operands: Operands) -> Codes:
+    """The logical A ``(m, k)``. Raises OperandError where several stored elements are of one column."""
+    if operands.columns is None:
+        return operands.a
+    form, columns = operands.instruction, operands.columns
+    if (np.diff(np.sort(columns, axis=1), axis=1) == 0).any():
+        raise OperandError("metadata names a column twice")
+    a = np.zeros((*operands.a.shape[:1], form.shape.k), operands.a.dtype)
+    np.put_along_axis(a, columns, operands.a, axis=1)
+    return a
+
+
+def _scales(steps: Sequence[Operands], operand: str, axis: int) -> Codes | None:
+    """The scales of all steps, one after the other along k."""
+    codes = [getattr(one, operand) for one in steps]
+    return None if codes[0] is None else np.concatenate(codes, axis=axis)

@@ -104,8 +104,6 @@ def execute(
         WgmmaSettings(a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
         undefined,
     )
-    if threads is not None:  # of small batches too, which never ask
-        thread_count(threads)
     return execute_inputs(resolved(instruction, target), inputs, engine, threads)
 
 
