@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -181,12 +180,14 @@ _LARGE = 1 << 21  # products, from which on a kernel of its own pays for being c
 @in_default_environment
 def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
     """What numerics.compute returns, by the faster way, in threads over the batch."""
+    from ..arithmetic.numerics import cases
+
     way, count = _way(operands, rule), operands.a.shape[0]
     workers = thread_count(threads) if _is_large(operands) else 1
     if workers == 1:
         return way(operands, rule)
     share = -(-count // (4 * workers))
-    parts = [_slice(operands, first, first + share) for first in range(0, count, share)]
+    parts = [cases(operands, slice(first, first + share)) for first in range(0, count, share)]
     with ThreadPoolExecutor(workers) as pool:
         return np.concatenate(list(pool.map(lambda part: way(part, rule), parts)))
 
@@ -202,14 +203,6 @@ def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
 
 def _is_large(operands: Operands) -> bool:
     return bool(operands.a.size * operands.b.shape[2] >= _LARGE)
-
-
-def _slice(operands: Operands, first: int, stop: int) -> Operands:
-    """Some cases of a batch."""
-    names = ("a", "b", "c", "columns", "scale_a", "scale_b")
-    arrays = {name: getattr(operands, name) for name in names}
-    parts: dict[str, Any] = {name: x if x is None else x[first:stop] for name, x in arrays.items()}
-    return replace(operands, **parts)
 
 
 @in_default_environment
