@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -114,22 +114,24 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
     for array in given:
         if array.dtype is not _WORD and array.dtype != _WORD:
             return None
+    if _alike(recipe, given):
+        return given
     for place in recipe.singles:
-        if given[place].shape[-2:] != recipe.shapes[place]:
-            given[place] = with_registers(given[place], *recipe.shapes[place])
+        given[place] = with_registers(given[place], *recipe.shapes[place])
     return given if _alike(recipe, given) else _broadcast(recipe, given)
 
 
 def _alike(recipe: Recipe, given: list[Words]) -> bool:
     """Whether all shapes are the wanted ones, or a batch of them with equal leading axes."""
     shapes = [array.shape for array in given]
-    if shapes == recipe.shapes:
-        return True
-    lead = shapes[2][:-2]
-    wanted = [
-        (*lead, *shape) if size else shape for size, shape in zip(recipe.sizes, recipe.shapes, strict=True)
-    ]
-    return shapes == wanted
+    return shapes == recipe.shapes or shapes == _batched(recipe, shapes[2][:-2])
+
+
+@lru_cache(maxsize=256)
+def _batched(recipe: Recipe, lead: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The shapes of operands with these leading axes, wherever cases have operands of their own."""
+    pairs = zip(recipe.sizes, recipe.shapes, strict=True)
+    return [(*lead, *shape) if size else shape for size, shape in pairs]
 
 
 def _broadcast(recipe: Recipe, given: list[Words]) -> list[Words] | None:
