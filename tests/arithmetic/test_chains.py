@@ -18,6 +18,7 @@ import pytest
 
 from tests.helpers import nasty
 from warpsim.arithmetic import chains, numerics
+from warpsim.arithmetic.kernels import compiled as kernels
 from warpsim.arithmetic.kernels import hardware
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
@@ -38,7 +39,7 @@ def both(operands: Operands) -> tuple[Any, Any]:
     form, rule = operands.instruction, rule_for(operands.instruction)
     with default_environment():
         vectors = chains.compute(operands, rule)
-        scalars = numerics.RULES[type(rule)](operands, rule)
+        scalars = numerics.RULES[type(rule)](operands, rule, kernels)
     return vectors.astype(form.d.code_dtype), scalars.astype(form.d.code_dtype)
 
 

@@ -1,4 +1,4 @@
-"""The fast engine against the reference, bit for bit, on every distinct arithmetic of every target.
+"""The fast engine, compiled and not, against the reference, bit for bit, on every distinct arithmetic.
 
 Operands come from the catalogue in nasty.py; the long run over the same catalogue is tools/soak. The last
 tests check the catalogue itself: a rule with one number changed must not get away with it.
@@ -39,6 +39,10 @@ def test_engines_agree_on_nasty_dots(instruction: Instruction) -> None:
         fast, slow = numerics.compute(operands, rule), reference.compute(operands, rule)
         assert fast.dtype == slow.dtype == instruction.d.code_dtype
         assert not nasty.difference(operands, fast, slow), f"{make.__name__}, seed {seed}"
+        if not numerics.needs_compiler(rule):
+            at_once = numerics.compute_uncompiled(operands, rule)
+            assert at_once.dtype == slow.dtype
+            assert not nasty.difference(operands, at_once, slow), f"{make.__name__}, seed {seed}, NumPy"
 
 
 def matrices(instruction: Instruction, codes: Callable[..., Any], rng: nasty.Rng) -> dict[str, Any]:
@@ -91,8 +95,10 @@ def test_engines_agree_on_the_rules_of_wgmma(key: tuple[str, ...], rule: Rule, f
     for seed, make in enumerate(nasty.makers(form)):
         rng = np.random.default_rng(seed)
         operands = nasty.operands(form, make(form, 5 * DOTS, rng), rng)
-        fast, slow = numerics.compute(operands, rule), reference.compute(operands, rule)
-        assert not nasty.difference(operands, fast, slow), f"{make.__name__}, seed {seed}"
+        slow = reference.compute(operands, rule)
+        for engine in (numerics.compute, numerics.compute_uncompiled):
+            difference = nasty.difference(operands, engine(operands, rule), slow)
+            assert not difference, f"{make.__name__}, seed {seed}, {engine.__name__}"
 
 
 def test_every_kind_of_rule_is_compared() -> None:

@@ -98,6 +98,14 @@ def _many(array: Any) -> Any:
     return np.tile(array, (440, *(1 for _ in array.shape[1:])))
 
 
+def _by_numpy(job: Callable[[], Any]) -> Any:
+    """The result of a call for which nothing is compiled."""
+    from tests.helpers.first_work import done_by_numpy
+
+    with done_by_numpy():
+        return job()
+
+
 def jobs(form: Any, rng: np.random.Generator, many: bool) -> Iterator[Job]:
     """Calls on an instruction: of every public function that computes."""
     import warpsim
@@ -122,6 +130,7 @@ def jobs(form: Any, rng: np.random.Generator, many: bool) -> Iterator[Job]:
         units = np.tile(np.arange(form.pattern.kept), form.stored_k // form.pattern.stored).astype(np.uint8)
         a = (a, np.broadcast_to(units, (5, form.shape.m, len(units))))
     yield "matmul", lambda: warpsim.matmul(form, a, b, c, **scales)
+    yield "matmul by NumPy", lambda: _by_numpy(lambda: warpsim.matmul(form, a, b, c, **scales))
     if many:
         lots = tuple(map(_many, a)) if form.sparse else _many(a), _many(b), _many(c)
         yield "matmul many", lambda: warpsim.matmul(form, *lots, **{x: _many(y) for x, y in scales.items()})
@@ -223,8 +232,11 @@ def main(environment: str, every: bool) -> dict[str, Any]:
     changed: list[str] = []
     set_environment(environment)
     before = control()
+    from tests.helpers.first_work import done_by_kernels
+
     for name, job in all_jobs(every):
-        digests[name] = digest(job())
+        with done_by_kernels():
+            digests[name] = digest(job())
         if control() != before:
             changed.append(name)
             set_environment(environment)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.first_work import done_by_kernels
 from warpsim.arithmetic import panels
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.isa.instruction import Instruction
@@ -322,7 +323,8 @@ def _executed(form: Instruction) -> Matrix:
         words["e"] = np.full((form.family.lanes, 1), 0x44444444, np.uint32)
     if form.scale:
         words |= dict.fromkeys(("scale_a", "scale_b"), np.full((32, 1), 0x7F7F7F7F, np.uint32))
-    return warpsim.execute(form, **words)
+    with done_by_kernels():
+        return warpsim.execute(form, **words)
 
 
 @pytest.mark.parametrize("setting", ["NUMBA_CPU_NAME=generic", "NUMBA_DISABLE_JIT=1"])

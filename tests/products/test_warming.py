@@ -18,7 +18,9 @@ from warpsim.products import warming
 EXECUTE = """
 import numpy as np
 import warpsim
+from warpsim.execution import first_work
 from warpsim.products import warming
+first_work.LIMIT = 0
 for form in warpsim.instructions("sm_75"):
     words = {name: np.zeros((32, n), np.uint32) for name, n in form.registers.items() if name != "d"}
     warpsim.execute(form, **words)

@@ -18,14 +18,13 @@ from ..isa.architectures import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQu
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Codes, Instruction, Operands
 from .kernels._jit import interpreted
-from .kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
+from .kernels.binary64 import ROUNDINGS
 from .kernels.chains import fused_chain, half_quad_chain, quad_chain
 from .kernels.group_chains import fits, group_chain
 from .kernels.hardware import has_fused, rounding
-from .planes import Planes, planes
+from .planes import Planes, canonical, planes
 
 _LOWEST_FLOOR = -600  # below, powers of two that align to it would be no normal numbers
-ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}
 
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
@@ -37,12 +36,6 @@ def applies(instruction: Instruction, rule: Rule) -> bool:
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D ``(batch, m, n)``, for a rule that ``applies``; the default environment is the caller's."""
     return _RULES[type(rule)](operands, rule)
-
-
-def canonical(value: npt.NDArray[Any], element: Format) -> Codes:
-    """Codes of numbers of the format's dtype; every NaN is the canonical one."""
-    codes = np.ascontiguousarray(value).view(element.code_dtype)
-    return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)
 
 
 # --- f64 -----------------------------------------------------------------------------------------------

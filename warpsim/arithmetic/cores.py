@@ -19,7 +19,7 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         return len(cores)
-    count = as_integer(threads, "threads")
+    count = threads if type(threads) is int else as_integer(threads, "threads")
     if count < 1:
         raise OperandError(f"threads={count}: at least 1, or None for all cores")
     return min(count, _MOST)

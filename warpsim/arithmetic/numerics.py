@@ -1,13 +1,15 @@
 """Operands in, result codes out: the fast engine.
 
-Turns codes into planes, hands them to the compiled kernel of the rule and returns codes. Knows
-formats and rules; no lanes. ``reference.compute`` has the same signature and shares nothing with it.
+Turns codes into planes, hands them to the kernel of the rule, which is compiled or, for little work, is not
+(kernels.uncompiled), and returns codes. Knows formats and rules; no lanes. ``reference.compute`` has the same
+signature and shares nothing with it. Numba is imported when something is compiled, and not before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,8 @@ from ..isa.architectures import (
 from ..isa.codes import integers, values_of
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Codes, Operands
-from . import chains
-from .chains import ROUNDINGS, canonical
-from .kernels.binary64 import multiply_add_chain
-from .kernels.fused import fused_sum
-from .kernels.groups import scaled_groups
-from .kernels.integer import integer_sum
-from .planes import Planes, converted, planes
+from .kernels import uncompiled
+from .planes import Planes, canonical, converted, planes
 
 _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 
@@ -43,9 +40,47 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 @in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Codes of D, ``(batch, m, n)``, as the rule computes them."""
-    way = chains.compute if chains.applies(operands.instruction, rule) else RULES[type(rule)]
-    codes = way(operands, rule)
+    from . import chains
+    from .kernels import compiled
+
+    if chains.applies(operands.instruction, rule):
+        codes = chains.compute(operands, rule)
+    else:
+        codes = RULES[type(rule)](operands, rule, compiled)
     return codes.astype(operands.instruction.d.code_dtype)
+
+
+_AT_ONCE = 1 << 18  # products, which bounds the temporary arrays of uncompiled sums
+
+
+def needs_compiler(rule: Rule) -> bool:
+    """Whether there is no other way for the rule than a compiled kernel."""
+    return isinstance(rule, FusedMultiplyAdd)
+
+
+@in_default_environment
+def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
+    """What ``compute`` returns, with NumPy alone, for a rule that needs no compiler; slower, but at once."""
+    result = np.empty(operands.c.shape, operands.instruction.d.code_dtype)
+    for some in _shares(operands):
+        part = cases(operands, some)
+        result[some] = RULES[type(rule)](part, rule, uncompiled)
+    return result
+
+
+def _shares(operands: Operands) -> Iterator[slice]:
+    """The batch in parts."""
+    count, m, stored = operands.a.shape
+    each = max(1, _AT_ONCE // (m * stored * operands.b.shape[2]))
+    return (slice(first, first + each) for first in range(0, count, each))
+
+
+def cases(operands: Operands, some: slice) -> Operands:
+    """Some cases of a batch."""
+    names = ("a", "b", "c", "columns", "scale_a", "scale_b")
+    arrays = {name: getattr(operands, name) for name in names}
+    parts: dict[str, Any] = {name: x if x is None else x[some] for name, x in arrays.items()}
+    return replace(operands, **parts)
 
 
 def _columns(operands: Operands) -> npt.NDArray[np.intp]:
@@ -74,16 +109,18 @@ def _scaled(number: Planes, scale: Planes, axis: int) -> Planes:
     return replace(number, exponent=exponent, special=special)
 
 
-def _fused(operands: Operands, rule: FusedSum) -> Codes:
+def _fused(operands: Operands, rule: FusedSum, kernels: ModuleType) -> Codes:
     instruction = operands.instruction
     a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
     if instruction.scale and operands.scale_a is not None and operands.scale_b is not None:
         a = _scaled(a, planes(operands.scale_a, instruction.scale), 2)
         b = _scaled(b, planes(operands.scale_b, instruction.scale), 1)
-    return _fused_planes(a, b, planes(operands.c, instruction.c), _columns(operands), rule)
+    return _fused_planes(a, b, planes(operands.c, instruction.c), _columns(operands), rule, kernels)
 
 
-def _fused_planes(a: Planes, b: Planes, c: Planes, columns: npt.NDArray[np.intp], rule: FusedSum) -> Codes:
+def _fused_planes(
+    a: Planes, b: Planes, c: Planes, columns: npt.NDArray[np.intp], rule: FusedSum, kernels: ModuleType
+) -> Codes:
     codes = np.empty(c.significand.shape, np.int64)
     numbers = (
         rule.length,
@@ -92,11 +129,11 @@ def _fused_planes(a: Planes, b: Planes, c: Planes, columns: npt.NDArray[np.intp]
         a.fraction_bits + b.fraction_bits,
         c.fraction_bits,
     )
-    fused_sum(_arrays(a), _arrays(b), columns, _arrays(c), numbers, _output(rule.output), codes)
+    kernels.fused_sum(_arrays(a), _arrays(b), columns, _arrays(c), numbers, _output(rule.output), codes)
     return codes
 
 
-def _emulated_f8(operands: Operands, rule: EmulatedF8) -> Codes:
+def _emulated_f8(operands: Operands, rule: EmulatedF8, kernels: ModuleType) -> Codes:
     instruction = operands.instruction
     stored = operands.a.shape[2]
     order = np.argsort(np.arange(stored) % 4 // 2, kind="stable")  # k % 4 in 0, 1 first, then 2, 3
@@ -105,7 +142,7 @@ def _emulated_f8(operands: Operands, rule: EmulatedF8) -> Codes:
     zero = planes(np.zeros_like(operands.c), instruction.c)
     step = replace(rule.step, length=stored // 2)
     columns = np.ascontiguousarray(_columns(operands)[..., order])
-    total = _fused_planes(a, b, zero, columns, step)
+    total = _fused_planes(a, b, zero, columns, step, kernels)
     return _added(operands.c, total.astype(instruction.c.code_dtype), instruction.c)
 
 
@@ -118,7 +155,7 @@ def _added(x: Codes, y: Codes, element: Format) -> Codes:
         return canonical(x.view(element.dtype) + y.view(element.dtype), element)
 
 
-def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
+def _groups(operands: Operands, rule: ScaledGroups, kernels: ModuleType) -> Codes:
     instruction = operands.instruction
     scale = present(instruction.scale, "scale")
     scale_a = present(operands.scale_a, "scale a")
@@ -135,7 +172,7 @@ def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
         c.fraction_bits,
         instruction.shape.k // instruction.scale_chunks,
     )
-    scaled_groups(
+    kernels.scaled_groups(
         _fixed_point(a, instruction.a),
         _fixed_point(b, instruction.b),
         _columns(operands),
@@ -154,14 +191,14 @@ def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent))
 
 
-def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
+def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, kernels: ModuleType) -> Codes:
     codes = np.empty(operands.c.shape, np.int64)
     a, b, c = (np.ascontiguousarray(x).view(np.int64) for x in (operands.a, operands.b, operands.c))
-    multiply_add_chain(a, b, c, ROUNDINGS[operands.instruction.rounding], codes)
+    kernels.multiply_add_chain(a, b, c, kernels.ROUNDINGS[operands.instruction.rounding], codes)
     return codes.view(np.uint64)
 
 
-def _quad(operands: Operands, rule: SoftwareQuad) -> Codes:
+def _quad(operands: Operands, rule: SoftwareQuad, kernels: ModuleType) -> Codes:
     """f32 arithmetic in float64, rounded once an operation.
 
     A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to
@@ -185,10 +222,10 @@ def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return value.astype(np.float32).astype(np.float64)
 
 
-def _integer(operands: Operands, rule: IntegerSum | BitCount) -> Codes:
+def _integer(operands: Operands, rule: IntegerSum | BitCount, kernels: ModuleType) -> Codes:
     instruction = operands.instruction
     codes = np.empty(operands.c.shape, np.int64)
-    integer_sum(
+    kernels.integer_sum(
         np.ascontiguousarray(integers(operands.a, instruction.a)),
         np.ascontiguousarray(integers(operands.b, instruction.b)),
         _columns(operands),
@@ -200,7 +237,7 @@ def _integer(operands: Operands, rule: IntegerSum | BitCount) -> Codes:
     return codes
 
 
-RULES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
+RULES: dict[type[Rule], Callable[[Operands, Any, ModuleType], Codes]] = {
     FusedSum: _fused,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _groups,

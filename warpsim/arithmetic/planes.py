@@ -79,3 +79,9 @@ def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.ND
     """
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
         return values_of(codes, source).astype(result.dtype).view(result.code_dtype)
+
+
+def canonical(value: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
+    """Codes of numbers of the format's dtype; every NaN is the canonical one."""
+    codes = np.ascontiguousarray(value).view(element.code_dtype)
+    return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -115,22 +114,24 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
     for array in given:
         if array.dtype is not _WORD and array.dtype != _WORD:
             return None
+    if _alike(recipe, given):
+        return given
     for place in recipe.singles:
-        if given[place].shape[-2:] != recipe.shapes[place]:
-            given[place] = with_registers(given[place], *recipe.shapes[place])
+        given[place] = with_registers(given[place], *recipe.shapes[place])
     return given if _alike(recipe, given) else _broadcast(recipe, given)
 
 
 def _alike(recipe: Recipe, given: list[Words]) -> bool:
     """Whether all shapes are the wanted ones, or a batch of them with equal leading axes."""
     shapes = [array.shape for array in given]
-    if shapes == recipe.shapes:
-        return True
-    lead = shapes[2][:-2]
-    wanted = [
-        (*lead, *shape) if size else shape for size, shape in zip(recipe.sizes, recipe.shapes, strict=True)
-    ]
-    return shapes == wanted
+    return shapes == recipe.shapes or shapes == _batched(recipe, shapes[2][:-2])
+
+
+@lru_cache(maxsize=256)
+def _batched(recipe: Recipe, lead: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The shapes of operands with these leading axes, wherever cases have operands of their own."""
+    pairs = zip(recipe.sizes, recipe.shapes, strict=True)
+    return [(*lead, *shape) if size else shape for size, shape in pairs]
 
 
 def _broadcast(recipe: Recipe, given: list[Words]) -> list[Words] | None:
@@ -181,12 +182,14 @@ _LARGE = 1 << 21  # products, from which on a kernel of its own pays for being c
 @in_default_environment
 def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
     """What numerics.compute returns, by the faster way, in threads over the batch."""
+    from ..arithmetic.numerics import cases
+
     way, count = _way(operands, rule), operands.a.shape[0]
     workers = thread_count(threads) if _is_large(operands) else 1
     if workers == 1:
         return way(operands, rule)
     share = -(-count // (4 * workers))
-    parts = [_slice(operands, first, first + share) for first in range(0, count, share)]
+    parts = [cases(operands, slice(first, first + share)) for first in range(0, count, share)]
     with ThreadPoolExecutor(workers) as pool:
         return np.concatenate(list(pool.map(lambda part: way(part, rule), parts)))
 
@@ -202,14 +205,6 @@ def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
 
 def _is_large(operands: Operands) -> bool:
     return bool(operands.a.size * operands.b.shape[2] >= _LARGE)
-
-
-def _slice(operands: Operands, first: int, stop: int) -> Operands:
-    """Some cases of a batch."""
-    names = ("a", "b", "c", "columns", "scale_a", "scale_b")
-    arrays = {name: getattr(operands, name) for name in names}
-    parts: dict[str, Any] = {name: x if x is None else x[first:stop] for name, x in arrays.items()}
-    return replace(operands, **parts)
 
 
 @in_default_environment

@@ -39,36 +39,34 @@ class WgmmaSettings(NamedTuple):
     imm_trans_a: int = 0
     imm_trans_b: int = 0
 
-    @property
-    def absent(self) -> bool:
-        """Whether all is as it is when nobody gives anything."""
-        return self.a_desc is self.b_desc is self.shared is None and _are_equal(self[3:], _NO_IMMEDIATES)
 
-
-_NO_IMMEDIATES = WgmmaSettings()[3:]
 _NO_SETTINGS = WgmmaSettings()
+_NO_IMMEDIATES = _NO_SETTINGS[3:]
 
 
 def inputs_from(
     given: Given,
     selector: int = 0,
-    scale_selectors: ScaleSelectors = NO_SCALE_SELECTORS,
-    settings: WgmmaSettings = _NO_SETTINGS,
+    scale_selectors: tuple[Any, ...] = NO_SCALE_SELECTORS,
+    settings: tuple[Any, ...] = _NO_SETTINGS,
     undefined: Undefined = "error",
 ) -> Inputs:
-    """What an instruction reads, its integers as Python's; raises OperandError for values that none has."""
+    """What an instruction reads, its integers as Python's; raises OperandError for values that none has.
+
+    The fields of ``scale_selectors`` are those of ScaleSelectors, of ``settings`` those of WgmmaSettings.
+    """
     registers = {name: as_array(value) for name, value in given.items() if value is not None}
     if type(selector) is not int or selector >> 8:  # each of these calls takes a tenth of a microsecond
         selector = as_integer(selector, "selector")
     literal = is_literal(undefined)
-    if _are_equal(scale_selectors, NO_SCALE_SELECTORS) and settings.absent:
+    if _are_equal(scale_selectors, NO_SCALE_SELECTORS) and _are_absent(settings):
         return Inputs.plain(registers, selector, literal)
     a_desc, b_desc, shared, scale_d, *immediates = settings
     imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b = immediates
     return Inputs(
         registers=registers,
         selector=selector,
-        scale_selectors=_integers(scale_selectors),
+        scale_selectors=_integers(ScaleSelectors(*scale_selectors)),
         literal=literal,
         shared=None if shared is None else as_array(shared),
         a_descriptor=None if a_desc is None else as_words(a_desc, "a_desc"),
@@ -77,6 +75,12 @@ def inputs_from(
         negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
         transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
     )
+
+
+def _are_absent(settings: tuple[Any, ...]) -> bool:
+    """Whether all is as it is when nobody gives anything."""
+    nowhere = settings[0] is settings[1] is settings[2] is None  # these may be arrays
+    return nowhere and _are_equal(settings[3:], _NO_IMMEDIATES)
 
 
 _KEYWORDS = (

@@ -23,12 +23,12 @@ from ..isa.architectures import Evidence
 from ..isa.arrays import as_array, as_integer, is_numeric
 from ..isa.codes import magnitudes
 from ..isa.families import forms
-from ..isa.instruction import Instruction, ScaleSelectors
+from ..isa.instruction import Instruction
 from ..isa.registers import Words
 from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
-from .inputs import WgmmaSettings, inputs_from
+from .inputs import inputs_from
 from .pipeline import Engine, Undefined, execute_inputs, matmul_matrices
 from .pipeline import evidence as _evidence
 
@@ -97,11 +97,11 @@ def execute(
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
-    inputs = inputs_from(  # positional, for keywords take a microsecond
+    inputs = inputs_from(  # positional and plain tuples: keywords take a microsecond, and records another
         {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b},
         selector,
-        ScaleSelectors(byte_id_a, thread_id_a, byte_id_b, thread_id_b),
-        WgmmaSettings(a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
+        (byte_id_a, thread_id_a, byte_id_b, thread_id_b),
+        (a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
         undefined,
     )
     return execute_inputs(resolved(instruction, target), inputs, engine, threads)

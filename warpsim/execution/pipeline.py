@@ -23,6 +23,7 @@ from ..isa.fragments import checked_registers, columns_of, fields_of, registers_
 from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.registers import Words
 from ..isa.sparsity import compress, stored_columns
+from . import first_work
 
 Engine = Literal["kernel", "reference"]
 Undefined = Literal["error", "fallback"]
@@ -68,13 +69,23 @@ def _batches() -> ModuleType:
 def _computed(operands: Operands, rule: Rule, engine: Engine, threads: int | None) -> Codes:
     """Result codes of an engine."""
     if engine == "kernel":
-        codes: Codes = _batches().computed(operands, rule, threads)
-        return codes
+        return _by_kernel(operands, rule, threads)
     if engine == "reference":
         from ..arithmetic.reference import compute
 
         return compute(operands, rule)
     raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference'")
+
+
+def _by_kernel(operands: Operands, rule: Rule, threads: int | None) -> Codes:
+    """Result codes of a compiled kernel, or of NumPy alone where it is not worth to compile one."""
+    from ..arithmetic import numerics
+
+    products = operands.a.size * operands.b.shape[2]
+    if not numerics.needs_compiler(rule) and first_work.takes(operands.instruction, products):
+        return numerics.compute_uncompiled(operands, rule)
+    codes: Codes = _batches().computed(operands, rule, threads)
+    return codes
 
 
 # --- from registers --------------------------------------------------------------------------------
@@ -86,12 +97,13 @@ def execute_inputs(
     """D registers ``(..., lanes, registers)`` of what an instruction reads."""
     if threads is not None:
         thread_count(threads)  # refused for a single case too
-    d: Words | None = _batches().execute(instruction, inputs, threads) if engine == "kernel" else None
+    compiled = engine == "kernel" and not first_work.is_first(instruction, inputs.registers)
+    d: Words | None = _batches().execute(instruction, inputs, threads) if compiled else None
     if d is not None:
         return d
     rule_for(instruction)
     checked = checked_inputs(instruction, inputs)
-    if engine == "kernel" and any(checked.registers[name] is not x for name, x in inputs.registers.items()):
+    if compiled and any(checked.registers[name] is not x for name, x in inputs.registers.items()):
         d = _batches().execute(instruction, checked, threads)  # which takes only registers as they should be
         if d is not None:
             return d

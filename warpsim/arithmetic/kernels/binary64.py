@@ -26,6 +26,7 @@ _INFINITY = _FIELD << _FRACTION
 NAN = _INFINITY | 1 << (_FRACTION - 1)  # which NaN the hardware writes is not known
 
 NEAREST, TOWARD_ZERO, DOWN, UP = 0, 1, 2, 3
+ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}  # as PTX spells them
 
 
 @kernel
