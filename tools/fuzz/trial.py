@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .case import Case
+from .peer import peers
 
 SECONDS = 20  # of computing, so that a busy machine finds no more than an idle one
 WAITING = 120.0  # seconds on the clock, for what waits and does not compute
@@ -47,7 +48,7 @@ def try_case(case: Case, seconds: int | None = None) -> Verdict:
 
 def _tried(case: Case, limit: int) -> Verdict:
     """What came of a case in so many seconds of computing."""
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, peers(case) as case:
         folder, said = Path(name) / "work", Path(name) / "said"
         folder.mkdir()
         case.write(folder)
