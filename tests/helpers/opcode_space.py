@@ -6,11 +6,13 @@ and no verdict: names come from the rows, and ptxas and the machine are asked by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from random import Random
 
 from tests.helpers.opcode_statements import PREFIXES, is_type, shape_of
+from tests.helpers.own_operands import own_operands
 from tests.helpers.warp_statements import OPERANDS as OF_WARPS
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
@@ -21,7 +23,7 @@ Forms = Sequence[tuple[Row, Words]]
 
 _LATE = ".reg .b128 %q<9>;"  # since PTX 8.3, as PREFIXES has it
 DECLARATIONS = (
-    ".reg .b8 %c<9>; .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<20>; .reg .b64 %d<20>; "
+    ".reg .b8 %c<9>; .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b64 %d<40>; "
     ".reg .f32 %f<9>; .reg .f64 %g<9>; .reg .u32 %u<9>; .reg .s32 %s<9>; .reg .u16 %i<9>; .reg .s64 %l<9>; "
     ".shared .align 16 .b8 sm[64]; .local .align 16 .b8 lo[64]; .param .align 16 .b8 pf[64];"
 )
@@ -94,11 +96,26 @@ _OTHERS = (
     *("-1", "5", "0x1ffffffff", "0f3F800000", "0d3FF0000000000000", "1.5", "_", "%tid.x", "%clock64", "sm"),
     *("sm+4", "{%r1, %r2}", "{%h1, %h2}", "%r1|%p1", "[%d1]", "%laneid", "WARP_SZ", "%nosuch", "k"),
 )
+_PLACES = (
+    *("[%d9]", "[%r9]", "[%d9+16]", "[%d9+-16]", "[%d9+%r1]", "[sm]", "[sm+8]", "[lo]", "[16]", "[%h1]"),
+    *("[%f1]", "[%p1]", "[%tid.x]", "[_]", "[]", "[[%d9]]", "[%d9, %r1]", "[%d9+0x7fffffff]", "%d9"),
+)
+_OPERAND = re.compile(r"\[(?:[^\[\]{}]|\{[^}]*\})*\]|\{[^}]*\}|[^,\s]+")
 
 
 def opcodes() -> list[str]:
-    """Those with rows whose operands are known here: matrix instructions have their own comparison."""
-    return [name for name in rows() if name in OPERANDS or not isinstance(rows()[name][0], Effect)]
+    """Those with rows whose operands are known here: mma, wgmma and what goes elsewhere have comparisons of
+    their own.
+    """
+    return [name for name in rows() if name in OPERANDS or _has_own(name) or not _is_effect(name)]
+
+
+def _is_effect(opcode: str) -> bool:
+    return isinstance(rows()[opcode][0], Effect)
+
+
+def _has_own(opcode: str) -> bool:
+    return any(own_operands(opcode, tuple(filter(None, choice))) for _, choice in _forms(opcode)[:40])
 
 
 @cache
@@ -133,7 +150,7 @@ class Space:
     def operands(self, row: Row, choice: Words) -> list[str]:
         """Operands for a form: its own, or all that the opcode may have."""
         if isinstance(row, Effect):
-            return list(OPERANDS[self.opcode])
+            return list(OPERANDS.get(self.opcode, ()))
         return [", ".join(_own_operands(row.build(*choice)))]
 
     def of_forms(self, forms: Forms) -> Iterator[str]:
@@ -150,7 +167,7 @@ class Space:
         shapes = sorted({one for row, choice in self.forms[:40] for one in self.operands(row, choice)})[:6]
         for row, choice in forms:
             words = [*filter(None, choice)]
-            own = self.operands(row, choice)
+            own = self.operands(row, choice) or list(own_operands(self.opcode, tuple(filter(None, choice))))
             for changed in _changes(words, self.vocabulary):
                 more = () if isinstance(row, Effect) else (*_retyped(own[0], words, changed), *shapes)
                 yield from (spelled(self.opcode, changed, one) for one in dict.fromkeys((*own, *more)))
@@ -166,10 +183,19 @@ class Space:
             for other in ("%r1", "%p1") if own else ():
                 yield spelled(self.opcode, choice, ", ".join([*own, other]))
 
+    def of_effects(self, forms: Forms) -> Iterator[str]:
+        """Forms that do more than compute, as they are and with one operand exchanged, left out or added."""
+        for row, choice in forms:
+            words = tuple(filter(None, choice))
+            own = own_operands(self.opcode, words) if isinstance(row, Effect) else ()
+            for operands in own:
+                yield spelled(self.opcode, words, operands)
+                yield from (spelled(self.opcode, words, changed) for changed in _exchanged(operands))
+
     def sample(self, count: int, seed: int) -> list[str]:
         """At most so many statements of each kind, about as many forms."""
         random, found = Random(f"{seed} {self.opcode}"), dict[str, None]()
-        for kind in (self.of_forms, self.of_names, self.of_operands):
+        for kind in (self.of_forms, self.of_names, self.of_operands, self.of_effects):
             forms = random.sample(self.forms, min(max(count // 10, 20), len(self.forms)))
             texts = list(dict.fromkeys(kind(forms)))
             found.update(dict.fromkeys(random.sample(texts, min(count, len(texts)))))
@@ -189,6 +215,29 @@ def _changes(words: list[str], vocabulary: Sequence[str]) -> Iterator[list[str]]
         )
     for place in range(len(words) + 1):
         yield from ([*words[:place], word, *words[place:]] for word in vocabulary if word not in words)
+
+
+def _exchanged(operands: str) -> Iterator[str]:
+    """Operands with one exchanged, left out, or one too many; addresses and vectors also changed in part."""
+    parts = _OPERAND.findall(operands)
+    for place, part in enumerate(parts):
+        others = (*_OTHERS, *_PLACES) if part.startswith("[") else _OTHERS
+        for other in ("", *others, *_parts(part)):
+            yield ", ".join([*parts[:place], *([other] if other else []), *parts[place + 1 :]])
+    for other in ("%r1", "%d8", "%p1", "4", "[%d9]"):
+        yield ", ".join([*parts, other])
+
+
+def _parts(operand: str) -> Iterator[str]:
+    """An address or vector with one of its elements exchanged, left out or doubled."""
+    inner = re.search(r"\{(.*)\}", operand)
+    if inner is None:
+        return
+    elements = inner[1].split(", ")
+    for place in sorted({0, len(elements) - 1}):
+        for other in ((), ("%r1",), ("%d1",), ("%h1",), ("_",), ("1",), (elements[place],) * 2):
+            changed = [*elements[:place], *other, *elements[place + 1 :]]
+            yield operand.replace(inner[1], ", ".join(changed))
 
 
 def _retyped(operands: str, old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

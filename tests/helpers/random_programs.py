@@ -14,6 +14,16 @@ from random import Random
 
 VARIABLES = 6
 MASK = (1 << 32) - 1
+
+
+def _signed(word: int) -> int:
+    return word - (word >> 31 << 32)
+
+
+def _clamped(value: int) -> int:
+    return min(max(value, -1 << 31), (1 << 31) - 1) & MASK
+
+
 _OPERATIONS = {  # PTX -> what it does to Python integers
     "add.u32": lambda a, b: (a + b) & MASK,
     "sub.u32": lambda a, b: (a - b) & MASK,
@@ -23,6 +33,15 @@ _OPERATIONS = {  # PTX -> what it does to Python integers
     "or.b32": lambda a, b: a | b,
     "min.u32": min,
     "max.u32": max,
+    "min.s32": lambda a, b: min(_signed(a), _signed(b)) & MASK,
+    "max.s32": lambda a, b: max(_signed(a), _signed(b)) & MASK,
+    "mul.hi.u32": lambda a, b: a * b >> 32,
+    "mul.hi.s32": lambda a, b: _signed(a) * _signed(b) >> 32 & MASK,
+    "shl.b32": lambda a, b: a << min(b, 32) & MASK,
+    "shr.u32": lambda a, b: a >> min(b, 32),
+    "shr.s32": lambda a, b: _signed(a) >> min(b, 32) & MASK,
+    "add.sat.s32": lambda a, b: _clamped(_signed(a) + _signed(b)),
+    "sub.sat.s32": lambda a, b: _clamped(_signed(a) - _signed(b)),
 }
 _COMPARISONS = {
     "lt.u32": lambda a, b: a < b,

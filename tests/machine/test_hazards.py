@@ -9,115 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsim.errors import Location, UndefinedBehavior
+from tests.helpers.naive_hazards import (
+    A_OPERANDS,
+    ALONE,
+    BYTES,
+    D_OPERANDS,
+    E_OPERANDS,
+    NAMES,
+    RANGES,
+    SHAPES,
+    Line,
+    Naive,
+    check,
+    facts,
+    feed,
+    lines,
+)
+from warpsim.errors import UndefinedBehavior
 from warpsim.machine.hazards import Hazard, HazardChecker, HazardError
-
-BYTES = 256
-
-# The small language
-
-
-@dataclass(frozen=True)
-class Line:
-    """One event: ``wgmma d0,d1 a0,a1 e0 0:64,64:128 m64n8k16 zero`` with any of the operands left out."""
-
-    number: int
-    text: str
-
-    @cached_property
-    def verb(self) -> str:
-        return self.text.split()[0]
-
-    @cached_property
-    def words(self) -> list[str]:
-        return self.text.split()[1:]
-
-    @cached_property
-    def place(self) -> Location:
-        return Location("k.ptx", self.number, 1, len(self.verb), self.text)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(",".join(self.words).split(","))
-
-    def named(self, letter: str) -> tuple[str, ...]:
-        return tuple(n for word in self.words for n in word.split(",") if n.startswith(letter))
-
-    @cached_property
-    def ranges(self) -> list[tuple[int, int]]:
-        found = [word.split(":") for words in self.words for word in words.split(",") if ":" in word]
-        return [(int(first), int(stop)) for first, stop in found]
-
-    @cached_property
-    def bytes(self) -> set[int]:
-        return {one for first, stop in self.ranges for one in range(first, stop)}
-
-    @cached_property
-    def shape(self) -> str:
-        return next((word for word in self.words if word.startswith("m64")), "m64n8k16")
-
-    @cached_property
-    def operands(self) -> dict[str, tuple[str, ...]]:
-        """Operands by position, whatever the registers are called: 'D=', 'A=' and 'E=' override letters."""
-        spelled = dict(word.split("=") for word in self.words if "=" in word)
-        return {
-            role: tuple(spelled[key].split(",")) if key in spelled else self.named(letter)
-            for role, key, letter in (("D", "D", "d"), ("A", "A", "a"), ("metadata", "E", "e"))
-        }
-
-
-def lines(program: str) -> list[Line]:
-    texts = [text.split("#")[0].strip() for text in program.strip().splitlines()]
-    return [Line(number, text) for number, text in enumerate(texts, 1)]
-
-
-def feed(checker: HazardChecker, line: Line) -> None:
-    place = line.place
-    match line.verb:
-        case "wgmma":
-            operands = line.operands
-            checker.wgmma(
-                line.shape,
-                d=operands["D"],
-                a=operands["A"],
-                metadata=next(iter(operands["metadata"]), None),
-                shared=line.ranges,
-                accumulate="zero" not in line.words,
-                place=place,
-            )
-        case "read" | "write":
-            checker.access(line.names, "read" if line.verb == "read" else "write", place)
-        case "wait":
-            checker.wait(int(line.words[0]), place)
-        case "store" | "bulk":
-            checker.shared_write(line.ranges, place, "generic" if line.verb == "store" else "async")
-        case "load" | "bulkload":
-            checker.shared_read(line.ranges, place, "generic" if line.verb == "load" else "async")
-        case "uniform":
-            checker.uniform(line.words[0], [int(word, 0) for word in line.words[1:]], place)
-        case verb:
-            events = {
-                "fence": checker.fence,
-                "commit": checker.commit,
-                "proxy": checker.proxy_fence,
-                "bar": checker.barrier,
-                "end": checker.finish,
-            }
-            events[verb](place)
-
-
-def check(program: Iterable[Line]) -> tuple[Hazard, ...]:
-    checker = HazardChecker("warn", BYTES)
-    for line in program:
-        feed(checker, line)
-    return checker.hazards
-
 
 SHORT = {
     "accumulator-in-flight": "D",
@@ -746,164 +660,13 @@ def test_ranges_outside_shared_memory_are_the_callers_mistake(bounds: str) -> No
         check(lines(f"store {bounds}"))
 
 
-# A naive twin: the rules as PTX words them, about pairs of statements, with no state at all
-
-
-class Naive:
-    """What must be reported for a program, by looking at every pair of its lines."""
-
-    def __init__(self, program: list[Line]) -> None:
-        self.program = program
-        self.issued = [i for i, line in enumerate(program) if line.verb == "wgmma"]
-        self.found: set[tuple[object, ...]] = set()
-        for j, line in enumerate(program):
-            rule = getattr(self, f"on_{line.verb}", None)
-            if rule:
-                rule(j, line)
-
-    def has(self, verb: str, i: int, j: int) -> bool:
-        return any(line.verb == verb for line in self.program[i + 1 : j])
-
-    def is_complete(self, i: int, j: int) -> bool:
-        commits = [c for c in range(i + 1, j) if self.program[c].verb == "commit"]
-        waits = [w for w in range(i + 1, j) if self.program[w].verb == "wait"]
-        return any(
-            commits and commits[0] < w and sum(c < w for c in commits[1:]) >= int(self.program[w].words[0])
-            for w in waits
-        )
-
-    def report(self, rule: str, j: int, i: int | None, what: Iterable[object]) -> None:
-        first = None if i is None else self.program[i].number
-        self.found.add((rule, self.program[j].number, first, frozenset(what)))
-
-    def grouped(self, rule: str, j: int, pairs: Iterable[tuple[int, object]]) -> None:
-        """One report for each earlier line."""
-        by_line: dict[int, set[object]] = {}
-        for i, what in pairs:
-            by_line.setdefault(i, set()).add(what)
-        for i, everything in by_line.items():
-            self.report(rule, j, i, everything)
-
-    def latest(self, j: int, role: str, name: str) -> int | None:
-        """The last wgmma before line j that has the register in the role."""
-        return max((i for i in self.issued if i < j and name in self.program[i].operands[role]), default=None)
-
-    def early(self, j: int, names: Iterable[str], role: str, *, unchained: bool = False) -> None:
-        rule = {"D": "accumulator", "A": "fragment", "metadata": "metadata"}[role] + "-in-flight"
-        users = [(self.latest(j, role, name), name) for name in names]
-        pairs = [(i, name) for i, name in users if i is not None and not self.is_complete(i, j)]
-        self.grouped(rule, j, [pair for pair in pairs if not (unchained and self.is_chained(pair[0], j))])
-
-    def is_chained(self, i: int, j: int) -> bool:
-        first, second = self.program[i], self.program[j]
-        return first.shape == second.shape and first.operands["D"] == second.operands["D"]
-
-    def on_read(self, j: int, line: Line) -> None:
-        self.early(j, line.names, "D")
-        self.early(j, line.names, "A")
-
-    def on_write(self, j: int, line: Line) -> None:
-        self.on_read(j, line)
-        self.early(j, line.names, "metadata")
-
-    def on_wgmma(self, j: int, line: Line) -> None:
-        used = line.operands
-        self.early(j, used["D"], "D", unchained=True)
-        self.early(j, used["D"], "A")
-        self.early(j, used["D"], "metadata")
-        self.early(j, used["A"], "D")
-        self.early(j, used["metadata"], "D")
-        self.on_bulkload(j, line)
-        if self.issued[0] == j and not self.has("fence", -1, j):
-            self.report("first-fence", j, None, used["D"] + used["A"])
-            return
-        self.touched(j, {*used["D"], *used["A"]})
-        for role, earlier in (("D", "D"), ("D", "A"), ("A", "D")):
-            users = [(self.latest(j, earlier, name), name) for name in used[role]]
-            pairs = [(i, name) for i, name in users if i is not None and not self.has("fence", i, j)]
-            chained = role == earlier == "D"
-            self.grouped("fence-between", j, [p for p in pairs if not (chained and self.is_chained(p[0], j))])
-
-    def touched(self, j: int, names: set[str]) -> None:
-        late = []
-        for name in names:
-            accesses = [
-                i
-                for i, line in enumerate(self.program[:j])
-                if line.verb in ("read", "write") and name in line.names
-            ]
-            uses = [i for role in "DA" if (i := self.latest(j, role, name)) is not None]
-            if accesses and max(accesses) > max(uses, default=-1) and not self.has("fence", max(accesses), j):
-                late.append((max(accesses), name))
-        if late:
-            self.report("fence", j, max(late)[0], (name for _, name in late))
-
-    def on_store(self, j: int, line: Line) -> None:
-        readers = [
-            (i, one)
-            for i in self.issued
-            if i < j and not self.is_complete(i, j)
-            for one in self.program[i].bytes & line.bytes
-        ]
-        if readers:
-            self.report("shared-in-flight", j, max(readers)[0], (one for _, one in readers))
-
-    on_bulk = on_store
-
-    def on_bulkload(self, j: int, line: Line) -> None:
-        stores = [
-            (i, one)
-            for i, store in enumerate(self.program[:j])
-            if store.verb == "store" and not self.has("proxy", i, j)
-            for one in store.bytes & line.bytes
-        ]
-        if stores:
-            self.report("proxy-fence", j, max(stores)[0], (one for _, one in stores))
-
-    def left(self, j: int) -> tuple[list[int], list[int]]:
-        running = [i for i in self.issued if i < j and not self.is_complete(i, j)]
-        committed = [i for i in running if self.has("commit", i, j)]
-        return committed, [i for i in running if i not in committed]
-
-    def on_wait(self, j: int, line: Line) -> None:
-        committed, uncommitted = self.left(j)
-        if line.words == ["0"] and uncommitted and not committed:
-            names = [name for i in uncommitted for name in self.program[i].operands["D"]]
-            self.report("uncommitted", j, uncommitted[-1], names)
-
-    def on_end(self, j: int, line: Line) -> None:
-        for rule, left in zip(("unwaited", "uncommitted"), self.left(j), strict=True):
-            if left:
-                names = [name for i in left for name in self.program[i].operands["D"]]
-                self.report(rule, j, left[-1], names)
-
-
-def facts(program: list[Line]) -> set[tuple[object, ...]]:
-    """What the checker reports, in the form of the naive twin."""
-    return {
-        (
-            hazard.rule,
-            hazard.second.line,
-            hazard.first.line if hazard.first else None,
-            frozenset(hazard.registers)
-            | frozenset(one for first, stop in hazard.byte_ranges for one in range(first, stop)),
-        )
-        for hazard in check(program)
-    }
-
-
-D_OPERANDS = ("r0,r1", "r2,r3", "r1,r2", "r3,r2", "r4")
-NAMES = ("r0", "r1", "r2", "r3", "r4", "r5", "r1,r5", "r0,r1,r2,r3")
-RANGES = ("0:4", "4:8", "2:6", "0:2,6:8", "8:9", "7:8,5:6,5:7")
-
-
 @st.composite
 def wgmma_lines(draw: st.DrawFn) -> str:
-    words = [f"wgmma D={draw(st.sampled_from(D_OPERANDS))}", draw(st.sampled_from(("m64n8k16", "m64n8k32")))]
+    words = [f"wgmma D={draw(st.sampled_from(D_OPERANDS))}", draw(st.sampled_from(SHAPES))]
     if draw(st.booleans()):
-        words.append(f"A={draw(st.sampled_from(('r0,r1', 'r2,r5', 'r4')))}")
+        words.append(f"A={draw(st.sampled_from(A_OPERANDS))}")
     if draw(st.booleans()):
-        words.append(f"E={draw(st.sampled_from(('r3', 'r5', 'r6')))}")
+        words.append(f"E={draw(st.sampled_from(E_OPERANDS))}")
     if draw(st.booleans()):
         words.append(draw(st.sampled_from(RANGES)))
     return " ".join([*words, *draw(st.sampled_from(([], ["zero"])))])
@@ -919,7 +682,7 @@ ANY_LINE = st.one_of(
     with_word(("read", "write"), NAMES),
     with_word(("store", "bulk", "load", "bulkload"), RANGES),
     with_word(("wait",), ("0", "0", "1", "2")),
-    st.sampled_from(("fence", "fence", "commit", "commit", "proxy", "bar", "end")),
+    st.sampled_from(ALONE),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import warpsim
 from warpsim.errors import Fault
 from warpsim.machine.launching import load_text
+from warpsim.machine.schedules import Schedule
 from warpsim.machine.spins import waiting_loops
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -164,3 +166,57 @@ L: ld.acquire.gpu.global.u32 %r, [%d]; setp.ne.u32 %p, %r, 7; @%p bra L;
  ret; }"""
     with pytest.raises(Fault, match="nobody is left to write what they wait for"):
         load_text(text)["k"](grid, block, [np.zeros(4, np.uint32)], schedule=schedule)
+
+
+# --- loops of which nothing is known ---------------------------------------------------------------
+
+COUNTING = f"""{HEAD}.visible .entry k() {{
+{REGISTERS}
+L:
+add.u32 %r1, %r1, 1;
+bra L;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("grid", "schedule", "who"),
+    [
+        (1, "program", r"CTA \(0, 0, 0\), warp 0, lane 0 at line 7"),
+        (2**31 - 1, "program", r"CTA \(\d+, 0, 0\), warp 0, lane 0 and 127 more at line 7"),
+        (2**31 - 1, "random:3", r"CTA \(\d+, 0, 0\), warp 0, lane 0 and \d+ more at line 7"),
+    ],
+)
+def test_a_kernel_that_does_not_end(grid: int, schedule: str, who: str) -> None:
+    """Nothing of the size of the grid is made."""
+    text = "not ended after 10,000 statements of the launch: " + who + "; line 7, add.u32, was executed"
+    with pytest.raises(Fault, match=text) as caught:
+        load_text(COUNTING)["k"](grid, 1, schedule=schedule, most_statements=10_000)
+    assert str(caught.value.location).endswith(":7:1")
+
+
+def test_each_wave_may_execute_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpsim.machine.allowance.OF_A_WAVE", 5_000)
+    with pytest.raises(Fault, match=r"after 5,000 statements of CTAs .* executed 2,\d{3} "):
+        load_text(COUNTING)["k"](1, 32)
+    module = load_text(COUNTING.replace("bra L", "setp.lt.u32 %p1, %r1, 1000;\n@%p1 bra L"))
+    module["k"](500, 1024)
+    with pytest.raises(Fault, match="after 20,000 statements of the launch"):
+        module["k"](500, 1024, most_statements=20_000)
+
+
+@pytest.mark.parametrize("most", [0, -1, True, 1.5, "9"])
+def test_an_allowance_is_a_positive_integer(most: object) -> None:
+    with pytest.raises(
+        warpsim.WarpsimError, match=f"most_statements={most!r}: it is a positive integer, or None"
+    ):
+        load_text(COUNTING)["k"](1, 1, most_statements=most)  # type: ignore[arg-type]
+
+
+def test_seeds_shuffle_grids_of_any_size() -> None:
+    few = list(range(1000))
+    Random(3).shuffle(few)
+    order = Schedule(3).ctas(1000)
+    assert order[:] == few
+    assert order[10:20] == few[10:20]
+    assert sorted(Schedule(3).ctas((1 << 20) + 500)[(1 << 20) :]) == [*range(1 << 20, (1 << 20) + 500)]

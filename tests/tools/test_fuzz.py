@@ -10,6 +10,7 @@ import pytest
 
 import warpsim.cli
 from tools.fuzz.case import Case, case_of, line_of
+from tools.fuzz.differential import compare
 from tools.fuzz.mutations import mutated
 from tools.fuzz.paths import different
 from tools.fuzz.seeds import seeds
@@ -75,13 +76,32 @@ def test_a_line_keeps_a_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mnemonic", "target", "a_in"),
+    ("mnemonic", "target", "seed"),
     [
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", "registers"),
-        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16", "sm_80", "registers"),
-        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", "registers"),
-        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", "shared"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", 2),
+        ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f16.f16.f16.f16", "sm_80", 2),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", 2),
+        ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", 3),
     ],
 )
-def test_all_paths_give_the_same_bits(mnemonic: str, target: str, a_in: str) -> None:
-    assert different(warpsim.decode(mnemonic, target=target), 2, 3, a_in) == []
+def test_all_paths_give_the_same_bits(mnemonic: str, target: str, seed: int) -> None:
+    assert different(warpsim.decode(mnemonic, target=target), seed, 3) == []
+
+
+def test_a_little_of_what_there_is_twice() -> None:
+    """The whole of it: python -m tools.fuzz --differential."""
+    assert compare("in the tests", 600, 12) == 0
+
+
+def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(random: Random) -> tuple[str, list[str]]:
+        raise KeyError("of the case")
+
+    monkeypatch.setattr("tools.fuzz.differential.SUBJECTS", {"paths": (lambda random: ("it", ["D"]), 1)})
+    assert compare("s", 10, 2) == 1
+    monkeypatch.setattr("tools.fuzz.differential.SUBJECTS", {"text": (fails, 1)})
+    assert compare("s", 10, 1) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("seed s, case 0, paths: it: D\nseed s, case 1, paths: it: D\n")
+    assert "KeyError: 'of the case'" in said.out
+    assert said.err == "2 cases (2 paths), 2 finds\n1 cases (1 text), 1 finds\n"

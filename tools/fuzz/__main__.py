@@ -1,10 +1,11 @@
 """Try changed inputs for a while: any bytes give a result or an error, in 20 s and 1 GiB, and leave nothing.
 
-    python -m tools.fuzz [--seconds 900] [--seed TEXT] [--only VERB] [--finds FILE.jsonl] [--paths]
+    python -m tools.fuzz [--seconds 900] [--seed TEXT] [--only VERB] [--finds FILE.jsonl] [--differential]
 
 The seed is the day's unless one is given; a case depends on the seed and its number alone. What is found is
-printed and, as a line of ``traces/regressions``, added to FILE. ``--paths`` compares paths of computation
-instead: whatever executes an instruction gives the same bits. Exit code 1 if anything was found.
+printed and, as a line of ``traces/regressions``, added to FILE. ``--differential`` compares
+instead what there is twice: paths of computation, programs and threads, checkers and their twins, texts and
+files written and read. Exit code 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 from random import Random
 
 from .case import Case, line_of
+from .differential import compare
 from .mutations import mutated
-from .paths import compare_paths
 from .seeds import seeds
 from .trial import Verdict, try_case
 
@@ -29,8 +30,8 @@ _PATIENCE = 300  # seconds for a valid input, whose kernels may have to be compi
 def main() -> int:
     """Try, and tell."""
     given = _arguments()
-    if given.paths:
-        return compare_paths(given.seed, given.seconds)
+    if given.differential:
+        return compare(given.seed, given.seconds, given.cases)
     known = [seed for seed in seeds() if not given.only or seed.command[0] == given.only]
     print(f"seed {given.seed}: {len(known)} valid inputs", file=sys.stderr)
     finds = [(seed, try_case(seed, _PATIENCE)) for seed in known]
@@ -61,7 +62,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", default=date.today().isoformat())
     parser.add_argument("--only", metavar="VERB")
     parser.add_argument("--finds", type=Path, metavar="FILE.jsonl")
-    parser.add_argument("--paths", action="store_true", help="compare paths of computation instead")
+    parser.add_argument("--differential", action="store_true", help="compare what there is twice instead")
     return parser.parse_args()
 
 

@@ -101,6 +101,8 @@ TOKENS = (
         "//! shared 0 = 0x1",
     ),
 )
+_LONGEST_WORD = 100_000  # characters, of which Linux allows 131,071
+_LARGEST = 80 << 20  # bytes of a file: more than warpsim reads
 _PIECE = re.compile(rb"\w+|\s+|[^\w\s]")
 _DTYPES = (
     "u1",
@@ -136,7 +138,8 @@ def mutated(case: Case, other: Case, rng: Random) -> Case:
             case = Case(command=case.command, files={**case.files, name: changed}, stdin=case.stdin)
         else:
             case = Case(command=_words(case.command, other.command, rng), files=case.files, stdin=case.stdin)
-    return case
+    files = {name: content[:_LARGEST] for name, content in case.files.items()}
+    return Case(command=case.command, files=files, stdin=case.stdin[:_LARGEST])
 
 
 def _words(words: tuple[str, ...], others: tuple[str, ...], rng: Random) -> tuple[str, ...]:
@@ -154,7 +157,7 @@ def _words(words: tuple[str, ...], others: tuple[str, ...], rng: Random) -> tupl
         content = _text(found[place].encode("utf-8", "surrogateescape"), b"0", rng)
         found[place] = content.decode("utf-8", "surrogateescape")
     # What no process can be given, and what would read from or write to this machine's own folders.
-    return tuple(_harmless(word) for word in found)
+    return tuple(_harmless(word)[:_LONGEST_WORD] for word in found)
 
 
 def _harmless(word: str) -> str:

@@ -5,7 +5,6 @@ Traces, kernels and dumps come from ``traces/``; archives, logs and sets of othe
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,11 +15,10 @@ import warpsim
 from warpsim.vectors.formats import format_of
 
 from .case import Case
+from .inputs import DENSE, SCALED, SPARSE, file, npy, npz
+from .seeds_of_launches import launches
+from .seeds_of_texts import texts
 
-TRACES = Path(__file__).parents[2] / "traces"
-DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
-SCALED = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0"
 LOG = "".join(
     "CTX 0x0 - CTA 0,0,0 - warp 0 - HMMA.16816.F32 R4, R8, R12, R4 ;:\n"
     + "".join(
@@ -41,30 +39,14 @@ SMALL = (
 
 def seeds() -> Iterator[Case]:
     """Every seed."""
-    for make in (_traces, _modules, _dumps, _arrays, _sets, _questions):
+    for make in (_traces, _modules, _dumps, _arrays, _sets, _questions, launches, texts):
         yield from make()
-
-
-def _file(name: str) -> bytes:
-    return (TRACES / name).read_bytes()
-
-
-def _npy(array: object) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
-def _npz(**arrays: object) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)  # type: ignore[arg-type]
-    return stream.getvalue()
 
 
 def _traces() -> Iterator[Case]:
     names = ("mma_m16n8k16_f16", "mma_sp_m16n8k32_f16", "wgmma_m64n8k8_tf32", "mma_m16n8k64_mxf4nvf4")
     for name in names:
-        files = {f"{name}.{suffix}": _file(f"{name}.{suffix}") for suffix in ("ptx", "npz")}
+        files = {f"{name}.{suffix}": file(f"{name}.{suffix}") for suffix in ("ptx", "npz")}
         for verb in (("run", "--json"), ("verify",), ("lint",), ("view", "-o", "r.html")):
             yield Case(command=(*verb, f"{name}.ptx"), files=files)
         yield Case(command=("explain", f"{name}.ptx", "--element", "0,0"), files=files)
@@ -79,11 +61,11 @@ def _modules() -> Iterator[Case]:
     yield Case(command=(*launch, "--save", "0=out.npy", "--checks", "warn"), files=module)
     yield Case(command=(*launch, "--trace-mma", "all", "--json"), files=module)
     yield Case(command=(*launch, "--origins", "0"), files=module)
-    array = {"a.npy": _npy(np.arange(64, dtype=np.uint32))}
+    array = {"a.npy": npy(np.arange(64, dtype=np.uint32))}
     again = tuple("a.npy" if word == "zeros:u32:64" else word for word in launch)
     yield Case(command=(*again, "--expect", "0=a.npy", "--schedule", "random:3"), files=module | array)
     for name in ("reduction", "dense_tiles", "functions"):
-        yield Case(command=("check", "m.ptx", "--json"), files={"m.ptx": _file(f"kernels/{name}.ptx")})
+        yield Case(command=("check", "m.ptx", "--json"), files={"m.ptx": file(f"kernels/{name}.ptx")})
 
 
 def _dumps() -> Iterator[Case]:
@@ -91,27 +73,29 @@ def _dumps() -> Iterator[Case]:
     yield Case(command=("unpack", DENSE, "a", "d.txt"), files={"d.txt": words})
     yield Case(command=("unpack", DENSE, "a", "-", "--codes"), stdin=words)
     yield Case(command=("pack", DENSE, "c", "m.txt"), files={"m.txt": b"1 2 -3.5 4 5 6 7 8\n" * 16})
-    yield Case(command=("compress", SPARSE, "m.txt", "--prune"), files={"m.txt": b"1 2 3 4 " * 8 * 16})
+    yield Case(
+        command=("compress", SPARSE, "m.txt", "--prune"), files={"m.txt": (b"1 2 3 4 " * 8 + b"\n") * 16}
+    )
     yield Case(command=("diff", "x.txt", "y.txt"), files={"x.txt": words, "y.txt": words})
     yield Case(command=("replay", "--target", "sm_80", "log.txt"), files={"log.txt": LOG.encode()})
 
 
 def _arrays() -> Iterator[Case]:
-    a, b = _npy(np.ones((16, 32), np.float16)), _npy(np.ones((32, 8), np.float16))
+    a, b = npy(np.ones((16, 32), np.float16)), npy(np.ones((32, 8), np.float16))
     yield Case(
         command=("gemm", DENSE, "a.npy", "b.npy", "-o", "d.npy", "--target", "sm_80"),
         files={"a.npy": a, "b.npy": b},
     )
     yield Case(
-        command=("pack", DENSE, "a", "a.npy", "--json"), files={"a.npy": _npy(np.ones((16, 16), np.float16))}
+        command=("pack", DENSE, "a", "a.npy", "--json"), files={"a.npy": npy(np.ones((16, 16), np.float16))}
     )
-    words = _npz(
+    words = npz(
         a=np.zeros((32, 4), np.uint32), b=np.zeros((32, 2), np.uint32), c=np.zeros((32, 4), np.uint32)
     )
     yield Case(
         command=("explain", DENSE, "o.npz", "--element", "1,2", "--target", "sm_80"), files={"o.npz": words}
     )
-    blob = {"m.npy": _npy(np.full((16, 4), 0x4444, np.uint16)), "a.npy": _npy(np.zeros((16, 64), np.float16))}
+    blob = {"m.npy": npy(np.full((16, 4), 0x4444, np.uint16)), "a.npy": npy(np.zeros((16, 64), np.float16))}
     size = ("--rows", "16", "--k", "64")
     yield Case(command=("metadata", "f16", "m.npy", *size, "--detect", "--matrix", "a.npy"), files=blob)
     yield Case(command=("metadata", "f16", "m.npy", *size, "--from", "words", "--to", "indices"), files=blob)
@@ -138,6 +122,4 @@ def _questions() -> Iterator[Case]:
         yield Case(command=("layout", form, "--lane", "5", "--json"))
     yield Case(command=("desc", "0x4000004000010000"))
     yield Case(command=("metadata", "f16"))
-    yield Case(
-        command=("vectors", DENSE, "--target", "sm_80", "--kind", "random", "--count", "2", "-o", "v.npz")
-    )
+    yield Case(command=("vectors", DENSE, "--target", "sm_80", "--kind", "random", "-n", "2", "-o", "v.npz"))

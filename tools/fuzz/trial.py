@@ -11,16 +11,18 @@ import resource
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from .case import Case
+from .peer import peers
 
 SECONDS = 20  # of computing, so that a busy machine finds no more than an idle one
 WAITING = 120.0  # seconds on the clock, for what waits and does not compute
 BYTES = 1 << 30
 PROMISED = range(5)  # exit codes; 5 and more are no answers
+SHORT = "20000"  # statements of a launch that took too long, when it is tried again
 _SHOWN = 1500  # characters of what was said that a verdict keeps
 
 
@@ -37,7 +39,16 @@ class Verdict:
 def try_case(case: Case, seconds: int | None = None) -> Verdict:
     """Run a case in a folder of its own; ``seconds`` is another limit, for what has to be compiled first."""
     limit = SECONDS if seconds is None else seconds
-    with TemporaryDirectory() as name:
+    verdict = _tried(case, limit)
+    if verdict.code == -signal.SIGKILL and case.command[:1] == ("launch",) and "--limit" not in case.command:
+        # A kernel may well go on for ever, or on two thousand million CTAs: so far it has to come in time.
+        verdict = _tried(replace(case, command=(*case.command, "--limit", SHORT)), limit)
+    return verdict
+
+
+def _tried(case: Case, limit: int) -> Verdict:
+    """What came of a case in so many seconds of computing."""
+    with TemporaryDirectory() as name, peers(case) as case:
         folder, said = Path(name) / "work", Path(name) / "said"
         folder.mkdir()
         case.write(folder)
@@ -114,8 +125,6 @@ def _waited(child: int, stop: float) -> tuple[int, int]:
 
 def _problem(case: Case, folder: Path, code: int, grown: int, said: str) -> str:
     if code == -signal.SIGKILL:
-        if case.command[:1] == ("launch",):
-            return ""  # a kernel may well loop, or be given two thousand million CTAs
         return f"takes more than {SECONDS} s of computing, or {WAITING:g} s"
     if code not in PROMISED:
         return f"exit code {code}"

@@ -68,7 +68,7 @@ SOURCES = (
     ),
     Source(
         name="paths",
-        command=("tools.fuzz", "--paths", "--seconds", "300"),
+        command=("tools.fuzz", "--differential", "--seconds", "300"),
         read=sentence(r"(\d+ instructions, \d+ finds)"),
     ),
     Source(

@@ -46,6 +46,7 @@ class _Asked:
     fragment: str | None
     engine: str
     allow_undefined: bool
+    limit: int | None
     scheduler: str | None
 
 
@@ -91,6 +92,13 @@ class _Done:
     show_default=True,
     metavar="program|earliest|latest|random:SEED",
     help="The order of CTAs and warps, and when asynchronous copies complete.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="STATEMENTS",
+    help="So many are executed, each by all threads at hand together, before the kernel is said not to end. "
+    "[default: a thousand million for each 4096 threads]",
 )
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
@@ -201,6 +209,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 progress=watch,
                 observers=observers,
                 scheduler=client,
+                most_statements=asked.limit,
                 **sizes,
             )
     except OperandError as error:
@@ -233,6 +242,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         arguments=values,
         shared_bytes=asked.shared,
         cluster=sizes["cluster"],
+        most_statements=asked.limit,
     )
 
 

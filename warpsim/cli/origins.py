@@ -30,6 +30,7 @@ class Launched:
     arguments: Sequence[Any]
     shared_bytes: int
     cluster: Sequence[int] | None = None
+    most_statements: int | None = None
 
 
 def origins_options(command: Command) -> Command:
@@ -109,6 +110,7 @@ def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
             {_display(kernel, name, key): key for name, key in names.items()},
             shared_bytes=launched.shared_bytes,
             cluster=launched.cluster,
+            most_statements=launched.most_statements,
         )
     except OperandError as error:
         raise click.UsageError(error.message) from None

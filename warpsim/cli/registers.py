@@ -245,12 +245,15 @@ def compress(
 
 
 def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: bool) -> _Result:
+    from ..errors import TraceError
     from ..execution.interface import compress, decode, pack, pack_metadata, prune
     from ..isa.fragments import require_sparse
 
     form = decode(mnemonic)
     require_sparse(form)
     matrix = read_matrix(str(path), form, "a")
+    if matrix.ndim < 2:
+        raise TraceError(f"A has shape {matrix.shape}: it is a matrix, (..., m, k)")
     values, indices = compress(prune(matrix, form) if pruned else matrix, form)
     if stored:
         return _stored(form, values, indices)

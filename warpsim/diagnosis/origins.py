@@ -157,16 +157,19 @@ def find_origins(
     origins: Names = (),
     shared_bytes: int = 0,
     cluster: int | Sequence[int] | None = None,
+    most_statements: int | None = None,
 ) -> Origins:
     """Which element of which array each element of each matrix instruction is; nothing is written back.
 
-    ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes`` and ``cluster`` are those of a launch.
+    ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes``, ``cluster`` and ``most_statements`` are those
+    of a launch.
     ``origins`` are the parameters to trace, by name or index, or a mapping of names for them:
     ``{"A": 0, "B": 2}``. Arrays with their real shapes give rows and columns; others keep their data. Raises
     OperandError, and what a launch raises.
     """
     named = parameters_named(kernel.parameters, origins)
-    return Origins(movement=movement_of(job_of(kernel, grid, block, args, shared_bytes, named, cluster)))
+    job = job_of(kernel, grid, block, args, shared_bytes, named, cluster, most_statements)
+    return Origins(movement=movement_of(job))
 
 
 def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[str, Parameter]:

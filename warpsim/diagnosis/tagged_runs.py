@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..errors import Location, OperandError, WarpsimError
 from ..isa.instruction import Instruction, ScaleSelectors
+from ..machine.allowance import checked
 from ..machine.arguments import Arguments, arguments_of, device_of
 from ..machine.clusters import Cluster
 from ..machine.device import Buffer, Device
@@ -104,6 +105,7 @@ class Job:
     shared_bytes: int
     cluster: Cluster
     named: Mapping[str, Parameter]
+    most_statements: int | None = None
 
 
 def job_of(
@@ -114,6 +116,7 @@ def job_of(
     shared_bytes: int,
     named: Mapping[str, Parameter],
     cluster: int | Sequence[int] | None = None,
+    most_statements: int | None = None,
 ) -> Job:
     """A launch, checked as a real one is. Raises OperandError."""
     entry = kernel._entry
@@ -129,6 +132,7 @@ def job_of(
         shared_bytes=shared_total(entry, shared_bytes),
         cluster=clusters,
         named=named,
+        most_statements=checked(most_statements),
     )
 
 
@@ -168,6 +172,7 @@ def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Lau
         cluster=job.cluster,
         schedule=Schedule("program"),
         observers=lambda: [watch],
+        most_statements=job.most_statements,
     )
 
 

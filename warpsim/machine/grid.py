@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.warps import WARP
+from .allowance import Allowance
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
 from .device import Device
 from .entries import Entry
@@ -147,6 +148,7 @@ class Launch:
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
     lanes: int | None = None  # of a wave; None for LANES
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
+    most_statements: int | None = None  # that are executed before the launch is said not to end
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
 
@@ -218,10 +220,11 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     total, done = launch.total, 0
     turn = TURN if communicates(launch.entry) else QUANTUM
     left, pending, standstill = launch.waves(), list[Wave](), Standstill()
+    allowance = Allowance(launch.most_statements)
     while done < total:
         going, before = list[Wave](), len(pending)
         for wave in _in_flight(pending, left, IN_FLIGHT):
-            if not wave.run(turn):
+            if not allowance.run(wave, turn):
                 going.append(wave)
                 continue
             counts += wave.counts

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..environment import in_default_environment
 from ..errors import OperandError, WarpsimError
+from .allowance import checked
 from .arguments import arguments_of, device_of
 from .device import Device
 from .engines import Engine, EngineName, Undefined, modes_of
@@ -87,6 +88,7 @@ class LaunchableKernel:
         observers: Sequence[Any] = (),
         engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
+        most_statements: int | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -108,6 +110,9 @@ class LaunchableKernel:
 
         ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
         names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
+
+        ``most_statements`` of all CTAs that run together, one after the other, are executed before a kernel
+        is said not to end, which is a Fault; None allows a thousand million for each 4096 threads.
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
@@ -135,6 +140,7 @@ class LaunchableKernel:
                 schedule=order,
                 observers=lambda: (*checks_of(findings), *(check(findings) for check in more), *watching),
                 modes=modes,
+                most_statements=checked(most_statements),
                 **vars(sizes),
             )
             if scheduler is None:
@@ -180,6 +186,7 @@ class LaunchableKernel:
             checks=checks,
             engine=engine,
             undefined=undefined,
+            most_statements=launch.most_statements,
             allocations=tuple(memory.allocations),
             symbols=launch.device.symbols[self._module],
             memory=memory.data,

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import overload
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
 from .teams import Drawn, Order, first_warps, in_step
 
+_STRETCH = 1 << 20  # CTAs that are put in order at a time
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
 
@@ -46,15 +48,41 @@ class Schedule:
         """The numbers of CTAs, or of clusters, in the order in which they run."""
         if self.seed is None:
             return range(count)
-        numbers = list(range(count))
-        Random(self.seed).shuffle(numbers)
-        return numbers
+        return _Shuffled(self.seed, count)
 
     def order_of(self, wave: int) -> Order:
         """Which lanes of the so many-th wave are next."""
         if self.moment == "earliest":
             return first_warps
         return in_step if self.seed is None else Drawn(Random(f"{self.seed} {wave}"))
+
+
+class _Shuffled(Sequence[int]):
+    """The numbers below a count in the order of a seed: shuffled in stretches, for a grid may have 2^31 CTAs."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self._seed = seed
+        self._count = count
+        self._stretch: tuple[int, list[int]] = (-1, [])  # the last one that was asked for, and where it starts
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(self._count)[place]]
+        start = place // _STRETCH * _STRETCH
+        if self._stretch[0] != start:
+            numbers = list(range(start, min(start + _STRETCH, self._count)))
+            Random(f"{self._seed} {start}" if start else self._seed).shuffle(numbers)
+            self._stretch = start, numbers
+        return self._stretch[1][place - start]
 
 
 def _seed(given: str | int) -> int:

@@ -56,6 +56,7 @@ class Job:
     checks: Mode
     engine: str
     undefined: str
+    most_statements: int | None  # of each part
     allocations: tuple[Allocation, ...]
     symbols: Mapping[str, int]
     memory: Bytes
@@ -126,6 +127,7 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
         observers=lambda: (*checks_of(findings), touched),
         modes=modes_of(job.engine, job.undefined),  # type: ignore[arg-type]
         lanes=job.lanes,
+        most_statements=job.most_statements,
     )
     part = replace(launch, first=first, count=count)
     counts = run(part)

@@ -117,7 +117,10 @@ def gemm_sparse(
     """
     form = resolved(instruction, target)
     if arrangement != "indices":
-        rows, stored = as_array(values).shape
+        shape = as_array(values).shape
+        if len(shape) != 2:
+            raise OperandError(f"values have shape {shape}: they are a matrix, (m, stored k)")
+        rows, stored = shape
         k = stored // require_sparse(form).stored * require_sparse(form).chunk
         metadata = convert(metadata, rows, k, form, source=arrangement, target="indices")
     return gemm(form, (values, metadata), B, C, **options)

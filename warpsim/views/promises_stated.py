@@ -82,7 +82,7 @@ GUARANTEED = (
         BITS,
         "by compiled kernels and by plain integers, which share no arithmetic",
         *("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
-        tools=("python -m tools.soak", "python -m tools.fuzz --paths"),
+        tools=("python -m tools.soak", "python -m tools.fuzz --differential"),
         figures=("soak", "paths"),
         modules=("arithmetic/numerics.py", "arithmetic/reference.py"),
     ),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import DECLARATIONS, accepted, mutants, refused, statements
+from tests.helpers.own_operands import of_bulk as spell
 from warpsim.errors import WarpsimError
 from warpsim.machine.launching import load_text
 from warpsim.machine.opcodes import bulk
@@ -15,21 +14,6 @@ from warpsim.machine.opcodes.effect import Effect
 
 needs_ptxas = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 Words = tuple[str, ...]
-
-
-def spell(opcode: str, words: Words) -> Sequence[str]:
-    """Operands of a form."""
-    if "commit_group" in words:
-        return ("",)
-    if "wait_group" in words:
-        return ("0", "7")
-    hint = ", %d4" if "L2::cache_hint" in words else ""
-    if "prefetch" in words:
-        return (f"[%d1], %r2{hint}", f"[%d1], 32{hint}")
-    barrier = ", [%r3]" if any(one.startswith("mbarrier") for one in words) else ""
-    ranks = ", %h1" if "multicast::cluster" in words else ""
-    mask = ", %h2" if "cp_mask" in words else ""
-    return [f"[%d1], [%d2], {size}{barrier}{ranks}{hint}{mask}" for size in ("%r2", "48")]
 
 
 def _name(row: Effect) -> str:

@@ -5,16 +5,15 @@ The forms of ld and st are many: some are drawn from each row, all mutants of so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 
 import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, written
+from tests.helpers.own_operands import of_transfers as spell
 from warpsim.machine.opcodes import caches, transfers
 from warpsim.machine.opcodes.effect import Effect
-from warpsim.machine.opcodes.operation import bits_of
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 
@@ -24,31 +23,6 @@ DRAWN = 150  # forms of each row
 
 # ptxas 13.0 crashes, or calls it unsupported, for lack of an instruction: no matter of the form.
 CRASHES = ("v8.b16", "v8.u16", "v8.s16")
-
-
-def _registers(words: Words) -> str:
-    count = int(next((one[1:] for one in words if one in ("v2", "v4", "v8")), "1"))
-    bits = bits_of(words[-1]) if words[-1][-1].isdigit() and words[-1][0] in "busf" else 32
-    prefix = {8: "%h", 16: "%h", 32: "%r", 64: "%d", 128: "%q"}[bits]
-    names = [f"{prefix}{place}" for place in range(1, count + 1)]
-    return names[0] if count == 1 else "{" + ", ".join(names) + "}"
-
-
-def spell(opcode: str, words: Words) -> Sequence[str]:
-    """Operands of a form."""
-    if opcode.startswith("prefetch"):
-        return ("[%d9]",)
-    if opcode in ("applypriority", "discard"):
-        return ("[%d9], 128",)
-    if opcode == "createpolicy":
-        return {
-            "fractional": ("%d1", "%d1, %f1", "%d1, 0f3F000000"),
-            "range": ("%d1, [%d2], %r1, %r2",),
-            "cvt": ("%d1, %d2", "%d1, 5"),
-        }.get(words[0], ("%d1, %d2",))
-    address = "[pf]" if {"param", "param::func"} & set(words) and opcode == "st" else "[%d9]"
-    operands = (address, _registers(words)) if opcode == "st" else (_registers(words), address)
-    return (", ".join((*operands, *(("%d8",) if "L2::cache_hint" in words else ()))),)
 
 
 def _drawn(row: Effect) -> list[str]:

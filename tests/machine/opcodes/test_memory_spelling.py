@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
+from tests.helpers.own_operands import of_memory as spell
 from warpsim.machine.opcodes import asynchronous, mbarriers, tiles
 from warpsim.machine.opcodes.effect import Effect
 
@@ -15,51 +14,6 @@ pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or
 
 ROWS: tuple[Effect, ...] = (*tiles.ROWS, *asynchronous.ROWS, *mbarriers.ROWS)
 Words = tuple[str, ...]
-
-
-def _tile(opcode: str, words: Words) -> Sequence[str]:
-    if opcode == "movmatrix":
-        return ("%r1, %r2",)
-    count = int(next(one for one in words if one in ("x1", "x2", "x4"))[1:]) * (2 if "m16n16" in words else 1)
-    registers = "{" + ", ".join(f"%r{place}" for place in range(1, count + 1)) + "}"
-    address = "[%r9]" if any(one.startswith("shared") for one in words) else "[%d9]"
-    return (f"{registers}, {address}" if opcode == "ldmatrix" else f"{address}, {registers}",)
-
-
-def _copy(words: Words) -> Sequence[str]:
-    if "global" not in words:
-        return {"wait_group": ("2",)}.get(words[1], ("",))
-    hint = ", %d4" if "L2::cache_hint" in words else ""
-    sizes = ("16",) if "cg" in words else ("4", "8", "16")
-    return [
-        f"[%r1], [%d1], {size}{more}{hint}" for size in sizes for more in ("", ", %r2", ", %p1", ", !%p1")
-    ]
-
-
-def _barrier(opcode: str, words: Words) -> Sequence[str]:
-    where = "[%r1]" if any(one.startswith("shared") for one in words) else "[%d1]"
-    first = next(one for one in words if one not in ("async", "mbarrier"))
-    if opcode == "cp" or first == "inval":
-        return (where,)
-    if first == "pending_count":
-        return ("%r2, %d2",)
-    if first in ("init", "expect_tx", "complete_tx"):
-        return (f"{where}, %r2", f"{where}, 5")
-    if first.startswith("arrive"):
-        states = ("_",) if "shared::cluster" in words else ("%d2", "_")
-        counts = (", %r2",) if {"noComplete", "expect_tx"} & set(words) else ("", ", %r2")
-        return [f"{state}, {where}{count}" for state in states for count in counts]
-    phase = "%r2" if "parity" in words else "%d2"
-    return [f"%p1, {where}, {phase}{limit}" for limit in ("", ", %r3")[: 1 + (first == "try_wait")]]
-
-
-def spell(opcode: str, words: Words) -> Sequence[str]:
-    """Operands of a form."""
-    if opcode.endswith("matrix"):
-        return _tile(opcode, words)
-    if opcode == "cp" and "mbarrier" not in words:
-        return _copy(words)
-    return _barrier(opcode, words)
 
 
 @pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, judged, mutants, refused, statements
-from tests.helpers.opcode_statements import Words
+from tests.helpers.own_operands import of_tensors as spell
 from warpsim.machine.launching import load_text
 from warpsim.machine.opcodes import tensor_maps, tensors
 from warpsim.machine.opcodes.effect import Effect
@@ -17,46 +17,6 @@ from warpsim.machine.opcodes.effect import Effect
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 
 OWN = (100, 101, 103, 110)  # the family with what sm_120 lacks
-
-
-def _box(words: Words) -> str:
-    count = 5 if any(word.endswith("4") and "::" in word for word in words) else _rank(words)
-    return "[%d1, {" + ", ".join(f"%r{place}" for place in range(1, count + 1)) + "}]"
-
-
-def _rank(words: Words) -> int:
-    return next(int(word[0]) for word in words if word in ("1d", "2d", "3d", "4d", "5d"))
-
-
-def _info(words: Words) -> str:
-    if "im2col" in words:
-        return ", {" + ", ".join(f"%h{place}" for place in range(1, max(_rank(words) - 1, 2))) + "}"
-    return ", {%h1, %h2}" if any(word.startswith("im2col::") for word in words) else ""
-
-
-def _copy(words: Words) -> Sequence[str]:
-    hint = ", %d8" if "L2::cache_hint" in words else ""
-    if "prefetch" in words:
-        return (f"{_box(words)}{_info(words)}{hint}",)
-    if "bulk_group" in words:
-        return (f"{_box(words)}, [%r9]{hint}",)
-    mask = ", %h8" if "multicast::cluster" in words else ""
-    return (f"[%r9], {_box(words)}, [%r10]{_info(words)}{mask}{hint}",)
-
-
-def _map(words: Words) -> Sequence[str]:
-    if "cp_fenceproxy" in words:
-        return ("[%d1], [%r1], 128",)
-    where = "[%r9]" if "shared::cta" in words else "[%d1]"
-    if {"elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode"} & set(words):
-        return (f"{where}, 1",)
-    ordinal = "" if {"global_address", "rank"} & set(words) else "3, "
-    return [f"{where}, {ordinal}{value}" for value in ("%d2" if "b64" in words else "%r2", "64")]
-
-
-def spell(opcode: str, words: Words) -> Sequence[str]:
-    """Operands of a form."""
-    return _copy(words) if opcode == "cp" else _map(words)
 
 
 ROWS: tuple[Effect, ...] = (*tensors.ROWS, *tensor_maps.ROWS)

@@ -13,6 +13,7 @@ import warpsim
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
 from tests.helpers.kernel_texts import header, registers
+from tests.helpers.own_operands import of_wmma
 from warpsim.machine.launching import load_text
 from warpsim.machine.opcodes import wmma
 
@@ -183,37 +184,16 @@ def test_products_of_parts_of_bytes(shape: str, types: str, mma: str, operation:
 # --- spelling ----------------------------------------------------------------------------------------
 
 
-def _spell(opcode: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    shape = next((one for one in words if one in wmma._SHAPES), "m16n16k16")
-    kinds = [one for one in words if one in wmma.FORMATS]
-
-    def vector(role: str, kind: str, first: int) -> str:
-        prefix = "%d" if kind == "f64" else "%r"
-        count = wmma.Fragment.of(role, shape, kind).registers(role)
-        return "{" + ", ".join(f"{prefix}{first + place}" for place in range(count)) + "}"
-
-    if words[0] == "mma":
-        d, a, b, c = (
-            kinds if len(kinds) == 4 else ((kinds or ["f32"])[0], "f16", "f16", (kinds or ["f32"])[-1])
-        )
-        pairs = (("d", d, 0), ("a", a, 10), ("b", b, 20), ("c", c, 30))
-        return (", ".join(vector(*one) for one in pairs),)
-    role = next((one for one in words if one in "abcd" and len(one) == 1), "a")
-    names = vector(role, kinds[0] if kinds else "f16", 0)
-    operands = f"[%d39], {names}" if words[0] == "store" else f"{names}, [%d39]"
-    return operands, f"{operands}, %r39"
-
-
 # ptxas takes sums of f32 with shapes of integers, though no product reads or makes them.
 LENIENCE = re.compile(r"(load\.c|store\.d).*(m8n8k32|m8n8k128).*\.f32")
 
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 def test_every_form_assembles() -> None:
-    assert refused(statements(wmma.ROWS, _spell), "sm_90a") == []
+    assert refused(statements(wmma.ROWS, of_wmma), "sm_90a") == []
 
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 def test_no_mutant_assembles() -> None:
-    found = accepted(mutants(wmma.ROWS, "wmma", _spell, 3, 5), "sm_90a")
+    found = accepted(mutants(wmma.ROWS, "wmma", of_wmma, 3, 5), "sm_90a")
     assert [text for text in found if not LENIENCE.search(text)] == []
