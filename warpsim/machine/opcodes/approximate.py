@@ -21,6 +21,7 @@ from .doubles import NAN, with_nans
 from .floats import FORMATS, canonical, flushed, in_pairs, quiet, widened
 from .operation import Operation, Row, Values
 from .rounding import half, single
+from .transcendental import settled
 
 _Real = Callable[..., Values]  # float64 -> float64
 _UPPER = np.uint64(0xFFFF_FFFF_0000_0000)
@@ -91,7 +92,7 @@ class Approximation:
             sources = tuple(flushed(source, form) for source in sources)
         reals = [widened(source, self.type_name) for source in sources]
         value, exact = np.asarray(_FUNCTIONS[self.name](*reals)), _EXACT.get(self.name)
-        bits = transcendental.settled(value, reals[0], exact, self._rounded) if exact else self._rounded(value)
+        bits = settled(value, reals[0], exact, self._rounded) if exact else self._rounded(value)
         return canonical(flushed(bits, form) if self.ftz else bits, form)
 
     def _rounded(self, value: Values) -> Values:

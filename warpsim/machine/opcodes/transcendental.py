@@ -25,7 +25,7 @@ Exact = Callable[[Decimal], Decimal]
 
 
 def settled(value: Values, source: Values, exact: Exact, rounded: Callable[[Values], Values]) -> Values:
-    """Bits of a function: what ``rounded`` makes of ``value``, or where in doubt of the value of ``exact``."""
+    """Bits of a function: what ``rounded`` makes of ``value``, or where in doubt of the ``exact`` value."""
     above, below = rounded(np.asarray(value * _ABOVE)), rounded(np.asarray(value * _BELOW))
     undecided = np.asarray(above != below)
     if not undecided.any():
