@@ -75,7 +75,8 @@ def lanes_of(operation: Operation, seed: str, count: int = 600) -> list[tuple[in
     return lanes
 
 
-def _arrays(operation: Operation, lanes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+def arrays_of(operation: Operation, lanes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
+    """The lanes' sources as the operation takes them, one array a source."""
     types = (*operation.sources, *(("pred",) if operation.reads_carry else ()))
     return [
         np.array(column, dtype_of(name)) for column, name in zip(zip(*lanes, strict=True), types, strict=True)
@@ -84,7 +85,7 @@ def _arrays(operation: Operation, lanes: Sequence[tuple[int, ...]]) -> list[np.n
 
 def check_operation(operation: Operation, reference: Reference, lanes: Sequence[tuple[int, ...]]) -> None:
     """Every lane as the reference has it; dtypes; sources untouched; constants of shape () broadcast."""
-    arrays = _arrays(operation, lanes)
+    arrays = arrays_of(operation, lanes)
     kept = [array.copy() for array in arrays]
     for array in arrays:
         array.flags.writeable = False

@@ -2,8 +2,9 @@
 
 Knows the forms of PTX ISA 9.0, sections 9.7.3.8 and 9.7.3.13 to 9.7.3.22, 9.7.4.9 and 9.7.4.10, as ptxas 13.0
 takes them, their special values, and the maximum errors that the manual states. Does not know what the chips
-return within those errors: every result here is the value of the function, rounded once from float64 to the
-type (but see rcp.approx.ftz.f64), so that the last bits may differ from hardware.
+return within those errors: every result here is the value of the function, computed in float64 and, where its
+last bits would decide, more exactly, and rounded to the type (but see rcp.approx.ftz.f64). It is the same on
+every machine; its last bits may differ from hardware.
 
 Relies on float64 arithmetic with subnormals, to nearest even: the caller sets such an environment.
 """
@@ -15,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import transcendental
 from .doubles import NAN, with_nans
 from .floats import FORMATS, canonical, flushed, in_pairs, quiet, widened
 from .operation import Operation, Row, Values
 from .rounding import half, single
+from .transcendental import settled
 
 _Real = Callable[..., Values]  # float64 -> float64
 _UPPER = np.uint64(0xFFFF_FFFF_0000_0000)
@@ -40,6 +43,15 @@ _FUNCTIONS: dict[str, _Real] = {
     "tanh": np.tanh,
     "div.approx": _approx_quotient,
     "div.full": lambda a, b: a / b,
+}
+
+# Of those that are no arithmetic, and that each CPU therefore computes as it likes.
+_EXACT: dict[str, transcendental.Exact] = {
+    "sin": transcendental.sine,
+    "cos": transcendental.cosine,
+    "lg2": transcendental.logarithm,
+    "ex2": transcendental.power,
+    "tanh": transcendental.hyperbolic_tangent,
 }
 
 # Maximum errors as the manual states them.
@@ -69,7 +81,7 @@ _ERRORS: dict[tuple[str, str], str] = {
 class Approximation:
     """A function of "f32", "f16" or "bf16" values as one of arrays of bits."""
 
-    function: _Real
+    name: str  # of _FUNCTIONS
     type_name: str
     ftz: bool
 
@@ -78,9 +90,13 @@ class Approximation:
         form = FORMATS[self.type_name]
         if self.ftz:
             sources = tuple(flushed(source, form) for source in sources)
-        value = np.asarray(self.function(*(widened(source, self.type_name) for source in sources)))
-        bits = single(value, "rn") if self.type_name == "f32" else half(value, self.type_name)
+        reals = [widened(source, self.type_name) for source in sources]
+        value, exact = np.asarray(_FUNCTIONS[self.name](*reals)), _EXACT.get(self.name)
+        bits = settled(value, reals[0], exact, self._rounded) if exact else self._rounded(value)
         return canonical(flushed(bits, form) if self.ftz else bits, form)
+
+    def _rounded(self, value: Values) -> Values:
+        return single(value, "rn") if self.type_name == "f32" else half(value, self.type_name)
 
 
 def _build(opcode: str) -> Callable[[str, str, str], Operation]:
@@ -89,9 +105,7 @@ def _build(opcode: str) -> Callable[[str, str, str], Operation]:
     def build(kind: str, ftz: str, type_name: str) -> Operation:
         name = f"div.{kind}" if opcode == "div" else opcode
         scalar = type_name.removesuffix("x2")
-        function = in_pairs(
-            Approximation(function=_FUNCTIONS[name], type_name=scalar, ftz=bool(ftz)), type_name
-        )
+        function = in_pairs(Approximation(name=name, type_name=scalar, ftz=bool(ftz)), type_name)
         return Operation(
             results=(type_name,),
             sources=(type_name,) * (2 if opcode == "div" else 1),
