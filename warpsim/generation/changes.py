@@ -87,7 +87,12 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
     yield changed("terms rounded down", _cut, cut="down")
     yield changed("alignment after the sum", _cut, cut="after")
     yield changed("products normalised before alignment", _any, normalise=True)
+    for name, place in (("first", 0), ("last", -2)):
+        yield changed(f"a bit more of the {name} product", _cut_at(place), spared=place)
+    yield changed("sums of one unit are zero", _unit, units_vanish=True)
     if not isinstance(step, ScaledGroups):
+        name = "products of 2 and more aligned by their leading bit"
+        yield changed(name, _carried(step), carries_align=True)
         yield changed("subnormal factors aligned otherwise", _subnormal, other_subnormals=True)
     yield changed("C left out of the alignment", _c_sets, c_aligns=False)
     yield changed("zeros counted in the alignment", _zeros, zeros_align="all")
@@ -135,6 +140,27 @@ def _somewhere(done: Sums, found: Callable[[Step], Array]) -> Array:
 def _cut(factors: Factors, done: Sums) -> Array:
     """A term lost something in the alignment."""
     return _somewhere(done, lambda step: (step.lost > 0).any(-1))
+
+
+def _cut_at(place: int) -> Concern:
+    """The term of a place lost something in the alignment."""
+    return lambda factors, done: _somewhere(done, lambda step: step.lost[..., place] > 0)
+
+
+def _carried(rule: FusedSum | ScaledGroups) -> Concern:
+    """A product is twice the power of two that the terms are aligned by, or more."""
+    twice = 2.0 ** (rule.fraction_bits + 1)
+
+    def found(step: Step) -> Array:
+        flags: Array = (np.abs(present(step.aligned, "aligned")[..., :-1]) >= twice).any(-1)
+        return flags
+
+    return lambda factors, done: _somewhere(done, found)
+
+
+def _unit(factors: Factors, done: Sums) -> Array:
+    """A sum is one unit of the alignment."""
+    return _somewhere(done, lambda step: np.abs(present(step.total, "total")) == 1)
 
 
 def _last_bits(factors: Factors, done: Sums) -> Array:

@@ -60,8 +60,11 @@ class Change:
 
     cut: str = "zero"
     normalise: bool = False  # align products by their leading bit
+    carries_align: bool = False  # so are products of 2 and more alone
     other_subnormals: bool = False  # normalise subnormal factors; leave fp8 as it is where it becomes f16
     c_aligns: bool = True  # C takes part in the largest exponent
+    spared: int | None = None  # the place of a term of which alignment leaves a bit more
+    units_vanish: bool = False  # sums of one unit are zero
     zeros_align: str = ""  # so do terms that are zero: "all", or "C" (where it is zero), or "-C" (where -0)
     flush_inputs: bool = False
     flush_results: bool = False
@@ -164,10 +167,15 @@ def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
     aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]
     kept = _CUTS[change.cut](aligned)
+    if change.spared is not None:
+        kept, unit = kept * 2, unit - 1
+        kept[..., change.spared] = np.trunc(aligned[..., change.spared] * 2)
     with np.errstate(invalid="ignore"):
         total = kept.sum(-1)
     special, negative = _special_of(total)
     total = np.where(special == FINITE, np.clip(total, -_LARGEST, _LARGEST), 0).astype(np.int64)
+    if change.units_vanish:
+        total = np.where(np.abs(total) == 1, 0, total)
     done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
@@ -221,6 +229,8 @@ def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) 
     starts = list(range(0, products.value.shape[-1], rule.length))
     if change.normalise:
         products = products.lifted(_LOWEST)
+    if change.carries_align:
+        products = products.lifted(products.exponent)
     steps: list[Step] = []
     for start in reversed(starts) if change.reverse else starts:
         terms = beside_terms(products[..., start : start + rule.length], accumulator)

@@ -61,8 +61,8 @@ class Terms:
             self, value=np.where(self.subnormal(element), np.copysign(0.0, self.value), self.value)
         )
 
-    def lifted(self, lowest: int) -> Terms:
-        """The same values with the exponents of their leading ones, but ``lowest`` at least."""
+    def lifted(self, lowest: Any) -> Terms:
+        """The same values with the exponents of their leading ones, at least ``lowest``."""
         lead = np.frexp(self.value)[1].astype(self.exponent.dtype) - 1
         lead = np.where(self.nonzero & np.isfinite(self.value), lead, self.exponent)
         return replace(self, exponent=np.maximum(lead, lowest))
