@@ -27,11 +27,12 @@ from .behaviour import (
 )
 
 # Places in _fused, each before a line that occurs once.
-_TERMS = "    exponent = np.where(counted, terms.exponent, np.int16(_LOWEST)).max(-1).astype(np.int64)\n"
+_TERMS = "    exponent = ((terms.exponent - _LOWEST) * counted).max(-1).astype(np.int64) + _LOWEST\n"
 _UNIT = "    aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]\n"
 _KEPT = '    with np.errstate(invalid="ignore"):\n        total = kept.sum(-1)\n'
 _TOTAL = "    done = _rounded(total, unit, rule)\n"
 _CODE = "    if change.flush_results:\n        code = np.where(done.subnormal, 0, code)\n    return Step("
+_RESULT = "            accumulator = results(steps[-1].code, result)\n"
 _GROWS = '    "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & odd),'
 _CUTS = '    "cut": lambda negative, odd, tail: np.zeros(tail.shape, np.bool_),'
 
@@ -350,8 +351,8 @@ STEPS = (
     ),
     _line(
         "a step forgets the one before",
-        "        accumulator = terms_of(decode(steps[-1].code, result))\n",
-        "        accumulator = Terms(value=accumulator.value * 0, exponent=accumulator.exponent)\n",
+        _RESULT,
+        "            accumulator = Terms(value=accumulator.value * 0, exponent=accumulator.exponent)\n",
         where=both(fused, several_steps),
     ),
     _line(
@@ -362,22 +363,22 @@ STEPS = (
     ),
     _line(
         "results of steps flushed",
-        "        accumulator = terms_of(decode(steps[-1].code, result))\n",
-        "        accumulator = terms_of(decode(steps[-1].code, result)).flushed(result)\n",
+        _RESULT,
+        "            accumulator = terms_of(decode(steps[-1].code, result)).flushed(result)\n",
         where=both(fused, several_steps),
         proof=lambda limits: reasons.small_reason(limits, limits.instruction.d.minimum_exponent - 1),
     ),
     _line(
         "results of steps rounded to nearest",
-        "        accumulator = terms_of(decode(steps[-1].code, result))\n",
-        "        accumulator = terms_of(decode(np.where(steps[-1].special == FINITE, rounded(steps[-1].total, "
+        _RESULT,
+        "            accumulator = terms_of(decode(np.where(steps[-1].special == FINITE, rounded(steps[-1].total, "
         "steps[-1].unit, result, rule.output.precision, 'rn').code, steps[-1].code.astype(np.int64)), result))\n",
         where=both(fused, several_steps, truncated),
     ),
     _line(
         "results of steps lose their last bit",
-        "        accumulator = terms_of(decode(steps[-1].code, result))\n",
-        "        accumulator = terms_of(decode(np.where(steps[-1].special == FINITE, "
+        _RESULT,
+        "            accumulator = terms_of(decode(np.where(steps[-1].special == FINITE, "
         "steps[-1].code & ~np.uint64(1 << (result.fraction_bits + 1 - rule.output.precision)), "
         "steps[-1].code), result))\n",
         where=both(fused, several_steps),

@@ -41,8 +41,8 @@ class Numbers:
         return Numbers(**{name: getattr(self, name)[index] for name in _FIELDS})
 
     def chosen(self, outputs: Array) -> Numbers:
-        """Those of some outputs, by a mask."""
-        return self[outputs]
+        """Those of some outputs, by their numbers; the first three axes are those of outputs."""
+        return self[np.unravel_index(outputs, self.significand.shape[:3])]
 
     @property
     def nonzero(self) -> Array:
@@ -138,9 +138,9 @@ def cut(magnitude: Array, count: Array) -> tuple[Array, Array, Array]:
     raised = magnitude << up
     kept = raised >> down
     rest = raised - (kept << down)
-    unit = np.left_shift(magnitude * 0 + 1, down)
-    tail = np.where(_flags(2 * rest < unit), BELOW_HALF, np.where(_flags(2 * rest == unit), HALF, ABOVE_HALF))
-    return kept, rest, np.where(_flags(rest == 0), 0, tail).astype(np.int8)
+    twice, unit = 2 * rest, np.left_shift(magnitude * 0 + 1, down)
+    tail = _flags(rest > 0).astype(np.int8)  # BELOW_HALF, one more at half a unit, and one more above it
+    return kept, rest, tail + _flags(twice >= unit) + _flags(twice > unit)
 
 
 # --- rounding --------------------------------------------------------------------------------------
@@ -165,17 +165,32 @@ _OVERFLOWS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Rounded:
-    """What rounding did: code, class of what was cut off, whether the last kept bit was odd, whether the
-    rounding carried into the next binade, whether the value was subnormal before it, and overflow."""
+    """What rounding did: code, class of what was cut off, whether the last kept bit was odd, and overflow."""
 
     code: Array
     negative: Array
     tail: Array
     odd: Array
-    carried: Array
-    subnormal: Array
     overflow: Array
-    vanished: Array  # not zero, and rounded to zero
+    magnitude: Array
+    kept: Array  # of the magnitude, before rounding adds to it
+    grown: Array  # and after
+    small: Array  # below the normal numbers before rounding
+
+    @property
+    def carried(self) -> Array:
+        """Whether the rounding carried into the next binade: ones became a power of two."""
+        return _flags(self.kept > 0) & _flags(self.grown & self.kept == 0)
+
+    @property
+    def subnormal(self) -> Array:
+        """Whether the value was subnormal before it was rounded."""
+        return self.small & _flags(self.magnitude != 0)
+
+    @property
+    def vanished(self) -> Array:
+        """Whether it is not zero, and was rounded to zero."""
+        return _flags(self.grown == 0) & _flags(self.magnitude != 0)
 
 
 def rounded(total: Array, unit: Array, element: Format, precision: int, mode: str) -> Rounded:
@@ -185,7 +200,7 @@ def rounded(total: Array, unit: Array, element: Format, precision: int, mode: st
     own = bit_length(magnitude) + unit - precision
     place = np.where(_flags(magnitude == 0), smallest, np.maximum(own, smallest))
     kept, _, tail = cut(magnitude, place - unit)
-    odd = _flags(kept % 2 == 1)
+    odd = _flags(kept & 1)
     grown = kept + _GROWS[mode](negative, odd, tail)
     code = ((place - smallest) << element.fraction_bits) + (grown << (element.fraction_bits + 1 - precision))
     infinity = ((1 << element.exponent_bits) - 1) << element.fraction_bits
@@ -196,16 +211,17 @@ def rounded(total: Array, unit: Array, element: Format, precision: int, mode: st
         negative=negative,
         tail=tail,
         odd=odd,
-        carried=_flags(bit_length(grown) > bit_length(np.maximum(kept, 1))),
-        subnormal=_flags(own < smallest) & _flags(magnitude != 0),
         overflow=overflow,
-        vanished=_flags(grown == 0) & _flags(magnitude != 0),
+        magnitude=magnitude,
+        kept=kept,
+        grown=grown,
+        small=_flags(own < smallest),
     )
 
 
 def _flags(array: Array) -> Array:
     """Comparisons of Python integers, which NumPy leaves as objects, as booleans."""
-    return array.astype(np.bool_)
+    return array.astype(np.bool_, copy=False)
 
 
 def special_of(terms: Numbers) -> tuple[Array, Array]:

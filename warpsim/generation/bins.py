@@ -203,7 +203,11 @@ def _shown_of_sums(limits: Limits) -> Iterator[Entry]:
         yield f"shown: {name}", anything
     yield "shown: alignment after the sum", anything
     yield "shown: products normalised before alignment", anything
+    for place in ("first", "last"):
+        yield f"shown: a bit more of the {place} product", reasons.product_cut_reason(limits)
+    yield "shown: sums of one unit are zero", ""
     if not isinstance(limits.rule, ScaledGroups):
+        yield "shown: products of 2 and more aligned by their leading bit", anything
         yield "shown: subnormal factors aligned otherwise", reasons.subnormal_reason(limits)
     yield "shown: C left out of the alignment", reasons.product_cut_reason(limits)
     yield "shown: zeros counted in the alignment", reasons.zero_reason(limits)

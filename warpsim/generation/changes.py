@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,18 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
     yield changed("terms rounded to nearest", _cut, cut="nearest")
     yield changed("terms rounded down", _cut, cut="down")
     yield changed("alignment after the sum", _cut, cut="after")
-    yield changed("products normalised before alignment", _any, normalise=True)
+    yield changed("products normalised before alignment", _normalised(step), normalise=True)
+    for name, place in (("first", 0), ("last", -2)):
+        yield changed(f"a bit more of the {name} product", _cut_at(place), spared=place)
+    yield changed("sums of one unit are zero", _unit, units_vanish=True)
     if not isinstance(step, ScaledGroups):
+        name = "products of 2 and more aligned by their leading bit"
+        yield changed(name, _carried(step), carries_align=True)
         yield changed("subnormal factors aligned otherwise", _subnormal, other_subnormals=True)
     yield changed("C left out of the alignment", _c_sets, c_aligns=False)
     yield changed("zeros counted in the alignment", _zeros, zeros_align="all")
-    yield changed("C = -0 counted in the alignment", _zeros, zeros_align="-C")
-    yield changed("C = 0 counted in the alignment", _zeros, zeros_align="C")
+    yield changed("C = -0 counted in the alignment", _zero_c, zeros_align="-C")
+    yield changed("C = 0 counted in the alignment", _zero_c, zeros_align="C")
     yield other("no exponent floor", _at(floor), exponent_floor=-(1 << 9))
     yield other("exponent floor one lower", _at(floor), exponent_floor=floor - 1)
     yield other("exponent floor one higher", _at(floor), exponent_floor=floor + 1)
@@ -137,6 +143,50 @@ def _cut(factors: Factors, done: Sums) -> Array:
     return _somewhere(done, lambda step: (step.lost > 0).any(-1))
 
 
+@cache
+def _cut_at(place: int) -> Concern:
+    """The term of a place lost something in the alignment."""
+    return lambda factors, done: _somewhere(done, lambda step: step.lost[..., place] > 0)
+
+
+@cache
+def _carried(rule: FusedSum) -> Concern:
+    """A product is twice the power of two that the terms are aligned by, or more."""
+    twice = 2.0 ** (rule.fraction_bits + 1)
+    return lambda factors, done: _somewhere(done, lambda step: _largest(step) >= twice)
+
+
+@cache
+def _normalised(rule: FusedSum | ScaledGroups) -> Concern:
+    """The terms are aligned by another power of two than the one that the largest product begins with.
+
+    Of groups the largest may be one that cancels, or a product that is smaller than its scales say.
+    """
+    if isinstance(rule, ScaledGroups):
+        return _any
+    return lambda factors, done: _somewhere(done, lambda step: _leads(step, rule))
+
+
+def _leads(step: Step, rule: FusedSum) -> Array:
+    """Whether the leading ones of products, C and the floor have another largest exponent than step has."""
+    exponent, c = present(step.exponent, "exponent"), step.terms[..., -1]
+    lead = np.frexp(_largest(step))[1] - 1 - rule.fraction_bits + exponent
+    lead = np.maximum(lead, np.where(c.nonzero, c.exponent, rule.exponent_floor))
+    flags: Array = np.maximum(lead, rule.exponent_floor) != exponent
+    return flags
+
+
+def _largest(step: Step) -> Array:
+    """The largest product in units of the alignment; 0 where Inf or NaN decides."""
+    largest = np.abs(present(step.aligned, "aligned")[..., :-1]).max(-1)
+    return np.where(present(step.special, "special") == FINITE, largest, 0)
+
+
+def _unit(factors: Factors, done: Sums) -> Array:
+    """A sum is one unit of the alignment."""
+    return _somewhere(done, lambda step: np.abs(present(step.total, "total")) == 1)
+
+
 def _last_bits(factors: Factors, done: Sums) -> Array:
     """A term would lose something, or more, at one bit above."""
     return _somewhere(done, lambda step: (_halves(step) != np.trunc(_halves(step))).any(-1))
@@ -149,7 +199,13 @@ def _halves(step: Step) -> Array:
 
 def _c_sets(factors: Factors, done: Sums) -> Array:
     """The accumulator has the largest exponent."""
-    return _somewhere(done, lambda step: present(step.counted, "counted")[..., -1])
+    return _somewhere(done, _c_leads)
+
+
+def _c_leads(step: Step) -> Array:
+    largest = step.terms.exponent[..., -1] == present(step.exponent, "exponent")
+    flags: Array = present(step.counted, "counted")[..., -1] & largest
+    return flags
 
 
 def _zeros(factors: Factors, done: Sums) -> Array:
@@ -161,13 +217,32 @@ def _zeros(factors: Factors, done: Sums) -> Array:
 
 def _zero_above(step: Step) -> Array:
     above = step.terms.exponent > present(step.exponent, "exponent")[..., None]
-    flags: Array = (above & ~step.terms.nonzero).any(-1)
+    flags: Array = (above & ~step.terms.nonzero).any(-1) & _anything_counts(step)
     return flags
 
 
+def _zero_c(factors: Factors, done: Sums) -> Array:
+    """The accumulator is zero, and its exponent above the largest one."""
+    return _somewhere(done, _zero_c_above)
+
+
+def _zero_c_above(step: Step) -> Array:
+    c = step.terms[..., -1]
+    flags: Array = (c.exponent > present(step.exponent, "exponent")) & ~c.nonzero & _anything_counts(step)
+    return flags
+
+
+@cache
 def _at(floor: int) -> Concern:
-    """The exponent floor is the largest exponent of a step."""
-    return lambda factors, done: _somewhere(done, lambda step: present(step.exponent, "exponent") == floor)
+    """The exponent floor is the largest exponent of a step with a term that is not zero."""
+    return lambda factors, done: _somewhere(
+        done, lambda step: (present(step.exponent, "exponent") == floor) & _anything_counts(step)
+    )
+
+
+def _anything_counts(step: Step) -> Array:
+    """Where nothing takes part in the alignment the sum is zero, however it is aligned."""
+    return present(step.counted, "counted").any(-1)
 
 
 def _inexact(factors: Factors, done: Sums) -> Array:

@@ -39,10 +39,11 @@ class Factors:
     scales: Terms | None
 
     def chosen(self, outputs: Array, *, whole: bool) -> Factors:
-        """Some of the outputs, by a mask; with their factors if ``whole``."""
+        """Some of all outputs, by a mask; with their factors if ``whole``."""
         names = ("products", "c", "a", "b") if whole else ("products", "c")
-        found = {name: getattr(self, name).chosen(outputs) for name in names}
-        scales = None if self.scales is None else self.scales.chosen(outputs)
+        numbers = np.flatnonzero(outputs)
+        found = {name: getattr(self, name).chosen(numbers) for name in names}
+        scales = None if self.scales is None else self.scales.chosen(numbers)
         return replace(self, **{"a": None, "b": None, "scales": scales} | found)
 
     @property

@@ -15,7 +15,7 @@ from ..isa.architectures import EmulatedF8, ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from .arithmetic import FINITE, HALF, Array
-from .changes import Wrong, changes
+from .changes import Concern, Wrong, changes
 from .factors import Factors, factors_of
 from .limits import Limits, largest, limits_of
 from .operand_classes import operand_masks
@@ -23,6 +23,7 @@ from .special_causes import special_masks
 from .summing import Step, Sums, sums_of
 
 Mask = tuple[str, Array]  # a bin, and where it was hit: (tiles, m, n)
+Chosen = tuple[Array, Factors]  # some outputs, and what they are made of
 
 TAILS = ((1, "below half a unit"), (2, "half a unit"), (3, "above half a unit"))
 SIGNS = ((False, "positive"), (True, "negative"))
@@ -45,18 +46,28 @@ def observations(operands: Operands) -> Iterator[Mask]:
     yield from operand_masks(operands, done)
     if limits.instruction.a.is_float:
         yield from special_masks(operands, factors, done, limits)
+    chosen: dict[tuple[Concern, bool], Chosen] = {}  # most concern several wrong versions
     for wrong in changes(limits):
-        yield f"shown: {wrong.name}", _differs(wrong, factors, done)
+        key = wrong.concerns, wrong.change.rereads
+        if key not in chosen:
+            chosen[key] = _chosen(wrong, factors, done)
+        yield f"shown: {wrong.name}", _differs(wrong, *chosen[key], done)
 
 
-def _differs(wrong: Wrong, factors: Factors, done: Sums) -> Array:
-    """Outputs whose D is another under a wrong version of the rule."""
+def _chosen(wrong: Wrong, factors: Factors, done: Sums) -> Chosen:
+    """The outputs that concern a wrong version, and their factors."""
     asked = wrong.concerns(factors, done)
+    if asked.all() or not asked.any():
+        return asked, factors
+    return asked, factors.chosen(asked, whole=wrong.change.rereads)
+
+
+def _differs(wrong: Wrong, asked: Array, some: Factors, done: Sums) -> Array:
+    """Outputs whose D is another under a wrong version of the rule; ``some`` has those that are ``asked``."""
     found = np.zeros(done.code.shape, np.bool_)
     if asked.all():
-        return np.asarray(sums_of(factors, wrong.rule, wrong.change).code != done.code)
+        return np.asarray(sums_of(some, wrong.rule, wrong.change).code != done.code)
     if asked.any():
-        some = factors.chosen(asked, whole=wrong.change.rereads)
         found[asked] = sums_of(some, wrong.rule, wrong.change).code != done.code[asked]
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from .arithmetic import (
     with_specials,
 )
 from .factors import Factors, as_stored, factors_of
-from .terms import Terms, beside_terms, numbers_of, terms_of, times
+from .terms import Terms, beside_terms, numbers_of, results, terms_of, times
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 _MODES = {"": "rn", "rn": "rn", "rz": "rz", "rm": "rm", "rp": "rp"}
@@ -60,8 +61,11 @@ class Change:
 
     cut: str = "zero"
     normalise: bool = False  # align products by their leading bit
+    carries_align: bool = False  # so are products of 2 and more alone
     other_subnormals: bool = False  # normalise subnormal factors; leave fp8 as it is where it becomes f16
     c_aligns: bool = True  # C takes part in the largest exponent
+    spared: int | None = None  # the place of a term of which alignment leaves a bit more
+    units_vanish: bool = False  # sums of one unit are zero
     zeros_align: str = ""  # so do terms that are zero: "all", or "C" (where it is zero), or "-C" (where -0)
     flush_inputs: bool = False
     flush_results: bool = False
@@ -98,13 +102,13 @@ class Step:
     unit: Array | None = None
     rounded: Rounded | None = None
 
-    @property
+    @cached_property
     def lost(self) -> Array:
         """``(..., terms)``: the parts of a unit that alignment cut off; zero where Inf or NaN decides."""
         finite = present(self.special, "special") == FINITE
         with np.errstate(invalid="ignore"):
             rest = np.abs(present(self.aligned, "aligned") - present(self.kept, "kept"))
-        return np.where(finite[..., None], rest, 0.0)
+        return np.fmax(rest, 0.0) * finite[..., None]  # as np.where, which is slow across this layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +150,7 @@ def _accumulator(factors: Factors, change: Change) -> Any:
 
 # --- aligned sums ----------------------------------------------------------------------------------
 
-_LOWEST = -(1 << 12)  # an exponent below all others
+_LOWEST = np.int16(-(1 << 12))  # an exponent below all others
 _LARGEST = (1 << 63) - (1 << 10)  # of sums; only a term that the alignment was not told of comes as far
 _CUTS: dict[str, Callable[[Array], Array]] = {
     "zero": np.trunc,
@@ -159,15 +163,20 @@ _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 
 
 def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
     """Terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
-    exponent = np.where(counted, terms.exponent, np.int16(_LOWEST)).max(-1).astype(np.int64)
+    exponent = ((terms.exponent - _LOWEST) * counted).max(-1).astype(np.int64) + _LOWEST
     exponent = np.maximum(exponent, rule.exponent_floor)
     unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
     aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]
     kept = _CUTS[change.cut](aligned)
+    if change.spared is not None:
+        kept, unit = kept * 2, unit - 1
+        kept[..., change.spared] = np.trunc(aligned[..., change.spared] * 2)
     with np.errstate(invalid="ignore"):
         total = kept.sum(-1)
     special, negative = _special_of(total)
     total = np.where(special == FINITE, np.clip(total, -_LARGEST, _LARGEST), 0).astype(np.int64)
+    if change.units_vanish:
+        total = np.where(np.abs(total) == 1, 0, total)
     done = _rounded(total, unit, rule)
     code = np.where(done.vanished | (total == 0), 0, done.code)
     if change.flush_results:
@@ -221,13 +230,16 @@ def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) 
     starts = list(range(0, products.value.shape[-1], rule.length))
     if change.normalise:
         products = products.lifted(_LOWEST)
+    if change.carries_align:
+        products = products.lifted(products.exponent)
     steps: list[Step] = []
     for start in reversed(starts) if change.reverse else starts:
+        if steps:
+            accumulator = results(steps[-1].code, result)
+            if change.flush_inputs:
+                accumulator = accumulator.flushed(result)
         terms = beside_terms(products[..., start : start + rule.length], accumulator)
         steps.append(_fused(terms, _counted(terms, terms.nonzero, change), rule, change))
-        accumulator = terms_of(decode(steps[-1].code, result))
-        if change.flush_inputs:
-            accumulator = accumulator.flushed(result)
     return steps
 
 

@@ -27,7 +27,7 @@ class Terms:
         return Terms(value=self.value[index], exponent=self.exponent[index])
 
     def chosen(self, outputs: Array) -> Terms:
-        """Those of some outputs, by a mask over all axes but the last, which terms of one output share."""
+        """Those of some outputs, by their numbers; the first three axes are those of outputs."""
         return Terms(value=_chosen(self.value, outputs), exponent=_chosen(self.exponent, outputs))
 
     @property
@@ -61,8 +61,8 @@ class Terms:
             self, value=np.where(self.subnormal(element), np.copysign(0.0, self.value), self.value)
         )
 
-    def lifted(self, lowest: int) -> Terms:
-        """The same values with the exponents of their leading ones, but ``lowest`` at least."""
+    def lifted(self, lowest: Any) -> Terms:
+        """The same values with the exponents of their leading ones, at least ``lowest``."""
         lead = np.frexp(self.value)[1].astype(self.exponent.dtype) - 1
         lead = np.where(self.nonzero & np.isfinite(self.value), lead, self.exponent)
         return replace(self, exponent=np.maximum(lead, lowest))
@@ -73,9 +73,12 @@ def _outermost(array: Array) -> Array:
 
 
 def _chosen(array: Array, outputs: Array) -> Array:
-    if array.ndim == outputs.ndim:
-        return array[outputs]
-    return np.moveaxis(np.moveaxis(array, -1, 0)[:, outputs], 0, -1)
+    if array.ndim == 3:
+        return array.reshape(-1)[outputs]
+    outermost = np.moveaxis(array, -1, 0)
+    if not outermost.flags.c_contiguous:  # a row of A that many outputs share is not made anew for each
+        return np.moveaxis(outermost[:, *np.unravel_index(outputs, array.shape[:3])], 0, -1)
+    return np.moveaxis(outermost.reshape(len(outermost), -1).take(outputs, axis=1), 0, -1)
 
 
 def terms_of(numbers: Numbers) -> Terms:
@@ -85,6 +88,13 @@ def terms_of(numbers: Numbers) -> Terms:
     value = np.where(numbers.special == NOT_A_NUMBER, np.nan, value)
     value = np.copysign(value, np.where(numbers.negative, -1.0, 1.0))
     return Terms(value=value, exponent=numbers.exponent.astype(np.int16))
+
+
+def results(codes: Array, element: Format) -> Terms:
+    """Codes of f16 or f32 as terms, as ``terms_of`` has them of numbers."""
+    value = codes.astype(element.code_dtype).view(element.dtype).astype(np.float64)
+    field = (codes >> np.uint64(element.fraction_bits)).astype(np.int16) & ((1 << element.exponent_bits) - 1)
+    return Terms(value=value, exponent=np.maximum(field, 1) - np.int16(element.bias))
 
 
 _BITS = 24  # of the widest term that goes back

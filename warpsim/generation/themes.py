@@ -30,6 +30,7 @@ from .themes_alignment import (
     gaps,
     group_gaps,
     leaders,
+    leading_carries,
     leading_zeros,
     zero_products,
 )
@@ -56,8 +57,8 @@ FLOATS: tuple[Theme, ...] = (
 )  # fmt: skip
 
 THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a rule are about
-    FusedSum: (counterweights, leading_zeros, leaders),
-    EmulatedF8: (counterweights, leading_zeros, leaders),
+    FusedSum: (counterweights, leading_zeros, leading_carries, leaders),
+    EmulatedF8: (counterweights, leading_zeros, leading_carries, leaders),
     ScaledGroups: (group_gaps,),
     FusedMultiplyAdd: (),
     SoftwareQuad: (),

@@ -73,7 +73,8 @@ def _later_slots(limits: Limits, d: Draft, before: Array) -> tuple[Array, Array,
 def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
     """C cancelled by 1, 2, 4 or 8 equal products; the others F - 1 to F + 2 binades below C.
 
-    Formats of small range cannot cancel a C that is large enough to cut their products in any other way.
+    Formats of small range cannot cancel a C that is large enough to cut their products in any other way. The
+    equal ones are the first of their step and the last by turns, so that any place is cut.
     """
     d = Draft(limits, count, rng)
     plain = limits.plain_products
@@ -85,12 +86,13 @@ def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
         highest = min(plain.high, top_exponent(limits.instruction.d)) - several
     high = np.where(d.chosen(0.6), highest, rng.integers(plain.low, highest + 1))
     gap = limits.fraction_bits + rng.integers(-1, 3, d.tiles(d.m))
-    for place in inside:
-        d.place(np.full(count, place), (high + several)[:, None] - gap, where=d.chosen(0.5))
-    tile, slot, sign = np.arange(count), np.full(count, inside[0]), d.signs()
+    order = np.where(np.arange(count) % 2, inside[::-1, None], inside[:, None])  # (places, count)
+    for place in order:
+        d.place(place, (high + several)[:, None] - gap, where=d.chosen(0.5))
+    tile, slot, sign = np.arange(count), order[0], d.signs()
     exponent = d.place(slot, high, plain=True, negative=sign)
-    for number, place in enumerate(inside[1:], 1):
-        d.write(slot * 0 + place, d.a[tile, :, slot], d.b[tile, slot, :], where=number < 1 << several)
+    for number, place in enumerate(order[1:], 1):
+        d.write(place, d.a[tile, :, slot], d.b[tile, slot, :], where=number < 1 << several)
     if limits.emulated:
         d.place(slot * 0, high + several, plain=True, negative=~sign)
         return d
@@ -153,6 +155,29 @@ def leading_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
     return d
 
 
+def leading_carries(limits: Limits, count: int, rng: Rng) -> Draft:
+    """A product of 2 or more times its power of two, cancelled, and terms F - 1 to F + 1 binades below.
+
+    Its carry does not move the alignment: who aligns by the leading bit cuts one bit more of them.
+    """
+    d = Draft(limits, count, rng, shift=0)
+    form, plain = limits.instruction, limits.plain_products
+    first, second, third = d.slots(3, anywhere=0)
+    exponent = plain.high - rng.integers(0, min(plain.high - plain.low, 8), count, endpoint=True)
+    low_b, high_b = form.b.minimum_exponent, top_exponent(form.b)
+    least = np.maximum(exponent - high_b, form.a.minimum_exponent)
+    of_a = rng.integers(least, np.minimum(exponent - low_b, top_exponent(form.a)), endpoint=True)
+    gap = limits.fraction_bits + rng.integers(-1, 2, d.tiles(d.m))
+    d.place(third, exponent[:, None] - gap, where=gap.max(1) <= exponent - plain.low)
+    ones = [(1 << x.fraction_bits) - 1 for x in (form.a, form.b)]
+    a, b = encode(form.a, of_a, ones[0]), encode(form.b, exponent - of_a, ones[1], d.signs())
+    d.write(first, np.repeat(a[:, None], d.m, 1), np.repeat(b[:, None], d.n, 1))
+    d.oppose(second, first)
+    c = exponent[:, None, None] + d.lift[:, :1, None] - limits.fraction_bits + rng.integers(-1, 2, d.c.shape)
+    d.set_c(c, d.random_c(), signs(d.c.shape, rng), d.chosen(0.7))
+    return d
+
+
 def zero_products(limits: Limits, count: int, rng: Rng) -> Draft:
     """Zeros times the largest numbers beside tiny terms: a zero has no say in the alignment."""
     d = Draft(limits, count, rng, shift=0)
@@ -208,6 +233,7 @@ def group_gaps(limits: Limits, count: int, rng: Rng) -> Draft:
     """Scaled groups whose scales lie F - 1 to F + 2 binades apart, in either order, and C beside them.
 
     The larger group is cancelled by C, or by another of its own products: then it still sets the alignment.
+    At times one product is all that is left, beside C or without it: about a unit of the alignment.
     """
     d = Draft(limits, count, rng)
     gap = limits.fraction_bits - 1 + rng.integers(0, 4, count)
@@ -217,13 +243,15 @@ def group_gaps(limits: Limits, count: int, rng: Rng) -> Draft:
     apart = np.arange(chunks) != upper[:, None]
     d.set_scales(base[:, None] - gap[:, None] * apart, plain=False)
     width = d.k // chunks
-    zero, sign, own = np.zeros(count, np.int64), d.signs(), d.chosen(0.5)
+    role = rng.integers(0, 3, count)
+    zero, sign, single = np.zeros(count, np.int64), d.signs(), d.chosen(0.4)
+    own = np.where(single, role > 0, d.chosen(0.5))
     for place in range(d.k):
         inside = place // width == upper
-        d.place(zero + place, rng.integers(0, 3, count), where=~inside & d.chosen(0.4))
+        d.place(zero + place, rng.integers(0, 3, count), where=~inside & ~single & d.chosen(0.4))
+    d.place((upper * width + width) % d.k, gap - limits.fraction_bits, where=single & (chunks > 1))
     d.place(upper * width, zero, plain=True, negative=sign)
     d.oppose(upper * width + 1, upper * width, where=own)
-    role = rng.integers(0, 3, count)
     c = base + np.where(role == 1, -gap, np.where(role == 2, gap, 0))
     rows = d.random_c() * (role > 0)[:, None, None]
     d.set_c(

@@ -66,7 +66,8 @@ def coverage_document(coverage: Coverage) -> dict[str, Any]:
         "complete": coverage.complete,
         "hit": {
             name: {"cases": hits.cases, "outputs": hits.outputs, "first_case": hits.first}
-            for name, hits in coverage.hits.items()
+            for name in coverage.bins  # in their order, which no batch decides
+            if (hits := coverage.hits.get(name))
         },
         "missed": coverage.missed,
         "unreachable": coverage.unreachable,
