@@ -86,7 +86,9 @@ def test_trials_kill_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
     copy_tree(tmp_path)
     warm()
     tests = ("tests/isa/test_tensor_map.py::test_bytes_and_back",)
-    same = replace(SWIZZLE, new=SWIZZLE.old, tests=("tests/isa/test_descriptor.py::test_nothing_of_the_kind",))
+    same = replace(
+        SWIZZLE, new=SWIZZLE.old, tests=("tests/isa/test_descriptor.py::test_nothing_of_the_kind",)
+    )
     with pytest.raises(ValueError, match="pytest ends with"):
         try_mutant(same, tmp_path, wider=False)
     living = replace(SWIZZLE, new=f"{SWIZZLE.old}  # as it is", tests=tests)
