@@ -48,6 +48,21 @@ def test_products_of_every_pair_of_types(
         assert np.array_equal(integer_product(problem, threads), exact(a, b, c))
 
 
+@pytest.mark.parametrize("way", ["octets", "BLAS"])
+@pytest.mark.parametrize("pair", PAIRS[:4])
+def test_long_sums_are_exact(pair: tuple[str, str, str], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest odd products, so many of them that float32 does not hold their sum."""
+    if way == "octets" and not has_octets():
+        pytest.skip("this CPU has no such instruction")
+    monkeypatch.setattr(integers, "has_octets", lambda: way == "octets")
+    k, x, y = pair
+    form = warpsim.decode(f"mma.sync.aligned.m16n8k{k}.row.col.s32.{x}.{y}.s32", target="sm_80")
+    a, b = np.full((2, 5009), 127 if x == "s8" else 255), np.full((5009, 3), 127 if y == "s8" else 255)
+    c = np.ones((2, 3), np.int32)
+    problem = IntegerProblem(instruction=form, a=_codes(a, x), b=_codes(b, y), c=c.view(np.uint32))
+    assert np.array_equal(integer_product(problem), exact(a, b, c))
+
+
 def _values(name: str, shape: tuple[int, int], rng: np.random.Generator) -> Any:
     """Values of a type, the extreme ones among them."""
     bits = int(name[1:])

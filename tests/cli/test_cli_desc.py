@@ -69,6 +69,13 @@ def test_a_wrong_descriptor_is_told_what_to_be(files, word, sentence):
     assert f"use {WORD:#018x}" in result.output
 
 
+def test_a_tile_that_is_not_there_is_explained_by_no_mistake(files, tmp_path):
+    np.save(tmp_path / "other.npy", np.load(files[3]) + np.float16(1))
+    result = run(hex(WORD), "--shared", files[1], "--tile", tmp_path / "other.npy")
+    assert result.return_value == 1
+    assert result.output.endswith("expected tile\n  no known mistake explains it\n")
+
+
 @pytest.mark.parametrize("arguments", [(), (hex(WORD), "--start", 0), (hex(WORD), "--shared", "x.npy")])
 def test_wrong_usage_is_refused(arguments):
     result = CliRunner().invoke(cli, ["desc", *map(str, arguments)])

@@ -310,6 +310,79 @@ BY_HAND: dict[str, tuple[str, str, Any]] = {
 }
 
 
+def in_memory_order(case: Trial) -> Any:
+    """Metadata of m16n8k32: the word of row i in the i-th lane that selector 0 reads."""
+    wrong, lanes = np.zeros_like(case.registers["e"]), [4 * g + i for g in range(8) for i in range(2)]
+    for lane, bit, _, row, chunk in warpsim.metadata_map(case.setting.instruction, 0).tolist():
+        field = case.registers["e"][:, lane, 0] >> np.uint32(bit) & np.uint32(15)
+        wrong[:, lanes[row], 0] |= field << np.uint32(4 * chunk)
+    return wrong
+
+
+def words(change: Any) -> Any:
+    """D where every word of metadata was changed, as Python's integers; fields without a meaning are read."""
+
+    def make(case: Trial) -> Any:
+        changed = [change(int(word)) % 2**32 for word in case.registers["e"].flat]
+        e = np.array(changed, np.uint32).reshape(case.registers["e"].shape)
+        return ran(case, e=e, undefined="fallback")
+
+    return make
+
+
+def from_lanes(operand: str, source: list[int]) -> Any:
+    """D where each lane has the registers of another one."""
+    return lambda case: ran(case, **{operand: case.registers[operand][:, source]})
+
+
+LANES = range(32)
+QUAD = [lane // 4 * 4 for lane in LANES]  # the first lane of each lane's quad
+WORDS_BY_HAND = {
+    "metadata: shifted left by 4 bits": words(lambda word: word << 4),
+    "metadata: shifted right by 8 bits": words(lambda word: word >> 8),
+    "metadata: lower half-word only": words(lambda word: word & 0xFFFF),
+    "metadata: upper half-word only": words(lambda word: word & 0xFFFF0000),
+    "metadata: lower half-word in both": words(lambda word: (word & 0xFFFF) * 0x10001),
+    "metadata: upper half-word in both": words(lambda word: (word >> 16) * 0x10001),
+    "metadata: fields of 4 bits spread to 8": words(lambda word: int("0".join(f"{word & 0xFFFF:04x}"), 16)),
+    "metadata: bytes of each register reversed": words(
+        lambda word: int.from_bytes(word.to_bytes(4, "little"), "big")
+    ),
+    "metadata: bytes of each 16-bit half exchanged": words(
+        lambda word: word >> 8 & 0x00FF00FF | (word & 0x00FF00FF) << 8
+    ),
+    "metadata: nibbles of each byte exchanged": words(
+        lambda word: word >> 4 & 0x0F0F0F0F | (word & 0x0F0F0F0F) << 4
+    ),
+    "metadata: nibbles of each register reversed": words(lambda word: int(f"{word:08x}"[::-1], 16)),
+    "metadata: indices of each field exchanged": words(
+        lambda word: word >> 2 & 0x33333333 | (word & 0x33333333) << 2
+    ),
+    "metadata: in memory order, not reordered": lambda case: ran(case, e=in_memory_order(case)),
+    "metadata: lane group off by -1": from_lanes("e", [(lane - 4) % 32 for lane in LANES]),
+    "metadata: thread in group off by +1": from_lanes(
+        "e", [first + (lane + 1) % 4 for lane, first in zip(LANES, QUAD, strict=True)]
+    ),
+    "A: lane off by +1": from_lanes("a", [(lane + 1) % 32 for lane in LANES]),
+    "A: neighbouring lanes exchanged": from_lanes("a", [lane + 1 - 2 * (lane % 2) for lane in LANES]),
+    "A: group and thread confused": from_lanes("a", [lane % 8 * 4 + lane // 8 for lane in LANES]),
+    "A: lane halves exchanged": from_lanes("a", [*range(16, 32), *range(16)]),
+}
+S8_BY_HAND = {
+    "metadata: row half and k half of the lane exchanged": [0, 2, 1, 3],
+    "metadata: the first k half's words used for both": [0, 1, 0, 1],
+    "metadata: the second k half's words used for both": [2, 3, 2, 3],
+    "metadata: even lane's word in both lanes of a pair": [0, 0, 2, 2],
+    "metadata: odd lane's word in both lanes of a pair": [1, 1, 3, 3],
+    "metadata: lane 2's word broadcast": [2, 2, 2, 2],
+}
+BY_HAND |= {name: (F16.mnemonic, "sm_90a", make) for name, make in WORDS_BY_HAND.items()}
+BY_HAND |= {
+    name: (S8_SPARSE, "sm_90a", from_lanes("e", [first + one for first in QUAD[::4] for one in quad]))
+    for name, quad in S8_BY_HAND.items()
+}
+
+
 @pytest.mark.parametrize("name", BY_HAND)
 def test_mistakes_made_by_hand(name: str) -> None:
     mnemonic, target, make = BY_HAND[name]

@@ -248,3 +248,15 @@ def test_misreadings_are_what_other_descriptors_read() -> None:
     assert np.array_equal(exchanged.addresses, tile_addresses(other, **given))
     assert exchanged.how == f"{other.encode():#018x} (start 0x0400, LBO 256, SBO 128, swizzle none), K-major"
     assert all(one.addresses.min() >= 0 and one.addresses.max() < 1 << 14 for one in found)
+
+
+def test_a_misreading_outside_of_the_memory_hides_no_other() -> None:
+    """A step further leaves the memory at once, steps back do not."""
+    descriptor = Descriptor(start_address=4096 - 512, leading_byte_offset=128, stride_byte_offset=256)
+    found = misreadings(descriptor, mn=16, k=16, element_bits=16, major="K", memory_bytes=4096)
+    phrases = [one.mistakes[0] for one in found if "K step" in one.mistakes[0]]
+    assert phrases == [
+        "the start address is 1 K step of 256 bytes too high",
+        "the start address is 2 K steps of 256 bytes too high",
+        "the start address is 3 K steps of 256 bytes too high",
+    ]

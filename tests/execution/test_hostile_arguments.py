@@ -33,6 +33,12 @@ def test_descriptors(value: Any) -> None:
         warpsim.execute(WGMMA, **given | {"a_desc": value, "b_desc": 0})
 
 
+@pytest.mark.parametrize(("value", "shown"), [(-1, "-1"), (1 << 64, "an integer of 65 bits")])
+def test_descriptors_are_quoted_unless_they_are_long(value: int, shown: str) -> None:
+    with pytest.raises(warpsim.OperandError, match=f"^b_desc is an integer of 64 bits .*, not {shown}$"):
+        warpsim.execute(WGMMA, a=words(128, 4), b_desc=value, shared=np.zeros(64, np.uint8), c=words(128, 4))
+
+
 @pytest.mark.parametrize(
     "a", [(VALUES, INDICES, INDICES), (VALUES,), (), (VALUES, [[1, 2], [1]]), (None, INDICES), (VALUES, None)]
 )

@@ -252,6 +252,7 @@ E4M3 = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
         (F16, {"a": A}, "reads B from shared memory: give b_desc= and shared="),
         (S8, {"a": A, "b_desc": 0, "imm_scale_a": -1}, "has no imm-scale: only floating-point forms do"),
         (E4M3, {"a": A, "b_desc": 0, "imm_trans_b": 1}, "has no imm-trans: only f16 and bf16 forms do"),
+        (E4M3, {"a_desc": 0, "b_desc": 0, "imm_trans_a": 1}, "has no imm-trans: only f16 and bf16 forms do"),
         (F16, {"a": A, "b_desc": 0, "imm_trans_a": 1}, "imm-trans-a belongs to A in shared memory"),
         (F16, {"a": A, "b_desc": 0, "imm_scale_a": 2}, "imm_scale_a is 1 or -1, not 2"),
         (F16, {"a": A, "b_desc": 0, "imm_trans_b": 2}, "imm_trans_b is 0 or 1, not 2"),

@@ -224,6 +224,13 @@ def test_too_many_non_zeros_are_refused_by_row_and_chunk(name: str, ones: list[i
     assert str(error.value) == message
 
 
+def test_a_zero_is_no_non_zero_whatever_its_sign() -> None:
+    A = np.zeros((16, 32), np.float16)
+    A[3, 4:8] = [1, -0.0, 2, 3]
+    with pytest.raises(OperandError, match=r"row 3, columns 4\.\.7 \(chunk 1\): 3 non-zero elements"):
+        warpsim.compress(A, F16)
+
+
 def test_a_dense_chunk_of_a_batch_is_named() -> None:
     A = np.zeros((2, 3, 16, 32), np.float16)
     A[1, 2, 15, :4] = np.nan

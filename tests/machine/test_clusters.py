@@ -68,6 +68,21 @@ def test_what_a_launch_refuses(grid: object, cluster: object, tuning: str, messa
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize(
+    ("tuning", "message"),
+    [
+        (".explicitcluster 2", ".explicitcluster takes no numbers, not 1"),
+        (".maxclusterrank", ".maxclusterrank takes 1 number, not 0"),
+        (".maxnreg 2, 3", ".maxnreg takes 1 number, not 2"),
+        (".reqnctapercluster", ".reqnctapercluster takes 1 to 3 numbers, not 0"),
+    ],
+)
+def test_directives_have_their_numbers(tuning: str, message: str) -> None:
+    with pytest.raises(IllegalInstruction) as caught:
+        load_text(text_of("", tuning=tuning))["k"]
+    assert caught.value.message == message
+
+
 def test_blocks_are_clusters() -> None:
     found = np.zeros((6, 4, 2), np.uint32)
     tuning = ".blocksareclusters .reqntid 4 .reqnctapercluster 2"

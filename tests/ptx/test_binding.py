@@ -47,6 +47,29 @@ def test_places_in_a_warp(part: str, roles: list[str]) -> None:
     assert statement.operand_location(bound.places["d"]).column == len(form.mnemonic) + 2
 
 
+SPARSE_F16 = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "selector", "message"),
+    [
+        ("%r8", "-1", "sparsity selector -1: this form has 0 or 1"),
+        ("%r8", "2", "sparsity selector 2: this form has 0 or 1"),
+        ("{%r8, %r9}", "0", "metadata is one register, not '{%r8, %r9}'"),
+    ],
+)
+def test_metadata_is_one_register_and_selectors_are_the_forms(
+    metadata: str, selector: str, message: str
+) -> None:
+    vector = "{%r0, %r1, %r2, %r3}"
+    statement = parse_instruction(
+        f"{SPARSE_F16} {vector}, {vector}, {vector}, {vector}, {metadata}, {selector};"
+    )
+    with pytest.raises(IllegalInstruction) as caught:
+        bind_statement(statement, "sm_80", (9, 0), None, bind)
+    assert caught.value.message == message
+
+
 A, D = "{r0, r1, r2, r3}", "{f0, f1, f2, f3}"
 SCALE_D = ["scale_d", "imm_scale_a", "imm_scale_b"]
 

@@ -32,6 +32,7 @@ from warpsim.views.layout import (
     layout_markup,
     layout_page,
     layout_svg,
+    notes,
     shown_operands,
 )
 from warpsim.views.lookups import element_lines, feeds_lines, lane_lines
@@ -555,6 +556,13 @@ def test_shown_operands_leave_out_a_d_like_c():
     assert shown_operands(mixed) == ("a", "b", "c", "d")
     assert shown_operands(SCALES)[-2:] == ("scale_a", "scale_b")
     assert shown_operands(WIDEST) == ("a", "c")
+
+
+def test_registers_of_elements_in_words():
+    assert notes(F16, "b")[1] == "  registers, low bits first: %b0 = {b0,b1}, %b1 = {b2,b3}"
+    assert notes(F16, "c")[1] == "  registers, low bits first: %c0 = {c0}, %c1 = {c1}, %c2 = {c2}, %c3 = {c3}"
+    eight = warpsim.decode("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32")
+    assert notes(eight, "b")[1] == "  registers, low bits first: %b0 = {b0..b3}, %b1 = {b4..b7}"
 
 
 # --- questions -------------------------------------------------------------------------------------

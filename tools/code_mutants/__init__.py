@@ -1,0 +1,1 @@
+"""One-line changes to warpsim's own code, and whether its tests notice them."""
