@@ -11,10 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.first_work import done_by_numpy
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.cli import cli
+from warpsim.execution import first_work
 from warpsim.products import warming
 
+SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32"  # which sm_75 has not
 EXECUTE = """
 import numpy as np
 import warpsim
@@ -60,6 +63,18 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warming, "interpreted", lambda: False)
     assert warpsim.warmup(progress=lambda *news: done.append(str(news))) == 2
     assert done == ["(0, 2)", "(1, 2)"]
+
+
+def test_kernels_compute_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the first execution of an instruction is left to NumPy."""
+    monkeypatch.setattr(warming, "_jobs", lambda _: [("one", lambda: None)])
+    monkeypatch.setattr(warming, "interpreted", lambda: False)
+    form, other = next(warpsim.instructions("sm_75")), warpsim.decode(SPARSE, target="sm_90a")
+    with done_by_numpy():
+        assert first_work.takes(form, 1)
+        warpsim.warmup("sm_75")
+        assert not first_work.takes(form, 1)
+        assert first_work.takes(other, 1)
 
 
 def test_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -136,6 +138,29 @@ def _command(*arguments: str) -> Callable[[int], tuple[float, float]]:
     return measure
 
 
+def _fresh(*arguments: str) -> Callable[[int], tuple[float, float]]:
+    """Processor time of a command that finds no compiled kernels."""
+
+    def measure(repeat: int) -> tuple[float, float]:
+        command = [sys.executable, "-m", "warpsim", *arguments]
+        times = []
+        for _ in range(min(repeat, 3)):
+            with tempfile.TemporaryDirectory() as folder:
+                before = _of_children()
+                environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+                subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+                times.append(_of_children() - before)
+        return min(times), min(times)
+
+    return measure
+
+
+def _of_children() -> float:
+    """Seconds that the processors have spent on processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 _WITHOUT = """
 import time, numpy as np, warpsim
 form = warpsim.decode({mnemonic!r}, target="sm_90a")
@@ -168,4 +193,8 @@ def whole_cases() -> Iterator[Whole]:
     yield Whole(name="trace text, operands checked", unit="k lines/s", goal=None, measure=_binding)
     yield Whole(name="warpsim --help", unit="s", goal=0.25, measure=_command("--help"))
     yield Whole(name="warpsim run, warm cache", unit="s", goal=0.7, measure=_command("run", trace))
+    every = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "traces").glob("*.ptx"))]
+    cold = "warpsim run, nothing compiled yet (processor)"
+    yield Whole(name=cold, unit="s", goal=3.0, measure=_fresh("run", trace))
+    yield Whole(name="and all traces (processor)", unit="s", goal=20.0, measure=_fresh("run", *every))
     yield Whole(name="without JIT, f16", unit="G products/s", goal=0.2, measure=_without_jit)

@@ -195,9 +195,11 @@ def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
 
 
 def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
-    """Which of numerics.compute and compute is for these operands."""
+    """Which of compute and numerics' ways is for these operands."""
     from ..arithmetic import numerics  # late: a trace of warp instructions does not need its kernels
 
+    if interpreted() and not numerics.needs_compiler(rule):
+        return numerics.compute_uncompiled
     form, n = operands.instruction, operands.b.shape[2]
     fits = n % COLUMNS == 0 and form.products == 1 and _is_large(operands)
     return compute if fits and applies(form, rule) else numerics.compute

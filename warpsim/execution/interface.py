@@ -92,7 +92,8 @@ def execute(
     ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
     executes metadata that PTX leaves undefined by reading every field literally: each stored unit
     multiplies the B rows that its own index names. Large batches are shared out among ``threads``, None
-    for all cores; the bits do not depend on it.
+    for all cores; the bits do not depend on it. Nor do they on who computes: the first few executions of an
+    instruction in a process NumPy, all others kernels, which are compiled then (or ahead, by warmup).
 
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.

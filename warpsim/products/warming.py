@@ -15,7 +15,7 @@ from ..arithmetic import chains, numerics
 from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.panels import applies, plan_of
 from ..environment import in_default_environment
-from ..execution import batches
+from ..execution import batches, first_work
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
 from ..execution.recipes import applies_to_registers, narrow_plan
@@ -34,14 +34,17 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
     """Compile the kernels of a target, or of all; how many there are.
 
     They stay in Numba's cache (NUMBA_CACHE_DIR, or beside the package), so that no later process waits for
-    them. ``progress`` is called before each with its number and the number of all. Raises
-    IllegalInstruction for an unknown target.
+    them; in this one, they compute from now on whatever the target's instructions are asked for. ``progress``
+    is called before each with its number and the number of all. Raises IllegalInstruction for an unknown
+    target.
     """
     jobs = [] if interpreted() else list(_jobs(target))
     for number, (_, job) in enumerate(jobs):
         if progress is not None:
             progress(number, len(jobs))
         job()
+    if jobs:
+        first_work.beyond.update(form.mnemonic for form in instructions(target))
     return len(jobs)
 
 
