@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from tests.helpers.chained_traces import ChainedTrace, chained
+from tests.helpers.command_runner import CliRunner, Result
 from warpsim.cli import cli
 from warpsim.diagnosis.chains import diagnose_stretch, is_made, predecessors, stretch
 from warpsim.traces.reading import read_trace

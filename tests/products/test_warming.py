@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.cli import cli
 from warpsim.products import warming
