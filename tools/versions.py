@@ -1,6 +1,6 @@
 """The versions that pyproject.toml allows, lowest and newest, on every Python: installed and tried.
 
-    python tools/versions.py [--lowest] [--newest] [--python 3.15]... [--folder FOLDER] [--all | TEST...]
+    python -m tools.versions [--lowest] [--newest] [--python 3.15]... [--folder FOLDER] [--all | TEST...]
 
 For each Python from the lowest that pyproject.toml allows to the newest that Numba has wheels for, and for
 the lowest and the newest versions of every dependency and extra: makes a virtual environment (kept, if FOLDER
