@@ -1,6 +1,6 @@
 """The versions that pyproject.toml allows, lowest and newest, on every Python: installed and tried.
 
-    python tools/versions.py [--lowest] [--newest] [--python 3.15]... [--folder FOLDER] [--all | TEST...]
+    python -m tools.versions [--lowest] [--newest] [--python 3.15]... [--folder FOLDER] [--all | TEST...]
 
 For each Python from the lowest that pyproject.toml allows to the newest that Numba has wheels for, and for
 the lowest and the newest versions of every dependency and extra: makes a virtual environment (kept, if FOLDER
@@ -33,18 +33,15 @@ RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
 COMPILED = ("numpy", "ml_dtypes", "numba", "llvmlite")  # of which only wheels are tried: nobody builds them
 SMOKE = (
     "tests/test_public_names.py",
-    "tests/test_imports.py",
     "tests/isa/test_formats.py",
     "tests/cli/test_cli.py",
     "tests/cli/test_cli_process.py",
     "tests/cli/test_cli_hostile.py",
     "tests/cli/test_cli_explain.py",
-    "tests/cli/test_cli_launch.py",
     "tests/files",
     "tests/arithmetic/test_cache.py",
-    "tests/arithmetic/test_kernels.py",
     "tests/execution/test_hostile_arguments.py",
-    "tests/machine/opcodes/test_approximate_floats.py",
+    "tests/machine/opcodes/test_transcendental.py",
     "tests/traces/test_example_traces.py",
     "tests/report",
     "tests/cluster",
@@ -165,7 +162,7 @@ def tried(folder: Path, python: str, which: str, tests: list[str]) -> Outcome:
 
 def said(folder: Path, *words: str) -> tuple[int, str]:
     """The exit code of an environment's Python, and its last line; everything is shown."""
-    variables = os.environ | {"PYTHONPATH": str(ROOT)}
+    variables = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "kernels")}
     command = [folder / "bin" / "python", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     last = ""

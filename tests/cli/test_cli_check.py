@@ -7,9 +7,9 @@ import re
 import subprocess
 
 import pytest
-from click.testing import CliRunner
 
 from tests.helpers import ptxas
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.linting.pipelines import pipeline_findings
 from warpsim.ptx.parser import parse

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.isa.descriptor import canonical_descriptor, store_tile
 
@@ -82,11 +82,11 @@ def test_wrong_usage_is_refused(arguments):
     assert result.exit_code == 2
 
 
-def test_a_file_that_is_no_array_is_refused(tmp_path, capsys):
+def test_a_file_that_is_no_array_is_refused(tmp_path):
     (tmp_path / "bad.npy").write_bytes(b"not an array")
     result = run(hex(WORD), "--shared", tmp_path / "bad.npy", "--tile", tmp_path / "bad.npy")
     assert result.return_value == 3
-    assert "cannot be read as an .npy file" in result.output + capsys.readouterr().err
+    assert "cannot be read as an .npy file" in result.stderr
 
 
 def test_memory_and_tile_have_their_shapes(files, tmp_path):

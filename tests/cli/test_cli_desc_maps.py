@@ -7,9 +7,9 @@ import json
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from tests.helpers.slow_boxes import moved
 from warpsim.cli import cli
 from warpsim.isa.descriptor import Descriptor, tile_addresses

@@ -11,9 +11,9 @@ import click
 import ml_dtypes
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from tools import example_dump
 from warpsim.cli import cli
 from warpsim.cli.sass_names import mnemonic_of

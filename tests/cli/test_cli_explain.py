@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace

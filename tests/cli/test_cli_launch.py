@@ -9,8 +9,8 @@ import click
 import ml_dtypes
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.cli.launch_arguments import argument
 

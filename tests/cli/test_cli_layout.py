@@ -11,9 +11,9 @@ import xml.etree.ElementTree as ET
 
 import click
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.views.layout import layout_document, layout_lines
 

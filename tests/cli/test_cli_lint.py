@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.vectors.formats import write_vectors
 from warpsim.vectors.sets import make_vectors

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.recorded import LOOP, MMA_LINE, recording
 from warpsim.cli import cli
 from warpsim.errors import TraceError

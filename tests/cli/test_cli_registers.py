@@ -7,9 +7,9 @@ import json
 import ml_dtypes
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.files.register_text import word_lines
 

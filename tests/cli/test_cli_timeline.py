@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER
 from warpsim.cli import cli
 from warpsim.files.inputs import inputs_kept

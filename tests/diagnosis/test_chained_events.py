@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import warpsim
 from tests.helpers.chained_traces import ChainedTrace, chained
+from tests.helpers.command_runner import CliRunner, Result
 from warpsim.cli import cli
 from warpsim.diagnosis.chains import diagnose_stretch, is_made, predecessors, stretch
 from warpsim.isa.descriptor import canonical_descriptor, store_tile

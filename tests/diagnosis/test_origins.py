@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpsim
 from tests.helpers import kernel_cases, kernel_texts, packing_kernels, ptxas
+from tests.helpers.command_runner import CliRunner
 from tests.helpers.packing_kernels import Packing
 from warpsim.cli import cli
 from warpsim.diagnosis.origins import OperandOrigins, Origins, find_origins

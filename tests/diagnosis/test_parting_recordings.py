@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER, case
 from warpsim.cli import cli
 from warpsim.diagnosis.divergence import Divergence, first_divergence

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from warpsim import OperandError
 from warpsim.cli import cli
 from warpsim.explanation.page import walk_document, walk_page

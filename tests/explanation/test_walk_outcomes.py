@@ -10,9 +10,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 import warpsim
+from tests.helpers.command_runner import CliRunner, Result
 from warpsim import OperandError
 from warpsim.cli import cli
 from warpsim.explanation.page import walk_document, walk_page

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from tests.helpers.first_work import done_by_numpy
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.cli import cli
@@ -82,7 +82,7 @@ def test_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(cli, ["warmup"]).output == "there is no JIT: nothing to compile\n"
     done = CliRunner().invoke(cli, ["warmup", "--target", "sm_1"])
     assert done.exit_code == 2
-    assert "'sm_1' is none of" in done.output
+    assert "'sm_1' is none of" in done.stderr
 
 
 def test_an_unknown_target_is_an_error() -> None:

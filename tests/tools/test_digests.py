@@ -38,7 +38,7 @@ def test_differences_are_named() -> None:
 def test_a_check_says_how_many_differ(
     every: bool, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(entry, "computed", lambda every: {"opcode add": "a" * 16})
+    monkeypatch.setattr(entry, "computed", lambda every, word: {"opcode add": "a" * 16})
     monkeypatch.setattr(entry, "committed", lambda: FEW)
     assert entry.check(every) == lines
     out = capsys.readouterr().out
@@ -55,7 +55,9 @@ def test_another_system_runs_the_same_command(
     emulator.write_text('#!/bin/sh\necho "$@"; echo "$PYTHONPATH"\nexit 1\n')
     emulator.chmod(0o755)
     monkeypatch.setattr(
-        sys, "argv", ["", "--check", "--few", "--root", str(tmp_path), "--emulator", str(emulator)]
+        sys,
+        "argv",
+        ["", "--check", "--few", "--only", "f64", "--root", str(tmp_path), "--emulator", str(emulator)],
     )
     with pytest.raises(SystemExit, match="has no Python in usr/bin"):
         entry.main()
@@ -64,6 +66,6 @@ def test_another_system_runs_the_same_command(
     python.write_text("")
     assert entry.main() == 1
     assert capfd.readouterr().out.splitlines() == [
-        f"-L {tmp_path} {python} -m tools.digests --check --few",
+        f"-L {tmp_path} {python} -m tools.digests --check --only f64 --few",
         f"{tmp_path / 'site'}:{entry.ROOT}",
     ]

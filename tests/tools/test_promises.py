@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from tests.helpers.command_runner import CliRunner
 from tools.promises import __main__ as tool
 from tools.promises.readings import sentence, sums, total
 from tools.promises.sources import SOURCES

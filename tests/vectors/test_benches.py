@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import warpsim
+from tests.helpers.command_runner import CliRunner
 from tests.helpers.example_sets import example, kinds_of_form, sparse_form, unexecuted
 from warpsim.cli import cli
 from warpsim.errors import OperandError

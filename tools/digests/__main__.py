@@ -2,7 +2,8 @@
 
     python -m tools.digests                        writes tools/digests/digests.txt
     python -m tools.digests --check [--few]        compares with it; --few is a selection that takes seconds
-    python -m tools.digests --check --root FOLDER  the same under an emulator of another CPU
+    python -m tools.digests --check --only WORD    compares those whose names have it, such as f64 or gemm
+    python -m tools.digests --check --root FOLDER  any of these under an emulator of another CPU
 
 What is digested are the results of every distinct arithmetic through every function that computes, and of
 every scalar opcode on nasty values (tests/helpers/environments.py and opcode_results.py); no text, whose
@@ -29,11 +30,11 @@ ROOT = Path(__file__).parents[2]
 LIBRARIES = ("numpy", "ml_dtypes", "numba", "llvmlite")
 
 
-def computed(every: bool) -> Digests:
-    """The digest of each result that is no text, computed now."""
+def computed(every: bool, word: str = "") -> Digests:
+    """The digest of each result that is no text and has a word in its name, computed now."""
     from tests.helpers.environments import all_jobs, digest
 
-    results = ((name, job()) for name, job in all_jobs(every))
+    results = ((name, job()) for name, job in all_jobs(every) if word in name)
     return {name: digest(result) for name, result in results if not isinstance(result, str)}
 
 
@@ -48,12 +49,12 @@ def platform_line() -> str:
     return f"{sys.platform} on {platform.machine()}, {python}, {libraries}, kernels {kernels}"
 
 
-def check(every: bool) -> int:
+def check(every: bool, word: str = "") -> int:
     """Print what differs; 1 if anything does."""
     print(platform_line(), flush=True)
-    found, expected = computed(every), committed()
+    found, expected = computed(every, word), committed()
     lines = differences(found, expected)
-    lines += [f"{name}: not computed" for name in expected if every and name not in found]
+    lines += [f"{name}: not computed" for name in expected if every and word in name and name not in found]
     for line in lines:
         print(line)
     print(f"{len(found)} digests, {len(lines)} different")
@@ -80,6 +81,7 @@ def main() -> int:
     )
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("--few", action="store_true", help="with --check: a selection")
+    parser.add_argument("--only", default="", metavar="WORD", help="with --check: names that have it")
     parser.add_argument("--root", type=Path, help="with --check: of a system for another CPU")
     parser.add_argument("--emulator", default="qemu-aarch64", help="what runs its programs")
     given = parser.parse_args()
@@ -88,8 +90,9 @@ def main() -> int:
         print(f"{len(committed())} digests in {PATH.relative_to(ROOT)}")
         return 0
     if given.root:
-        return emulated(given.root.resolve(), given.emulator, ["--check", *["--few"] * given.few])
-    return check(every=not given.few)
+        words = ["--check", "--only", given.only, *["--few"] * given.few]
+        return emulated(given.root.resolve(), given.emulator, words)
+    return check(not given.few, given.only)
 
 
 if __name__ == "__main__":

@@ -158,8 +158,8 @@ def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
     _beside_the_smallest(d, little)
     spare = max(c.fraction_bits + 1 - limits.output.precision, 0)  # bits of C that D does not have
     least = pick(rng, [0, 1, 2, 3, 1 << (c.fraction_bits - spare)], d.c.shape) << spare
-    sign = np.where(signs(d.c.shape, rng), c.sign_bit, 0)
-    d.c = np.where(counts[:, :, None], (least | sign).astype(c.code_dtype), d.c)
+    sign = signs(d.c.shape, rng) * c.code_dtype.type(c.sign_bit)
+    d.c = np.where(counts[:, :, None], least.astype(c.code_dtype) | sign, d.c)
     return d
 
 

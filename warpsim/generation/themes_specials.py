@@ -94,7 +94,7 @@ def _make_special(d: Draft, slot: Array, where: Array) -> None:
 def _kinds(codes: Array, element: Format, rng: Rng) -> Array:
     """Codes as they are, zeros of either sign, NaNs and infinities."""
     kind = rng.choice(4, codes.shape, p=_KINDS)
-    sign = np.where(signs(codes.shape, rng), element.sign_bit, 0).astype(element.code_dtype)
+    sign = signs(codes.shape, rng) * element.code_dtype.type(element.sign_bit)
     codes = np.where((kind == 1) & (element.fraction_bits > 0), sign, codes)
     if element.has_nan:
         codes = np.where(kind == 2, _nans(element, codes.shape, rng), codes)
@@ -114,7 +114,7 @@ def _nans(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 def _specials(element: Format, shape: tuple[int, ...], infinite: float, rng: Rng) -> Array:
     """Infinities of either sign and NaNs, so many infinite ones where a format has them."""
-    sign = np.where(signs(shape, rng), element.sign_bit, 0).astype(element.code_dtype)
+    sign = signs(shape, rng) * element.code_dtype.type(element.sign_bit)
     nans = _nans(element, shape, rng)
     if not element.has_infinity:
         return nans

@@ -80,6 +80,14 @@ GUARANTEED = (
     ),
     _guaranteed(
         BITS,
+        "on x86-64 and 64-bit ARM, with every version of Python and of the dependencies that pyproject.toml "
+        "allows: digests of all results are committed, and compared",
+        *("tests/arithmetic/test_environment.py", "tests/machine/opcodes/test_transcendental.py"),
+        tools=("python -m tools.digests --check", "python -m tools.versions"),
+        modules=("machine/opcodes/transcendental.py",),
+    ),
+    _guaranteed(
+        BITS,
         "by compiled kernels and by plain integers, which share no arithmetic",
         *("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
         tools=("python -m tools.soak", "python -m tools.fuzz --differential"),
