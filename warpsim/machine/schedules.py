@@ -25,7 +25,7 @@ from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
 from .teams import Drawn, Order, first_warps, in_step
 
-_STRETCH = 1 << 20  # CTAs that are put in order at a time
+_STRETCH = 1 << 17  # CTAs that are put in order at a time
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
 
