@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         target, _, version = place.partition(":")
         for opcode in options.opcodes or opcodes():
             left += _judged(opcode, target, version or ptxas.newest(target), options, total)
-    _print_row(("together", "", f"{len(options.opcodes or opcodes())} opcodes", *_counted(total, left)))
+    statements, explained, accepts, rejects = _counted(total, left)
+    print(f"{statements} statements: {explained} explained, {accepts} false accepts, {rejects} false rejects")
     for one in left:
         print(f"\nunexplained: {one}")
     return int(bool(left))
