@@ -1,8 +1,8 @@
 """The small language of wgmma programs, and a naive twin of the hazard checker that judges them.
 
 A program is lines, one event a line: ``wgmma d0,d1 a0,a1 e0 0:64,64:128 m64n8k16 zero`` with any of the
-operands left out, ``read``, ``write``, ``store``, ``wait 1``, ``fence``, ``commit``, ``end``. The twin has the
-rules as PTX words them, about pairs of statements, with no state at all; it shares nothing with the checker.
+operands left out, ``read``, ``write``, ``store``, ``wait 1``, ``fence``, ``commit``, ``end``. The twin has
+the rules as PTX words them, about pairs of statements, with no state; it shares nothing with the checker.
 """
 
 from __future__ import annotations

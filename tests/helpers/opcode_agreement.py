@@ -16,6 +16,7 @@ from warpsim.errors import NotModelled, WarpsimError
 from warpsim.machine.launching import load_text
 
 NOT_MODELLED = "not modelled"
+_CRASHES = ("ptxas crashes", "Internal compiler error")  # which are no verdicts
 _TOGETHER = 500  # statements that are loaded at a time: one that cannot be read hides the others
 
 
@@ -72,5 +73,5 @@ def differing(texts: Sequence[str], target: str, version: str) -> list[Differenc
         for text, mine, his in zip(texts, ours, theirs, strict=True)
         if (mine is None) != (his is None)
         and mine != NOT_MODELLED
-        and not (his or "").startswith("ptxas crashes")
+        and not any(one in (his or "") for one in _CRASHES)
     ]

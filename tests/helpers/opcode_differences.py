@@ -1,4 +1,4 @@
-"""Where the machine and ptxas 13.0 disagree about statements on purpose, each with its reason.
+"""Where the machine and ptxas 13.0 or 13.5 disagree about statements on purpose, each with its reason.
 
 Knows patterns of statements; the first table is of what only ptxas takes, the second of what only the machine
 takes.
@@ -13,7 +13,32 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (rf"{_WORDS}\.([\w:]+)(\.{_WORDS})?\.\1\b.*", "a modifier twice, which ptxas passes over"),
     (r".*[ |]k\b.*", "the name of a function where a register is wanted: ptxas reads its address"),
     (r"vote\.sync\.(uni|any|all)\.\1.*", "a decision twice"),
-    (r".*\{.*", "a vector where one register is wanted, of which ptxas makes a register"),
+    (
+        r"[^\[{]*(\{|[^\[]*, \{)(?!.*\.v[248]).*",
+        "a vector where one register is wanted, of which ptxas makes a register",
+    ),
+    (r".*\{[^}]*(0f|0d|1\.5)[^}]*\}.*", "floats beside registers of other floats"),
+    (r".*\{[^}]*%(tid|clock|lane)[^}]*\}.*", "a special register where a result is written"),
+    (
+        r"(add|sub|fma)\.[\w.]*f32\.bf16 .*",
+        "integers for .bf16 in a sum of .f32, which 13.0 takes and 13.5 does not",
+    ),
+    (r"mbarrier\.init\..*", "a count out of range, which 13.0 takes and 13.5 does not"),
+    (r"(st|red)\.async\.mmio\.release\.gpu.*", "a scope that 13.0 takes and 13.5 does not"),
+    (r".*\[%h\d\].*", "an address of 16 bits"),
+    (
+        r"(ld|st|tensormap|red\.async)\..*\[%r\d\].*",
+        "an address of 32 bits, which ptxas does not look at in some forms",
+    ),
+    (r"fence\.proxy\.tensormap::generic\.acq_rel.*", "not in the manual; 13.5 takes it, 13.0 does not"),
+    (r"movmatrix\..*", "predicates and constants, of which ptxas makes registers"),
+    (r"st\.async.*complete_tx.* [^\[\]]*;", "no mbarrier, for which the manual asks"),
+    (r"cp\.reduce\.async\.bulk.*mbarrier.* %\w+;", "a register in the place of an mbarrier"),
+    (r"fence\.[\w.:]*(async|global|cta).*", "a word that ptxas passes over"),
+    (
+        r"tensormap\.(replace\..*\.b(32|64)\..*b1024|cp_fenceproxy).*",
+        "types in another order, or a word too many",
+    ),
     (r"match\.[\w.]*any.* %r6\|_, .*", "match.any has no predicate, and ptxas passes over its place"),
     (r"fence\.(?!proxy\.async::).*proxy.*sync_restrict.*", "a restriction that ptxas passes over"),
     (
@@ -36,7 +61,6 @@ ONLY_MACHINE: tuple[tuple[str, str], ...] = (
     (r"vabsdiff4\..*", "ptxas wants a register, and wrongly speaks of selectors"),
     (r"(div|rem)\..* sm\+4.*", "ptxas makes calls of some divisions, and does not pass on addresses"),
     (r"cvta\.param.* pf;", "a variable of calls, whose address ptxas does not take"),
-    (r"createpolicy\.cvt.* (0\.5|0f3F000000);", "bits of a float constant as a policy"),
 )
 
 

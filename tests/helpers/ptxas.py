@@ -25,6 +25,7 @@ LATER = {("13.5", "sm_88"): (9, 0)}  # targets that a release takes from a later
 CHOICE = "WARPSIM_PTXAS"  # environment variable with the path of another ptxas than that on the path
 BATCH = 256  # instructions a run: enough to hide the start of the process, few enough to repeat cheaply
 PROCESSES = 2
+_PATIENCE = 100  # seconds for a run, of which nearly all take one
 
 # The chip that code is generated for, where a release has no such chip any more. The rules are
 # those of the text's `.target` all the same.
@@ -183,7 +184,12 @@ def _run(header: str, lines: Sequence[str], command: Sequence[str]) -> tuple[dic
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "module.ptx").write_text(header + "".join(f"{line}\n" for line in lines) + "}\n")
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, check=False, timeout=_PATIENCE
+            )
+        except subprocess.TimeoutExpired:  # of some combinations, which halves of them are not
+            return {}, f"ptxas crashes (no end in {_PATIENCE} s)"
     if done.returncode == 0:
         return {}, ""
     errors: dict[int, list[str]] = {}

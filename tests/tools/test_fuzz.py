@@ -21,6 +21,11 @@ KEPT = [
     case_of(line) for file in sorted(REGRESSIONS.glob("*.jsonl")) for line in file.read_text().splitlines()
 ]
 
+QUICK = (  # verbs whose kernels need not be compiled
+    *("check", "unpack", "pack", "info", "metadata", "replay", "launch", "layout", "desc", "compress"),
+    *("convert", "lint", "view", "verify"),
+)
+
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each case is a fork of this process"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),  # of a process with threads
@@ -36,10 +41,8 @@ def test_what_was_found_stays_mended(case: Case, story: str) -> None:
 def test_some_changes_of_some_inputs() -> None:
     """The whole of it: python -m tools.fuzz, for a quarter of an hour, with the day as its seed."""
     known = list(seeds())
-    cheap = [
-        one for one in known if one.command[0] in ("check", "unpack", "pack", "info", "metadata", "replay")
-    ]
-    for number in range(12):
+    cheap = [one for one in known if one.command[0] in QUICK]
+    for number in range(60):
         rng = Random(f"in the tests {number}")
         verdict = try_case(mutated(rng.choice(cheap), rng.choice(known), rng))
         assert not verdict.problem, verdict.said

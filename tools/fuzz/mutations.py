@@ -172,6 +172,12 @@ def _content(name: str, content: bytes, other: Case, rng: Random) -> bytes:
         return _archive(content, rng)
     if name.endswith(".npy") and rng.random() < 0.6:
         return _array(rng)
+    if name.endswith(".safetensors") and rng.random() < 0.8:
+        header = 8 + int.from_bytes(content[:8], "little")
+        text = _json(content[8:header], rng)
+        return len(text).to_bytes(8, "little") + text + content[header:]
+    if name.endswith(("json", "jsonl")) and rng.random() < 0.5:
+        return _json(content, rng)
     change = rng.choice((_bytes, _text, _text, _text, _lines, _lines, _spliced))
     return change(content, lent, rng)
 
@@ -246,12 +252,51 @@ def _archive(content: bytes, rng: Random) -> bytes:
         lambda: members.update({name: _array(rng)}),
         lambda: members.update({name: _bytes(members[name], b"", rng)}),
         lambda: members.update({name: _numbers(members[name], rng)}),
+        lambda: members.update({name: _manifest(members[name], rng)}),
     )
     rng.choice(choices)()
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for one, data in members.items():
             archive.writestr(zipfile.ZipInfo(one), data)
+    return stream.getvalue()
+
+
+_VALUE = re.compile(rb'"[^"]*"|-?\d+(?:\.\d+)?|true|false|null|\[[^\[\]]*\]')
+_VALUES = (
+    *(b"Infinity", b"NaN", b"-1", b"1e999", b"1.5", b"true", b"null", b"[]", b"{}", b'""', b"0", b"[[1]]"),
+    *(
+        b"9" * 30,
+        b"1" * 5000,
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'"\\ud800"',
+        b'"' + b"n" * 300 + b'"',
+        b"[1,2,3]",
+    ),
+)
+
+
+def _json(content: bytes, rng: Random) -> bytes:
+    """Values of JSON text, or lists of them, replaced; keys, too."""
+    for _ in range(rng.randint(1, 2)):
+        places = [found.span() for found in _VALUE.finditer(content)]
+        if not places:
+            return content
+        first, last = rng.choice(places)
+        content = content[:first] + rng.choice((*_VALUES, content[first:last] * 2)) + content[last:]
+    return content
+
+
+def _manifest(content: bytes, rng: Random) -> bytes:
+    """A member that holds text, changed as JSON; others as bytes."""
+    try:
+        text = np.load(io.BytesIO(content), allow_pickle=False)
+        changed = _json(str(text[()]).encode(), rng).decode("utf-8", "replace")
+    except (ValueError, EOFError, OSError, SyntaxError):
+        return _bytes(content, b"", rng)
+    stream = io.BytesIO()
+    np.save(stream, np.array(changed) if text.dtype.kind == "U" else text)
     return stream.getvalue()
 
 

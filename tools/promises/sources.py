@@ -11,7 +11,7 @@ from .readings import Reading, sentence, sums, total
 
 _TARGETS = ("--targets", "sm_80", "sm_90a", "sm_100a", "sm_120a")
 _LEGALITY = ("tried", "accepted", "explained", "unexplained")
-_OPCODES = ("statements", "explained", "unexplained")
+_OPCODES = ("statements", "explained", "false accepts", "false rejects")
 _RELEASES = ("statements", "legal", "explained", "false accepts", "false rejects")
 
 
@@ -69,7 +69,7 @@ SOURCES = (
     Source(
         name="paths",
         command=("tools.fuzz", "--differential", "--seconds", "300"),
-        read=sentence(r"(\d+ instructions, \d+ finds)"),
+        read=sentence(r"(\d+ cases \([^)]*\), \d+ finds)"),
     ),
     Source(
         name="fuzzing",

@@ -41,7 +41,7 @@ def _of_safetensors(path: Path) -> Arrays:
         header = json.loads(content[8 : 8 + size])
         data = content[8 + size :]
         return {name: _tensor(one, data) for name, one in header.items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise TraceError(f"{path}: cannot be read as safetensors: {error}") from None
 
 

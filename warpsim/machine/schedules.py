@@ -25,7 +25,7 @@ from ..isa.numerals import whole_number
 from .asynchrony import Asynchrony, Moment
 from .teams import Drawn, Order, first_warps, in_step
 
-_STRETCH = 1 << 20  # CTAs that are put in order at a time
+_STRETCH = 1 << 17  # CTAs that are put in order at a time
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
 
@@ -58,12 +58,15 @@ class Schedule:
 
 
 class _Shuffled(Sequence[int]):
-    """The numbers below a count in the order of a seed: shuffled in stretches, for a grid may have 2^31 CTAs."""
+    """The numbers below a count in the order of a seed: in stretches, for a grid may have 2^31 CTAs."""
 
     def __init__(self, seed: int, count: int) -> None:
         self._seed = seed
         self._count = count
-        self._stretch: tuple[int, list[int]] = (-1, [])  # the last one that was asked for, and where it starts
+        self._stretch: tuple[int, list[int]] = (
+            -1,
+            [],
+        )  # the last one that was asked for, and where it starts
 
     def __len__(self) -> int:
         return self._count

@@ -15,7 +15,14 @@ import numpy as np
 
 from ..errors import IllegalInstruction, NotModelled, WarpsimError
 from ..ptx.constants import Immediate
-from ..ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES, accessed_types, computed_types
+from ..ptx.operand_types import (
+    CONSTANT_NAMES,
+    CONSTANT_TYPES,
+    accessed_types,
+    computed_types,
+    constant_type,
+    together,
+)
 from ..ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from . import spaces, special
@@ -252,25 +259,48 @@ class Site:
         return np.array(constant_bits(operand, bits), dtype)
 
     def _takes(self, operand: Immediate, type_name: str) -> bool:
-        """Whether a constant may stand for a type; integers for .bf16 where the sum is of .f32 only."""
+        """Whether a constant may stand for a type; none for .bf16 where the sum is of .f32."""
         modifiers = self.statement.modifiers
         if self.statement.opcode == "cvt" and type_name[0] == "b" and modifiers[:1] != ("pack",):
             return False
         if self.statement.opcode in ("set", "setp") and type_name == "pred" and "bf16" in "".join(modifiers):
             return False
         if type_name == "bf16" and "f32" in modifiers:
-            return operand.kind == "integer" and self.statement.opcode in ("add", "sub", "fma")
+            return False
         bytes_ = ("u8", "s8") if operand.kind == "integer" else ()
         return type_name in bytes_ or type_name in CONSTANT_TYPES[operand.kind]
 
     def check_type(
         self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
     ) -> None:
-        """A register of a type may stand where another is wanted; raises IllegalInstruction."""
+        """A register of a type may stand where another is wanted; raises IllegalInstruction.
+
+        An element of a vector counts as what its elements are together.
+        """
+        operand = self.operands[index]
+        if isinstance(operand, Vector):
+            known = self._type_of(operand, known, index)
+            floats = wanted in ("f16", "f32", "f64") and self.statement.opcode != "wmma"
+            if known[0] in "us" and floats and bits_of(known) == bits_of(wanted):
+                return  # ptxas takes vectors of integers for those of floats, but no single one
         if known not in (accessed_types(wanted) if wide else computed_types(wanted)):
             raise self.illegal(
                 f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
             )
+
+    def _type_of(self, vector: Vector, known: str, index: int) -> str:
+        """The type of a vector in which a register has a known one; raises IllegalInstruction for none."""
+        types = list[str]()
+        for one in vector.elements:
+            if isinstance(one, Immediate):
+                types.append(constant_type(one.kind, max(bits_of(known), 16)))
+            elif isinstance(one, Register) and isinstance(found := self.scope.find(one.name), RegisterName):
+                types.append(found.type)
+        common = together(tuple(types))
+        if common is None:
+            listed = " and ".join(f".{one}" if one[0] in "bsuf" else one for one in dict.fromkeys(types))
+            raise self.illegal(f"'{vector}' has elements of {listed}, which make no vector", index)
+        return common
 
     def reading(self, number: int) -> Reader:
         """Reads a register by number."""
@@ -312,6 +342,13 @@ class Site:
 
         return extended
 
+    def policy(self, index: int) -> None:
+        """A cache policy, of 64 bits, which nothing here looks at; raises IllegalInstruction for others."""
+        operand = self.operands[index]
+        if isinstance(operand, Displacement):
+            raise self.illegal(f"a cache policy is a register or an integer, not '{operand}'", index)
+        self.reader(operand, "u64", index)
+
     def elements(self, index: int, count: int) -> tuple[Operand, ...]:
         """The registers of a vector operand of that many, or the operand itself for one."""
         operand = self.operands[index]
@@ -347,13 +384,14 @@ class Site:
         """The error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in .global."""
         return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
-    def address(self, index: int, space: str) -> Reader:
+    def address(self, index: int, space: str, *, box: bool = False) -> Reader:
         """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
 
-        Raises IllegalInstruction for a register that holds no address, and a variable of another space.
+        Of a ``box`` it is that of its map. Raises IllegalInstruction for a register that holds no address,
+        and a variable of another space.
         """
         operand = self.operands[index]
-        if not isinstance(operand, Address):
+        if not isinstance(operand, Address) or (operand.coordinates and not box):
             raise self.illegal(f"expected an address in brackets, as [%r1+16], not '{operand}'", index)
         offset = operand.offset
         if operand.base is None:

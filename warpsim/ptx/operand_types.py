@@ -145,14 +145,19 @@ def vector_type(types: Sequence[str]) -> str:
 
 
 @cache
+def together(types: tuple[str, ...]) -> str | None:
+    """The type of a vector with elements of these types; None where they make no vector."""
+    return vector_type(types) if all(kin(before, kind) for before, kind in pairwise(types)) else None
+
+
+@cache
 def suit(types: tuple[str | None, ...], allowed: TypeSet) -> bool:
     """Whether registers of these types (None: not declared) make a vector that an operand may be.
 
     Remembered, for a trace has few different vectors of types.
     """
-    kinds = [kind for kind in types if kind is not None]
-    alike = all(kin(before, kind) for before, kind in pairwise(kinds))
-    return len(kinds) == len(types) and alike and vector_type(kinds) in allowed
+    kinds = tuple(kind for kind in types if kind is not None)
+    return len(kinds) == len(types) and together(kinds) in allowed
 
 
 # --- mov, ld, st, ldmatrix, stmatrix ---------------------------------------------------------------

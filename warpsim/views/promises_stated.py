@@ -74,6 +74,7 @@ GUARANTEED = (
         *(
             "tests/arithmetic/test_kernels.py",
             "tests/products/test_gemm.py",
+            "tests/execution/test_first_work.py",
             "tests/arithmetic/test_cache.py",
         ),
         modules=("arithmetic/kernels/_jit.py",),

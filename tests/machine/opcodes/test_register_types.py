@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import product
+from random import Random
 
 import pytest
 
@@ -41,3 +43,27 @@ def test_what_ptxas_takes() -> None:
     assembled = {line for line, error in zip(lines, verdicts, strict=True) if error is None}
     assert taken(lines) ^ assembled == set()
     assert all(any(line.startswith(one.split()[0]) for line in assembled) for one in STATEMENTS)
+
+
+_IN_VECTORS = [  # $ is a register of a type, @ of another
+    *("ld.global.v2.u32 {$0, @1}, [%a];", "ld.global.v2.f32 {$0, @1}, [%a];"),
+    *("st.global.v2.b16 [%a], {$0, @1};", "st.global.v2.f64 [%a], {$0, @1};"),
+    *("mov.b64 %qb64_3, {$0, @1};", "mov.b32 {$0, @1}, %qb32_3;", "mov.v2.f32 {$0, @1}, {@2, $3};"),
+    *("red.global.add.v2.f32 [%a], {$0, @1};", "red.global.add.noftz.v2.f16x2 [%a], {$0, @1};"),
+    *("ldmatrix.sync.aligned.m8n8.x2.b16 {$0, @1}, [%a];", "st.global.v2.u32 [%a], {$0, 7};"),
+]
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing())
+def test_vectors_of_two_types() -> None:
+    """A vector has one type: that of its elements, or bits where they differ and are of kin."""
+    types = [one for one in TYPES if one != "pred"]  # which ptxas takes for tiles
+    pairs = [pair for pair in product(types, types) if REGISTER_BITS[pair[0]] == REGISTER_BITS[pair[1]]]
+    texts = [(text, *pair) for text in _IN_VECTORS for pair in (*pairs, ("u32", "b64"), ("b32", "u16"))]
+    chosen = Random("vectors").sample(texts, 300)
+    lines = [text.replace("$", f"%q{one}_").replace("@", f"%q{other}_") for text, one, other in chosen]
+    lines = list(dict.fromkeys(lines))
+    verdicts = ptxas.verdicts(lines, target="sm_100a", declarations=DECLARATIONS, version="9.0")
+    assembled = {line for line, error in zip(lines, verdicts, strict=True) if error is None}
+    assert taken(lines) ^ assembled == set()
+    assert assembled

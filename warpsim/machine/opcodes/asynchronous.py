@@ -109,7 +109,7 @@ def _copy(site: Site, *modifiers: str) -> Step:
     given = site.count(4, 5) if hint else site.count(3, 4)
     target, source = site.address(0, "shared"), site.address(1, "global")
     if hint:
-        site.reader(site.operands[-1], "b64", given - 1)
+        site.policy(given - 1)
     filled = _filled(site, size) if given - hint == 4 else None
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:

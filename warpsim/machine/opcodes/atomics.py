@@ -76,7 +76,7 @@ def _atomic(
     address = site.address(returns, space)
     readers = [_elements(site, returns + 1 + place, kind, count) for place in range(sources)]
     if hint:
-        site.reader(site.operands[-1], "b64", len(site.operands) - 1)
+        site.policy(len(site.operands) - 1)
     updates = updates_of(name, word)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:

@@ -64,7 +64,7 @@ def _form(site: Site, put: Callable[[int], Put], kind: str) -> _Form:
     site.count(3 + counted + len(optional))
     places = {one: 3 + counted + index for index, one in enumerate(optional)}
     if (policy := places.get("L2::cache_hint")) is not None:
-        site.reader(site.operands[policy], "b64", policy)
+        site.policy(policy)
     return _Form(
         spaces=(to, from_),
         target=site.address(0, to.partition("::")[0]),
@@ -308,7 +308,7 @@ def _prefetch(site: Site, *modifiers: str) -> Step:
     site.count(2 + hint)
     address, size = site.address(0, "global"), _size(site, 1)
     if hint:
-        site.reader(site.operands[2], "b64", 2)
+        site.policy(2)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         sizes = _values(size, wave, front, lanes)

@@ -71,7 +71,7 @@ def _range(site: Site, _: str, space: str, first: str, second: str, kind: str) -
 
 def _converted(site: Site, *modifiers: str) -> Step:
     site.count(2)
-    site.reader(site.operands[1], "b64", 1)
+    site.policy(1)
     return _policy(site, _PRIORITIES[0], "")
 
 

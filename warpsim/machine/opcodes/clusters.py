@@ -74,6 +74,9 @@ def _map(site: Site, space: str, type_name: str) -> Step:
     site.count(3)
     _check_result(site)
     write, address = site.writer(site.operands[0], type_name, 0), _shared(site, space, type_name)
+    operand = site.operands[2]
+    if isinstance(operand, Register) and isinstance(site.scope.find(operand.name), Variable):
+        raise site.illegal(f"expected the rank of a CTA, not '{operand}'", 2)
     rank, dtype = _source(site, 2, "u32"), dtype_of(type_name)
     window = 0 if space else spaces.SHARED_WINDOW
 

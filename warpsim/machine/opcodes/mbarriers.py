@@ -60,7 +60,13 @@ def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> Reader:
     return address
 
 
-def _count(site: Site, index: int) -> Reader:
+def _count(site: Site, index: int, most: int | None = None) -> Reader:
+    """A count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
+    operand = site.operands[index]
+    if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
+        word = operand.value & (1 << 32) - 1
+        if not 1 <= word - (word >> 31 << 32) <= most:
+            raise site.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
     read = site.reader(site.operands[index], "u32", index)
     return lambda wave, front: np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
 
@@ -75,7 +81,7 @@ def _same(one: Object, count: int) -> Object:
 
 def _initialise(site: Site, *modifiers: str) -> Step:
     site.count(2)
-    address, count = _address(site, 0, modifiers), _count(site, 1)
+    address, count = _address(site, 0, modifiers), _count(site, 1, MOST)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         counts = lanes.of(count(wave, front))
@@ -143,6 +149,7 @@ def _arrival(modifiers: tuple[str, ...]) -> Change:
     return incomplete
 
 
+_POSITIVE = (1 << 31) - 1
 _COUNTED = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 8), chip=90)  # a count, to arrive
 _SINK = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 1), chip=80)  # '_' for the state
 
@@ -157,7 +164,8 @@ def _arrive(site: Site, *modifiers: str) -> Step:
     if "shared::cluster" in modifiers and not isinstance(site.operands[0], Sink):
         raise site.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
     write, address = site.writer(site.operands[0], "b64", 0), _address(site, 1, modifiers)
-    count, change = _count(site, 2) if given == 3 else _one, _arrival(modifiers)
+    most = None if "expect_tx" in modifiers else _POSITIVE
+    count, change = _count(site, 2, most) if given == 3 else _one, _arrival(modifiers)
     space = _reach(modifiers) if isinstance(site.operands[0], Sink) else "shared"
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
@@ -217,6 +225,8 @@ def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values)
 
 def _pending(site: Site, *modifiers: str) -> Step:
     site.count(2)
+    if isinstance(site.operands[0], Sink):
+        raise site.illegal("mbarrier.pending_count does not take '_' for its result", 0)
     write, read = site.writer(site.operands[0], "b32", 0), site.reader(site.operands[1], "b64", 1)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:

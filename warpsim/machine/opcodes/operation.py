@@ -107,6 +107,9 @@ _NAMED = {
     "barrier": frozenset({"cta", "cluster", "sync", "arrive", "wait", "red"}),
     "fence": frozenset({"proxy"}),
     "membar": frozenset({"proxy"}),
+    "setmaxnreg": frozenset({"inc", "dec"}),
+    "tensormap": frozenset({"replace", "cp_fenceproxy"}),
+    "wmma": frozenset({"load", "store", "mma", "a", "b", "c", "d"}),
     "createpolicy": frozenset({"fractional", "range", "cvt"}),
     "cp": frozenset(
         {"reduce", "async", "bulk", "mbarrier", "arrive", "commit_group", "wait_group", "wait_all"}

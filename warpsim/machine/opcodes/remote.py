@@ -196,6 +196,11 @@ def _fits(_: str, weak: str, space: str, mechanism: str, vector: str, type_name:
     return int(vector[1:] or 1) * bits_of(type_name) <= 128
 
 
+def _scoped(_: str, mmio: str, order: str, scope: str, *more: str) -> bool:
+    """mmio is of the whole system."""
+    return not mmio or scope == "sys"
+
+
 _ASYNC, _BYTES = ("async",), ("mbarrier::complete_tx::bytes",)
 _ANY_SHARED = ("", "shared::cluster", "shared", "shared::cta")
 _WORDS = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
@@ -227,6 +232,7 @@ ROWS: tuple[Effect, ...] = (
         bind=_store_released,
         since=(8, 7),
         chip=100,
+        legal=_scoped,
     ),
     *(
         Effect(
@@ -240,7 +246,12 @@ ROWS: tuple[Effect, ...] = (
     ),
     *(
         Effect(
-            opcode="red", slots=(_ASYNC, *_RELEASED, *forms), bind=_reduce_released, since=(8, 7), chip=100
+            opcode="red",
+            slots=(_ASYNC, *_RELEASED, *forms),
+            bind=_reduce_released,
+            since=(8, 7),
+            chip=100,
+            legal=_scoped,
         )
         for forms in _OPERATIONS
     ),

@@ -48,7 +48,7 @@ def _box(site: Site, index: int, offsets: int | None = None, reduction: str = ""
     return Box(
         rank=rank,
         mode=mode,
-        map=site.address(index, "generic"),
+        map=site.address(index, "generic", box=True),
         coordinates=_vector(site, index, _coordinates(site, index), count, "s32"),
         offsets=() if offsets is None else _vector(site, offsets, site.operands[offsets], rank - 2, "u16"),
         chip=int("".join(filter(str.isdecimal, site.module.target))),
@@ -99,7 +99,7 @@ def _load(site: Site, *modifiers: str) -> Step:
     site.count(3 + len(more))
     places = {one: 3 + index for index, one in enumerate(more)}
     if (policy := places.get("L2::cache_hint")) is not None:
-        site.reader(site.operands[policy], "b64", policy)
+        site.policy(policy)
     space = "shared::cluster" if "shared::cluster" in words else "shared"
     target, barrier = site.address(0, space), site.address(2, space)
     mask = places.get("multicast::cluster")
@@ -155,7 +155,7 @@ def _store(site: Site, *modifiers: str) -> Step:
     hint = "L2::cache_hint" in words
     site.count(2 + hint)
     if hint:
-        site.reader(site.operands[2], "b64", 2)
+        site.policy(2)
     box = _box(site, 0, reduction=next((word for word in words if word in _REDUCTIONS), ""))
     source = site.address(1, "shared")
 
@@ -202,7 +202,7 @@ def _prefetch(site: Site, *modifiers: str) -> Step:
     more = [one for one in (*_COLUMNS, *_WIDE, "L2::cache_hint") if one in words]
     site.count(1 + len(more))
     if "L2::cache_hint" in words:
-        site.reader(site.operands[len(more)], "b64", len(more))
+        site.policy(len(more))
     box = _box(site, 0, 1 if "im2col" in words else None)
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:

@@ -107,7 +107,7 @@ def _check(site: Site, modifiers: tuple[str, ...]) -> None:
     hint = "L2::cache_hint" in modifiers
     site.count(2 + hint)
     if hint:
-        site.reader(site.operands[2], "b64", 2)
+        site.policy(2)
     _, count, type_name = _chosen(modifiers)
     needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
     needs.append(needed(modifiers))

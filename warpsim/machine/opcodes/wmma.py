@@ -45,6 +45,10 @@ _SHAPES = {
     "m8n8k32": (8, 8, 32),
     "m8n8k128": (8, 8, 128),
 }
+_TYPES = {
+    "f16": "f16x2", "bf16": "bf16x2", "tf32": "bf16x2", "f32": "f32", "f64": "f64",
+    "s8": "s32", "u8": "s32", "s32": "s32",
+}  # fmt: skip
 _CHUNK = 16  # bytes that a lane moves at a time
 
 # Multiplicands -> the shapes of mma that do their products, the first that a target has.
@@ -83,6 +87,11 @@ class Fragment:
     def word(self) -> np.dtype[Any]:
         """A register."""
         return np.dtype(np.uint64 if self.bits == 64 else np.uint32)
+
+    @property
+    def type(self) -> str:
+        """The type of its registers, as ptxas has it."""
+        return _TYPES.get(self.kind, "b32")
 
     @property
     def words(self) -> int:
@@ -182,7 +191,7 @@ def _load(site: Site, _: str, role: str, *more: str) -> Step:
     fragment, stored, turned, address, stride, space = _memory(site, role, layout, shape, space, kind)
     count = fragment.registers(role)
     writers = [
-        (place, site.writer(one, f"b{8 * fragment.word.itemsize}", 0, place))
+        (place, site.writer(one, fragment.type, 0, place))
         for place, one in enumerate(_vector(site, 0, count))
     ]
 
@@ -234,10 +243,9 @@ def _vector(site: Site, index: int, count: int) -> Any:
     return site.elements(index, count)
 
 
-def _readers(site: Site, index: int, fragment: Fragment, role: str) -> list[Reader]:
+def _readers(site: Site, index: int, fragment: Fragment, role: str, kind: str = "") -> list[Reader]:
     elements = _vector(site, index, fragment.registers(role))
-    kind = f"b{8 * fragment.word.itemsize}"
-    return [site.reader(one, kind, index, place) for place, one in enumerate(elements)]
+    return [site.reader(one, kind or fragment.type, index, place) for place, one in enumerate(elements)]
 
 
 # --- products ----------------------------------------------------------------------------------------
@@ -299,8 +307,12 @@ def _mma(site: Site, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, s
     if form is None:
         raise site.not_modelled(f"wmma.mma of {kind_a} on {site.module.target}: it has no mma like it")
     fragments = {role: Fragment.of(role, shape, kind) for role, kind in zip("dabc", kinds, strict=True)}
-    readers = {role: _readers(site, place, fragments[role], role) for place, role in enumerate("abc", 1)}
-    width, count = f"b{8 * fragments['d'].word.itemsize}", fragments["d"].registers("d")
+    # Products take fewer registers than loads do: those of s4, u4 and b1 are of integers.
+    readers = {
+        role: _readers(site, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
+        for place, role in enumerate("abc", 1)
+    }
+    width, count = fragments["d"].type, fragments["d"].registers("d")
     writers = [
         (place, site.writer(one, width, 0, place)) for place, one in enumerate(_vector(site, 0, count))
     ]
