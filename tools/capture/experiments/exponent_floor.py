@@ -75,7 +75,7 @@ def general(
     if not form.scale.fraction_bits:
         (a, b, c), exponents = gathered_by_scales(form)
         parts.append((a, spread(form, b, 1.0), c, ["gathered"] * len(a)))
-        scales.append(_scale_words(form, exponents))
+        scales.append(scale_words(form, exponents))
     names = ("scale_a", "scale_b")
     return joined(parts), {name: np.concatenate([one[name] for one in scales if one]) for name in names}
 
@@ -155,10 +155,10 @@ def _small_scales(form: Instruction, cases: int) -> dict[str, Array] | None:
         return None
     exponents = np.full((cases, form.scale_chunks), sum(_scale_exponents(form)))
     exponents[:, 1:] -= (1 + np.arange(cases) % _BLOCK_STEPS)[:, None]
-    return _scale_words(form, exponents)
+    return scale_words(form, exponents)
 
 
-def _scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
+def scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
     """Scales whose products have these exponents ``(cases, chunks)``, in every lane."""
     assert form.scale is not None
     words = {}
