@@ -37,19 +37,36 @@ def unseen_floor(form: Instruction, rule: Rule) -> int:
 def idle_floor(form: Instruction, rule: Rule) -> int:
     """The highest floor that gives the same D as none: nothing is cut, or only sums that are zero in D.
 
-    A floor changes sums whose exponents are all below it. Of emulated and scaled ones only the first counts.
+    A floor changes sums whose exponents are all below it. Of emulated ones, and where scales have fractions,
+    only the first counts.
     """
-    aligned, unseen = rule.aligned, unseen_floor(form, rule)
-    if not isinstance(rule, FusedSum) or not isinstance(aligned, FusedSum) or form.scale is not None:
+    unseen = unseen_floor(form, rule)
+    if isinstance(rule, EmulatedF8) or (form.scale is not None and form.scale.fraction_bits):
         return unseen
-    smallest = form.d.minimum_exponent - (aligned.output.precision - 1) - int(aligned.output.nearest)
-    return max(unseen, ceil(smallest + 1 - log2(largest_sum(form, min(aligned.length, form.stored_k)))) - 1)
+    assert isinstance(rule, FusedSum | ScaledGroups)
+    smallest = form.d.minimum_exponent - (rule.output.precision - 1) - int(rule.output.nearest)
+    if isinstance(rule, FusedSum):
+        largest = largest_sum(form, min(rule.length, form.stored_k))
+    else:
+        largest = largest_groups(form)
+    return max(unseen, ceil(smallest + 1 - log2(largest)) - 1)
 
 
 def largest_sum(form: Instruction, count: int) -> float:
     """The largest sum of so many products, in units of their largest exponent."""
     a, b = (2 - 2.0**-element.fraction_bits for element in (form.a, form.b))
     return count * a * b
+
+
+def largest_groups(form: Instruction) -> float:
+    """The largest sum of scaled groups of which some are cut, in units of the largest exponent of scales.
+
+    Groups of e2m1 are multiples of 2**-2, and scales of ue8m0 powers of two: a floor f and F fraction bits
+    cut only those whose scales have exponents up to f - F + 1, and a chunk has one scale. What all of these
+    add up to is below one unit for any F above 12; the other chunks have products of 6 * 6.
+    """
+    chunk = form.stored_k // form.scale_chunks
+    return 36.0 * (form.stored_k - chunk) + 1
 
 
 def floor_of(rule: Rule) -> int:

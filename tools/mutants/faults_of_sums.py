@@ -215,7 +215,7 @@ ALIGNMENT = (
         "zero products count in the alignment",
         _TERMS,
         "counted = counted | (~terms.nonzero & (np.arange(counted.shape[-1]) < counted.shape[-1] - 1))",
-        proof=proofs.zero_product,
+        proof=reasons.zero_product_reason,
     ),
     _before(
         "a zero C counts in the alignment",
@@ -240,7 +240,7 @@ ALIGNMENT = (
         _TERMS,
         "counted[..., :-1] |= ~terms[..., :-1].nonzero & terms[..., :-1].negative",
         where=both(aligned, lambda limits: not isinstance(limits.rule, ScaledGroups)),
-        proof=proofs.zero_product,
+        proof=reasons.zero_product_reason,
     ),
     _before(
         "products of 2 and more align by their leading bit",

@@ -15,13 +15,6 @@ def c_cut_at(limits: Limits, fraction_bits: int) -> str:
     return f"the accumulator is a multiple of 2**{limits.accumulator.bit}"
 
 
-def zero_product(limits: Limits) -> str:
-    """Zero products would cut nothing if they counted."""
-    if limits.zero_high - limits.fraction_bits > min(limits.products.bit, limits.accumulator.bit):
-        return ""
-    return f"zero products would have exponents up to {limits.zero_high}, which cut nothing"
-
-
 def small_c(limits: Limits) -> str:
     """The exponent of a subnormal C is never the largest of those that cut."""
     low = limits.accumulator.low

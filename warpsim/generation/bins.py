@@ -209,6 +209,9 @@ def _shown_of_sums(limits: Limits) -> Iterator[Entry]:
     if not isinstance(limits.rule, ScaledGroups):
         yield "shown: products of 2 and more aligned by their leading bit", anything
         yield "shown: subnormal factors aligned otherwise", reasons.subnormal_reason(limits)
+        zeros = reasons.zero_product_reason(limits)
+        yield "shown: negative zero products counted in the alignment", zeros
+    yield "shown: the largest subnormal C read as normal", ""
     yield "shown: C left out of the alignment", reasons.product_cut_reason(limits)
     yield "shown: zeros counted in the alignment", reasons.zero_reason(limits)
     yield "shown: C = -0 counted in the alignment", reasons.zero_c_reason(limits, negative=True)

@@ -95,6 +95,8 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
         name = "products of 2 and more aligned by their leading bit"
         yield changed(name, _carried(step), carries_align=True)
         yield changed("subnormal factors aligned otherwise", _subnormal, other_subnormals=True)
+        yield changed("negative zero products counted in the alignment", _zeros, zeros_align="-products")
+    yield changed("the largest subnormal C read as normal", _subnormal_c, raises_c=True)
     yield changed("C left out of the alignment", _c_sets, c_aligns=False)
     yield changed("zeros counted in the alignment", _zeros, zeros_align="all")
     yield changed("C = -0 counted in the alignment", _zero_c, zeros_align="-C")
@@ -264,6 +266,11 @@ def _tiny(factors: Factors, done: Sums) -> Array:
 def _subnormal(factors: Factors, done: Sums) -> Array:
     """A factor, C or an accumulator is subnormal."""
     return factors.subnormal | _tiny(factors, done)
+
+
+def _subnormal_c(factors: Factors, done: Sums) -> Array:
+    """C is subnormal."""
+    return np.asarray(factors.c.subnormal(factors.instruction.c))
 
 
 def _other(output: Output) -> Output:

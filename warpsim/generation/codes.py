@@ -23,13 +23,14 @@ def encode(element: Format, exponent: Any, fraction: Any = 0, negative: Any = Fa
     Of an exponent below the normal numbers the power of two alone, or zero below those.
     """
     exponent = np.minimum(np.asarray(exponent, np.int64), top_exponent(element) + 1)
-    exponent, fraction, negative = np.broadcast_arrays(exponent, fraction, negative)
+    magnitude = (np.maximum(exponent + element.bias, 0) << element.fraction_bits) + fraction
     depth = element.minimum_exponent - exponent
-    normal = (np.maximum(exponent + element.bias, 0) << element.fraction_bits) + fraction
-    subnormal = (1 << element.fraction_bits) >> np.clip(depth, 0, 62)
-    magnitude = np.minimum(np.where(depth > 0, subnormal, normal), largest(element)).astype(np.uint64)
-    code = magnitude << np.uint64(element.ignored_bits)
-    return (code | negative.astype(np.uint64) * np.uint64(element.sign_bit)).astype(element.code_dtype)
+    if np.any(depth > 0):
+        subnormal = (1 << element.fraction_bits) >> np.minimum(np.maximum(depth, 0), 62)
+        magnitude = np.where(depth > 0, subnormal, magnitude)
+    code = np.minimum(magnitude, largest(element)).astype(np.uint64) << np.uint64(element.ignored_bits)
+    sign = np.asarray(negative).astype(np.uint64) * np.uint64(element.sign_bit)
+    return (code | sign).astype(element.code_dtype)
 
 
 @cache

@@ -60,6 +60,13 @@ def zero_reason(limits: Limits) -> Reason:
     return f"zeros would have exponents up to {highest}: terms are multiples of 2**{lowest}"
 
 
+def zero_product_reason(limits: Limits) -> Reason:
+    """Why zero products would cut nothing if they counted."""
+    if limits.zero_high - limits.fraction_bits > min(limits.products.bit, limits.accumulator.bit):
+        return ""
+    return f"zero products would have exponents up to {limits.zero_high}, which cut nothing"
+
+
 def zero_c_reason(limits: Limits, *, negative: bool = False) -> Reason:
     """Why a C of zero would cut nothing if it counted, with the least exponent of its format."""
     if limits.emulated and negative:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..errors import present
+from ..isa.architectures import ScaledGroups
 from ..isa.formats import Format
 from ..isa.instruction import Operands
 from . import reasons
@@ -87,7 +88,11 @@ def special_masks(operands: Operands, factors: Factors, done: Sums, limits: Limi
     causes = _causes(some)
     c = (some.c.special, some.c.negative)
     two = (causes["count"] == 2) & (c[0] == FINITE)
-    found = (*_of_products(causes, c[0] != FINITE), *_of_steps(causes, two, limits), *_of_c(causes, *c))
+    found = (
+        *_of_products(causes, c[0] != FINITE, limits),
+        *_of_steps(causes, two, limits),
+        *_of_c(causes, *c),
+    )
     for name, hit in found:
         yield f"special: {name}", _spread(asked, hit & ~causes["scale"].any(-1))
     if factors.scales is not None:
@@ -150,7 +155,7 @@ def _causes(some: Factors) -> Causes:
 _ALONE = ("Inf * 0", "0 * Inf", "NaN * 0", "0 * NaN", "NaN of A", "NaN of B", "NaN times Inf")
 
 
-def _of_products(causes: Causes, c: Array) -> Iterator[Mask]:
+def _of_products(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
     """One product, or two; C is finite (``c`` tells where it is not)."""
     one, two = (causes["count"] == 1) & ~c, (causes["count"] == 2) & ~c
     for name in (*_ALONE, "+Inf product", "-Inf product"):
@@ -161,9 +166,20 @@ def _of_products(causes: Causes, c: Array) -> Iterator[Mask]:
     yield "two +Inf products alone", two & (plus == 2)
     yield "two -Inf products alone", two & (minus == 2)
     yield "+Inf and -Inf products alone", two & (plus == 1) & (minus == 1)
-    infinite = causes["Inf"].any(-1)
-    yield "Inf product beside Inf * 0", two & infinite & causes["invalid"].any(-1)
-    yield "Inf product beside NaN", two & infinite & causes["NaN"].any(-1)
+    yield "Inf product beside Inf * 0", two & _together(causes, "Inf", "invalid", limits)
+    yield "Inf product beside NaN", two & _together(causes, "Inf", "NaN", limits)
+
+
+def _together(causes: Causes, one: str, other: str, limits: Limits) -> Array:
+    """Outputs with both, in one step where products of a step are added at once."""
+    groups = limits.groups if limits.step is not None else limits.groups * 0
+    if isinstance(limits.rule, ScaledGroups):
+        groups = groups * 0
+    of_steps = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
+    flags: Array = np.logical_or.reduce(
+        [causes[one][..., step].any(-1) & causes[other][..., step].any(-1) for step in of_steps]
+    )
+    return flags
 
 
 def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:

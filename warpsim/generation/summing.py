@@ -66,7 +66,8 @@ class Change:
     c_aligns: bool = True  # C takes part in the largest exponent
     spared: int | None = None  # the place of a term of which alignment leaves a bit more
     units_vanish: bool = False  # sums of one unit are zero
-    zeros_align: str = ""  # so do terms that are zero: "all", or "C" (where it is zero), or "-C" (where -0)
+    zeros_align: str = ""  # so do terms that are zero: "all", "-products" (where -0), "C", or "-C" (where -0)
+    raises_c: bool = False  # the largest subnormal C is the smallest normal number
     flush_inputs: bool = False
     flush_results: bool = False
     reverse: bool = False  # the steps in reversed order
@@ -145,6 +146,8 @@ def _products(factors: Factors, change: Change, *, converted: bool = False) -> A
 
 
 def _accumulator(factors: Factors, change: Change) -> Any:
+    if change.raises_c:
+        return factors.c.raised(factors.instruction.c)
     return factors.c.flushed(factors.instruction.c) if change.flush_inputs else factors.c
 
 
@@ -210,6 +213,7 @@ def _rounded(total: Array, unit: Array, rule: Any) -> Rounded:
 _ZEROS: dict[str, Callable[[Terms], Array]] = {  # the zeros that count in the alignment
     "": lambda terms: np.bool_(False),
     "all": lambda terms: ~terms.nonzero,
+    "-products": lambda terms: ~_ZEROS["C"](terms) & ~terms.nonzero & terms.negative,
     "C": lambda terms: ~terms.nonzero & (np.arange(terms.value.shape[-1]) == terms.value.shape[-1] - 1),
     "-C": lambda terms: _ZEROS["C"](terms) & terms.negative,
 }

@@ -61,6 +61,13 @@ class Terms:
             self, value=np.where(self.subnormal(element), np.copysign(0.0, self.value), self.value)
         )
 
+    def raised(self, element: Format) -> Terms:
+        """The same, the largest subnormal number of a format as the smallest normal one."""
+        normal = 2.0**element.minimum_exponent
+        largest = normal - 2.0 ** (element.minimum_exponent - element.fraction_bits)
+        value = np.where(np.abs(self.value) == largest, np.copysign(normal, self.value), self.value)
+        return replace(self, value=value)
+
     def lifted(self, lowest: Any) -> Terms:
         """The same values with the exponents of their leading ones, at least ``lowest``."""
         lead = np.frexp(self.value)[1].astype(self.exponent.dtype) - 1

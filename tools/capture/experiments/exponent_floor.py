@@ -14,6 +14,7 @@ from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model
 from ..floors import floor_of, idle_floor
+from ..gathering import gathered_by_scales
 from ..operands import Array, joined, uniform_fields, values, vector_set
 from ..probes import FIRST_TWO, probes, scales_of, spread
 from .experiment import Experiment, Trial, elements, representatives
@@ -34,7 +35,9 @@ def candidates(form: Instruction, rule: Rule) -> Iterator[Candidate]:
     if floor <= unseen:
         others = [unseen + 1, unseen + 3]
     else:
-        others = [other for distance in _OTHERS if (other := floor + distance) > unseen]
+        far = (unseen + 1, form.d.minimum_exponent - form.d.fraction_bits)  # the lowest that shows; D's own
+        known = dict.fromkeys((*far, *(floor + distance for distance in _OTHERS)))
+        others = [other for other in known if unseen < other != floor]
     for other in others:
         changed = computing(rule=rule.realigned(exponent_floor=other))
         yield Candidate(
@@ -69,6 +72,10 @@ def general(
         scales.insert(0, _small_scales(form, len(parts[0][3])))
     if form.scale is None:
         return joined(parts), None
+    if not form.scale.fraction_bits:
+        (a, b, c), exponents = gathered_by_scales(form)
+        parts.append((a, spread(form, b, 1.0), c, ["gathered"] * len(a)))
+        scales.append(scale_words(form, exponents))
     names = ("scale_a", "scale_b")
     return joined(parts), {name: np.concatenate([one[name] for one in scales if one]) for name in names}
 
@@ -146,14 +153,19 @@ def _small_scales(form: Instruction, cases: int) -> dict[str, Array] | None:
     """Those scales in every lane; of several blocks the others halve case by case."""
     if form.scale is None:
         return None
+    exponents = np.full((cases, form.scale_chunks), sum(_scale_exponents(form)))
+    exponents[:, 1:] -= (1 + np.arange(cases) % _BLOCK_STEPS)[:, None]
+    return scale_words(form, exponents)
+
+
+def scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
+    """Scales whose products have these exponents ``(cases, chunks)``, in every lane."""
+    assert form.scale is not None
     words = {}
-    for name, exponent in zip(("scale_a", "scale_b"), _scale_exponents(form), strict=True):
-        codes = np.full((cases, form.family.lanes, 4), form.scale.bias + exponent)
-        if form.scale_chunks > 1:
-            step = 1 + np.arange(cases) % _BLOCK_STEPS
-            half = step // 2 if name == "scale_a" else step - step // 2
-            codes[:, :, 1:] -= half[:, None, None]
-        words[name] = np.ascontiguousarray(codes.astype(np.uint8)).view(np.uint32)
+    for name, part in (("scale_a", exponents // 2), ("scale_b", exponents - exponents // 2)):
+        codes = np.zeros((len(exponents), form.family.lanes, 4), np.uint8)
+        codes[:, :, : form.scale_chunks] = (form.scale.bias + part)[:, None]
+        words[name] = codes.view(np.uint32)
     return words
 
 
@@ -203,15 +215,14 @@ def trials(target: str) -> Iterator[Trial]:
                 vectors=sets(form, rule),
                 candidates=tuple(candidates(form, rule)),
                 observe=_observed,
-                unasked=(*_unasked(form, rule), *NOT_ASKED),
+                unasked=(not_seen(form, rule), *NOT_ASKED),
             )
 
 
-def _unasked(form: Instruction, rule: Rule) -> Iterator[str]:
-    unseen, smallest = idle_floor(form, rule), form.d.minimum_exponent - form.d.fraction_bits
-    yield f"floors up to {unseen}: they give the same bits as none"
-    if unseen < smallest and form.scale is not None:
-        yield f"floors below {smallest}: only products that are all smaller than D's numbers show them"
+def not_seen(form: Instruction, rule: Rule) -> str:
+    """The floors that nobody can ask for."""
+    unseen = idle_floor(form, rule)
+    return f"floors up to {unseen} cannot be seen by any operands: they give the same bits as none"
 
 
 NOT_ASKED = (

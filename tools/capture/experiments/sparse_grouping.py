@@ -20,7 +20,7 @@ from ..floors import idle_floor
 from ..operands import Array, random_codes, random_fields, uniform_fields, values, vector_set
 from ..probes import FIRST_TWO, spread
 from .experiment import Experiment, Trial, elements, representatives
-from .exponent_floor import NOT_ASKED, general
+from .exponent_floor import NOT_ASKED, general, not_seen
 from .fp8_sync import emulations
 
 _FIRST_TWO = FIRST_TWO
@@ -220,12 +220,11 @@ def _key(form: Instruction) -> object | None:
 def trials(target: str) -> Iterator[Trial]:
     """One for each sparse shape and operation on floats."""
     for form in representatives(target, _key):
-        unseen = idle_floor(form, rule_for(form))
         yield Trial(
             vectors=sets(form),
             candidates=candidates(form),
             observe=partial(observed, form),
-            unasked=(f"floors up to {unseen}: they give the same bits as none", *NOT_ASKED),
+            unasked=(not_seen(form, rule_for(form)), *NOT_ASKED),
         )
 
 

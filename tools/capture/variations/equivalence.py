@@ -14,7 +14,7 @@ from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 
-from ..floors import largest_sum, unseen_floor
+from ..floors import largest_groups, largest_sum, unseen_floor
 from .sums import Choices
 
 
@@ -96,7 +96,10 @@ def _vanish_below_the_floor(form: Instruction, choices: Choices) -> bool:
         return False
     precision = max(choices.precision, choices.between_precision)
     smallest = form.d.minimum_exponent - (precision - 1) - (roundings != {"zero"})
-    return choices.floor - 1 + log2(_largest_products(form, choices)) < smallest
+    powers = form.scale is not None and not form.scale.fraction_bits
+    groups = choices.exact > 1 and powers and choices.fraction_bits > 12
+    largest = largest_groups(form) if groups else _largest_products(form, choices)
+    return choices.floor - 1 + log2(largest) < smallest
 
 
 def _sets(choices: Choices) -> Any:
