@@ -13,8 +13,8 @@ import pytest
 from tools.code_mutants.mutant import CLASSES, LIST, ROOT, Mutant, Stale, read_list, write_list
 from tools.code_mutants.operators import slips
 from tools.code_mutants.page import page
-from tools.code_mutants.trial import Verdict, failing, try_mutant, warm
 from tools.code_mutants.tree import changed, copy_tree
+from tools.code_mutants.trial import Verdict, failing, try_mutant, warm
 
 MUTANTS = read_list()
 SWIZZLE = next(one for one in MUTANTS if one.file == "warpsim/isa/swizzle.py" and ">> 8" in one.new)
