@@ -255,6 +255,15 @@ BY_HAND: dict[str, tuple[str, str, Any]] = {
         *(F16_DENSE, "sm_90a"),
         lambda case: ran(case, c=case.registers["c"][..., [0, 2, 1, 3]])[..., [0, 2, 1, 3]],
     ),
+    "C: lane l holds elements 4 * l to 4 * l + 3": (
+        *(F16_DENSE, "sm_90a"),
+        lambda case: ran(
+            case,
+            c=np.ascontiguousarray(warpsim.unpack(case.setting.instruction, "c", case.registers["c"]))
+            .view(np.uint32)
+            .reshape(-1, 32, 4),
+        ),
+    ),
     "accumulator not added": (
         *(F16_DENSE, "sm_90a"),
         lambda case: ran(case, c=np.zeros_like(case.registers["c"])),

@@ -13,6 +13,8 @@ import pytest
 
 from warpsim.diagnosis.metadata_checks import _step_count
 from warpsim.diagnosis.packing_checks import _stage_text, tile_findings
+from warpsim.diagnosis.watching import _sum_of, _threads
+from warpsim.machine.lanes import Lanes
 
 
 def tiles_of_a_loop(*k: int) -> Any:
@@ -60,3 +62,17 @@ def test_one_operand_is_looked_at_without_the_other() -> None:
         tiles=None, outer=np.zeros(2, np.intp), inner=np.zeros(2, np.intp), clean=np.ones(2, np.bool_)
     )
     assert list(tile_findings(whole, None)) == list(tile_findings(None, whole)) == []
+
+
+def test_every_thread_has_a_number_that_counts_in_sums() -> None:
+    """Sums tell sets of threads apart: no thread is 0."""
+    wave: Any = SimpleNamespace(
+        kept={},
+        grid=(2, 3, 1),
+        ctas=np.array([[x, y, 0] for y in range(3) for x in range(2)]),
+        cta=np.repeat(np.arange(6), 64),
+        thread=np.tile(np.arange(64), 6),
+    )
+    numbers = _threads(wave, Lanes(np.ones(384, np.bool_)))
+    assert np.unique(numbers).size == 384
+    assert len({int(_sum_of(numbers[:count])) for count in range(385)}) == 385
