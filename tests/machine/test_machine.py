@@ -316,6 +316,11 @@ def test_scale_ids_agree_in_all_lanes() -> None:
     assert caught.value.message == "%byte differs between lanes; scale ids are modelled where all lanes agree"
     assert caught.value.location is not None
     assert caught.value.location.text[caught.value.location.column - 1 :].startswith("{%byte, 0}")
+    of_b = f"{SCALED} {D4}, {A4}, {{%b0, %b1}}, {C4}, %s, {{0, 1}}, %u, {{%byte, 2}};"
+    with pytest.raises(NotModelled) as caught:
+        machine.run(of_b)
+    assert caught.value.location is not None
+    assert caught.value.location.text[caught.value.location.column - 1 :].startswith("{%byte, 2}")
 
 
 def test_undefined_metadata_can_be_read_literally() -> None:

@@ -460,7 +460,7 @@ class Machine:
                 registers[role] = operands.single(places[role], role, name)
         if not bound.ids:
             return Inputs.plain(registers, bound.selector, literal)
-        ids = operands.ids(places["ids_a"], bound.ids)
+        ids = operands.ids(places, bound.ids)
         return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
 
     @contextmanager
