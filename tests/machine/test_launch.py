@@ -327,6 +327,11 @@ def test_out_of_bounds():
     assert found.message.startswith("ld.u32: address 0x0 is in no allocation")
 
 
+def test_a_variable_is_declared_once():
+    with pytest.raises(warpsim.IllegalInstruction, match="cells is declared twice in this scope"):
+        launch(".shared .b32 cells[4]; .shared .b64 cells;", 1, 32)
+
+
 def test_buffers_do_not_touch():
     """One past the end of a buffer is nobody's, however many bytes it has."""
     text = """.version 8.0

@@ -19,6 +19,7 @@ from tests.helpers.mutations import (
 )
 from warpsim import IllegalInstruction, Instruction, PtxError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.ptx.decode import resolved
 
 SEED = 13
 TARGETS = tuple(ARCHITECTURES)
@@ -131,6 +132,16 @@ FIRST_VERSIONS = (
 @pytest.mark.parametrize(("text", "target", "version"), FIRST_VERSIONS)
 def test_the_first_version_is_the_manuals(text: str, target: str, version: str) -> None:
     assert ".".join(map(str, warpsim.decode(text, target).since)) == version
+
+
+def test_a_form_moves_to_targets_that_have_it() -> None:
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a")
+    assert resolved(form, "sm_90a") == form
+    with pytest.raises(IllegalInstruction) as caught:
+        resolved(form, "sm_100a")
+    assert caught.value.message == f"{form.mnemonic} is not on sm_100a; it is on sm_90a"
+    dense = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80")
+    assert resolved(dense, "sm_90a").target == "sm_90a"
 
 
 def test_forms_of_later_versions_are_neither_listed_nor_advised() -> None:
