@@ -172,3 +172,9 @@ def test_half_rounds_as_numpy_does() -> None:
     ones, zeros = np.full((len(c), 8, 4), 0x3C00, np.uint16), np.zeros((len(c), 4, 8), np.uint16)
     vectors, scalars = both(Operands(instruction=form, a=ones, b=zeros, c=c))
     assert np.array_equal(vectors, scalars)
+
+
+def test_without_a_compiler_there_are_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpreted, the scalar kernels are all there is: hardware's instructions are the compiler's."""
+    monkeypatch.setattr(chains, "interpreted", lambda: True)
+    assert not any(chains.applies(form, rule_for(form)) for form in FORMS)

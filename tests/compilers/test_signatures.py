@@ -49,6 +49,8 @@ DIVISIBLE = [["tt.divisibility", 16]]
         (3, "i32", False),
         (48, "i32", True),
         (np.int64(7), "i32", False),
+        (-(1 << 31), "i32", True),
+        ((1 << 31) - 1, "i32", False),
         (-(1 << 31) - 1, "i64", False),
         (1 << 31, "i64", True),
         (1 << 63, "u64", True),

@@ -162,6 +162,7 @@ def test_advice_tells_what_to_change() -> None:
 
 F16_DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 TF32_DENSE = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+F64_DENSE = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
 S8_SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32"
 MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
 
@@ -254,6 +255,15 @@ BY_HAND: dict[str, tuple[str, str, Any]] = {
         *(F16_DENSE, "sm_90a"),
         lambda case: ran(case, c=case.registers["c"][..., [0, 2, 1, 3]])[..., [0, 2, 1, 3]],
     ),
+    "C: lane l holds elements 4 * l to 4 * l + 3": (
+        *(F16_DENSE, "sm_90a"),
+        lambda case: ran(
+            case,
+            c=np.ascontiguousarray(warpsim.unpack(case.setting.instruction, "c", case.registers["c"]))
+            .view(np.uint32)
+            .reshape(-1, 32, 4),
+        ),
+    ),
     "accumulator not added": (
         *(F16_DENSE, "sm_90a"),
         lambda case: ran(case, c=np.zeros_like(case.registers["c"])),
@@ -278,6 +288,10 @@ BY_HAND: dict[str, tuple[str, str, Any]] = {
             warpsim.unpack(F16_DENSE, "c", case.registers["c"]).astype(np.float16),
             target="sm_90a",
         ).astype(np.float32),
+    ),
+    "rounding rz instead of rn": (
+        *(F64_DENSE, "sm_90"),
+        lambda case: ran(case, F64_DENSE.replace("row.col", "row.col.rz")),
     ),
     "A and B: f32 not rounded to tf32 (cvt.rna)": (
         *(TF32_DENSE, "sm_90a"),

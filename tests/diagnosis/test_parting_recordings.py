@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER, case
 from warpsim.cli import cli
+from warpsim.diagnosis import recordings
 from warpsim.diagnosis.divergence import Divergence, first_divergence
 from warpsim.diagnosis.recordings import compare_recordings
 from warpsim.execution.pipeline import execute_inputs
@@ -195,3 +197,23 @@ def test_the_same_for_programs(files: Path) -> None:
 def test_what_is_no_recording(files: Path) -> None:
     Path("other.npz").write_bytes(b"PK")
     assert diff("other.npz").return_value == 3
+
+
+def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A and B in shared memory: the same descriptor of the same bytes is no difference."""
+
+    def event(b: int, tile: int = 0, a: int | None = None) -> Any:
+        inputs = SimpleNamespace(
+            a_descriptor=None if a is None else np.uint64(a),
+            b_descriptor=np.uint64(b),
+            scale_d=True,
+            negate=(False, False),
+            transposed=(False, False),
+        )
+        return SimpleNamespace(inputs=inputs, tile=np.full(4, tile))
+
+    monkeypatch.setattr(recordings, "_tile", lambda event, side, descriptor: event.tile)
+    assert list(recordings._tiles(event(7), event(7))) == []
+    assert list(recordings._tiles(event(7), event(8))) == ["b-desc"]
+    assert list(recordings._tiles(event(7), event(7, tile=1))) == ["b"]
+    assert list(recordings._tiles(event(7, a=1), event(7))) == ["a-desc"]

@@ -579,3 +579,18 @@ def test_f64_values_are_whole_in_decimal_and_hexadecimal() -> None:
     A = np.full((8, 4), 1 / 3)
     text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
     assert "0.3333333333333333 = 0x1.5555555555555p-2" in text
+
+
+def test_groups_without_a_product_are_zero_and_not_less() -> None:
+    """Sums of whole numbers have no -0, whatever C is."""
+    form = warpsim.decode(
+        "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", target="sm_120a"
+    )
+    a, b, c = np.zeros((16, 64), np.uint8), np.zeros((64, 8), np.uint8), np.full((16, 8), -0.0, np.float32)
+    a[0, 40] = b[40, 0] = 2  # one
+    registers = {role: warpsim.pack(form, role, one) for role, one in (("a", a), ("b", b), ("c", c))}
+    ones = np.full((32, 1), 0x7F7F7F7F, np.uint32)
+    found = warpsim.explain(form, 0, 0, **registers, scale_a=ones, scale_b=ones)
+    (step,) = found.steps
+    assert [term.name for term in step.terms] == ["group 0", "group 1", "group 2", "group 3", "c"]
+    assert [term.number.negative for term in step.terms] == [False] * 4 + [True]

@@ -223,3 +223,11 @@ def test_a_format_of_ones_own():
 )
 def test_matrices_as_people_print_them(text):
     assert matrix_from(text, 2).tolist() == [[1.5, 2], [-3, 0.25]]
+
+
+def test_one_number_in_scientific_notation_leaves_no_decimals() -> None:
+    fixed, mixed = printed_of(["0.50", "12.25"]), printed_of(["0.50", "1e-05"])
+    assert fixed is not None
+    assert mixed is not None
+    assert (fixed.decimals, fixed.digits, str(fixed)) == (2, 4, "2 decimals")
+    assert (mixed.decimals, mixed.digits, str(mixed)) == (None, 2, "2 significant digits")

@@ -33,6 +33,28 @@ NOTES: dict[Feature, str] = {
 }
 
 
+# The first PTX version with which ptxas 13.0 takes an empty kernel for a target.
+FIRST_VERSIONS = {
+    "6.3": "sm_75",
+    "7.0": "sm_80",
+    "7.1": "sm_86",
+    "7.3": "sm_88",
+    "7.4": "sm_87",
+    "7.8": "sm_89 sm_90",
+    "8.0": "sm_90a",
+    "8.6": "sm_100 sm_100a",
+    "8.7": "sm_120 sm_120a",
+    "8.8": "sm_100f sm_103 sm_103a sm_120f sm_121 sm_121a",
+    "9.0": "sm_110 sm_110a",
+}
+
+
+@pytest.mark.parametrize("version", FIRST_VERSIONS)
+def test_targets_begin_with_their_versions(version: str) -> None:
+    found = {name for name, one in ARCHITECTURES.items() if ".".join(map(str, one.since)) == version}
+    assert set(FIRST_VERSIONS[version].split()) <= found
+
+
 @pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.name)
 def test_features_are_where_the_manual_has_them(feature: Feature) -> None:
     assert targets_text(targets_with(feature)) == NOTES[feature]

@@ -70,6 +70,15 @@ def test_meetings_that_are_left_out(first: int, schedule: str | int) -> None:
         assert re.search(DELETED[first], message)
 
 
+def test_some_lanes_reach_a_cta_that_has_not_begun() -> None:
+    """Even lanes read their own CTA's memory."""
+    lines = ["st.shared.u32 [%t2], %a; and.b32 %t5, %own, 1; setp.eq.u32 %p1, %t5, 0;"]
+    lines += ["@%p1 mapa.shared::cluster.u32 %t4, %t2, %rank;", EXCHANGE[3], ARRIVE, WAIT]
+    message = found_in(body_of(lines))
+    assert "nothing says that this CTA has begun" in message
+    assert message.endswith("warp 0, lane 1]")
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_reads_that_nobody_waits_for(schedule: str | int) -> None:
     """What a CTA reads of another, the other overwrites in its own memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import numpy as np
@@ -127,6 +128,17 @@ def test_ranks_and_windows_of_addresses(cluster: int) -> None:
         ((rank + 1) % cluster, (rank + 1) % cluster, rank, 1, 1, alone, 1, words, 1, words)
     ):
         np.testing.assert_array_equal(found[..., place], np.broadcast_to(wanted, (4, 40)), str(place))
+
+
+def test_the_last_word_of_another_ctas_memory() -> None:
+    body = f"""mov.u32 %t2, 0; mapa.shared::cluster.u32 %t4, %t2, %peer; {MEET}
+    st.shared::cluster.u64 [%t4+LAST], 11; {MEET} ld.shared.u32 %d0, [%t2+LAST]; {MEET}"""
+    with pytest.raises(Fault, match=r"leaves shared memory of \d+ bytes of CTA") as caught:
+        run(body.replace("LAST", "4096"), 2, 1, 2)
+    size = int(re.findall(r"memory of (\d+) bytes", caught.value.message)[0])
+    assert (run(body.replace("LAST", str(size - 8)), 2, 1, 2) == 11).all()
+    with pytest.raises(Fault, match=rf"leaves shared memory of {size} bytes of CTA"):
+        run(body.replace("LAST", str(size)), 2, 1, 2)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

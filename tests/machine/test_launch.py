@@ -327,6 +327,25 @@ def test_out_of_bounds():
     assert found.message.startswith("ld.u32: address 0x0 is in no allocation")
 
 
+def test_a_variable_is_declared_once():
+    with pytest.raises(warpsim.IllegalInstruction, match="cells is declared twice in this scope"):
+        launch(".shared .b32 cells[4]; .shared .b64 cells;", 1, 32)
+
+
+def test_buffers_do_not_touch():
+    """One past the end of a buffer is nobody's, however many bytes it has."""
+    text = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 first, .param .u64 second) {
+.reg .b64 %d; ld.param.u64 %d, [first]; st.global.u32 [%d+256], 7; ret; }"""
+    arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
+    with pytest.raises(
+        warpsim.Fault, match="is in no allocation: 0 bytes past the end of first of 256 bytes"
+    ):
+        warpsim.load(text)["k"](1, 1, arrays)
+
+
 def test_misaligned():
     found = fault_of("ld.global.u32 %r1, [%rd1+2];", 1, 2)
     assert found.message == (
@@ -374,6 +393,22 @@ def test_a_barrier_that_is_missing():
     assert [one.kind for one in report.hazards] == ["race"]
     assert np.array_equal(out, expected), "in step, nobody overtakes"
     assert warpsim.load(text(body))["k"](1, 64, [out], checks="off").hazards == ()
+
+
+def test_a_warp_does_not_race_with_itself():
+    """Lane 0 writes again what it has written, lane 1 what another warp has: that one is told."""
+    body = """
+    .shared .align 4 .b32 cells[64];
+    mul.lo.u32 %r1, %r20, 4; mov.u32 %r2, cells; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %r0;
+    setp.lt.u32 %p1, %r20, LANES; mul.lo.u32 %r3, %r20, 128; add.u32 %r3, %r3, %r2;
+    @%p1 st.shared.u32 [%r3], 99;
+    """
+    found = fault_of(body.replace("LANES", "2"), 1, 64, kind=warpsim.UndefinedBehavior)
+    assert found.message.startswith(
+        "race: st.shared.u32 writes byte 0x80 of shared memory, which another warp"
+    )
+    assert found.message.endswith("[CTA (0, 0, 0), warp 0, lane 1]")
+    launch(body.replace("LANES", "1"), 1, 64)
 
 
 def test_a_race_shows_in_another_schedule():

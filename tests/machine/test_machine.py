@@ -143,6 +143,7 @@ def test_an_assigned_register_may_change_its_width() -> None:
         ("%a<4>", np.zeros(32, int), "%a<4> takes a scalar or an array (32, 4), not an array (32,)"),
         ("%r", 1 << 32, "%r holds 32 bits; 4294967296 does not fit"),
         ("%r", -(1 << 31) - 1, "%r holds 32 bits; -2147483649 does not fit"),
+        ("%r", [-(1 << 40), *range(31)], "%r holds 32 bits; -1099511627776 does not fit"),
         ("%p", 2, "%p holds 1 bit; 2 does not fit"),
         ("%p", -1, "%p holds 1 bit; -1 does not fit"),
         ("%f", 1.5, "%f holds 32 bits, but the values are float64: convert them first"),
@@ -316,6 +317,11 @@ def test_scale_ids_agree_in_all_lanes() -> None:
     assert caught.value.message == "%byte differs between lanes; scale ids are modelled where all lanes agree"
     assert caught.value.location is not None
     assert caught.value.location.text[caught.value.location.column - 1 :].startswith("{%byte, 0}")
+    of_b = f"{SCALED} {D4}, {A4}, {{%b0, %b1}}, {C4}, %s, {{0, 1}}, %u, {{%byte, 2}};"
+    with pytest.raises(NotModelled) as caught:
+        machine.run(of_b)
+    assert caught.value.location is not None
+    assert caught.value.location.text[caught.value.location.column - 1 :].startswith("{%byte, 2}")
 
 
 def test_undefined_metadata_can_be_read_literally() -> None:

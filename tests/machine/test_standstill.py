@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import warpsim
 from warpsim.errors import Fault
+from warpsim.machine.lanes import Lanes
 from warpsim.machine.launching import load_text
 from warpsim.machine.schedules import Schedule
-from warpsim.machine.spins import waiting_loops
+from warpsim.machine.spins import _state, waiting_loops
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<9>;"
@@ -220,3 +223,33 @@ def test_seeds_shuffle_grids_of_any_size() -> None:
     assert order[:] == few
     assert order[10:20] == few[10:20]
     assert sorted(Schedule(3).ctas((1 << 17) + 500)[1 << 17 :]) == [*range(1 << 17, (1 << 17) + 500)]
+
+
+def test_states_are_places_calls_lanes_registers_and_memories() -> None:
+    """Whatever decides how waves go on makes another state; nothing else does."""
+
+    def state(**changed: Any) -> bytes:
+        known: dict[str, Any] = {
+            "pc": 3,
+            "depth": 0,
+            "lanes": [1, 1],
+            "register": 5,
+            "shared": 0,
+            "global_": 0,
+        }
+        known |= changed
+        value = np.full(2, known["register"], np.uint32)
+        frame = SimpleNamespace(depth=known["depth"], values=[None, value], caller=None)
+        front = SimpleNamespace(pc=known["pc"], frame=frame, lanes=Lanes(np.array(known["lanes"], np.bool_)))
+        wave: Any = SimpleNamespace(
+            memory=SimpleNamespace(data=np.full(4, known["global_"], np.uint8)),
+            shared=np.full(4, known["shared"], np.uint8),
+            local=np.zeros(4, np.uint8),
+            fronts=[front],
+            waiting=[],
+        )
+        return _state([wave])
+
+    assert state() == state()
+    others = {"pc": 4, "depth": 1, "lanes": [1, 0], "register": 6, "shared": 1, "global_": 1}
+    assert len({state(), *(state(**{name: value}) for name, value in others.items())}) == 7

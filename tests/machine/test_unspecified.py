@@ -47,3 +47,17 @@ def test_the_elected_lane_is_inferred() -> None:
     (found,) = [one for one in report.fidelity.classes if one.mnemonic == "elect.sync"]
     assert found.fidelity == "inferred"
     assert "which lane" in found.note
+
+
+def test_a_register_that_some_lanes_have_not_written_is_read() -> None:
+    """Lanes 0 to 15 have; the first that has not is named."""
+    _, report = launched("setp.lt.u32 %p0, %r0, 16; @%p0 mov.u32 %r1, 7;")
+    (finding,) = report.hazards
+    assert (finding.kind, finding.severity) == ("register", "warning")
+    assert finding.message.startswith("st.global.u32 reads a register that was never written, as 0")
+    assert finding.message.endswith("[CTA (0, 0, 0), warp 0, lane 16]")
+
+
+def test_without_being_asked_for_there_is_no_dynamic_shared_memory() -> None:
+    found, _ = launched("mov.u32 %r1, %dynamic_smem_size;")
+    assert found.tolist() == [0] * 32

@@ -19,6 +19,7 @@ from tests.helpers.mutations import (
 )
 from warpsim import IllegalInstruction, Instruction, PtxError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.ptx.decode import resolved
 
 SEED = 13
 TARGETS = tuple(ARCHITECTURES)
@@ -100,6 +101,47 @@ def test_a_form_begins_with_its_version() -> None:
             assert warpsim.decode(str(form), target, version=f"{first[0]}.{first[1]}") == form
             before = (first[0], first[1] - 1) if first[1] else (first[0] - 1, 9)
             refusal(str(form), target, version=f"{before[0]}.{before[1]}")
+
+
+# The first versions as PTX ISA 9.1 has them in the notes of sections 9.7.14.5.14, 9.7.14.6.3 and 9.7.15.5.2.
+FIRST_VERSIONS = (
+    ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "sm_70", "6.4"),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "sm_75", "6.5"),
+    ("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", "sm_75", "6.5"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_80", "7.0"),
+    ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "sm_80", "7.0"),
+    ("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", "sm_90", "7.8"),
+    ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", "sm_80", "7.0"),
+    ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc", "sm_80", "7.1"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_89", "8.4"),
+    ("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e5m2.f16", "sm_89", "8.7"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32", "sm_89", "8.7"),
+    ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32", "sm_120a", "8.7"),
+    ("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", "7.1"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80", "8.5"),
+    ("mma.sp.sync.aligned.m16n8k64.row.col.s32.s8.u8.s32", "sm_80", "7.1"),
+    ("mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32", "sm_89", "8.4"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32", "sm_89", "8.5"),
+    ("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a", "8.0"),
+    ("wgmma.mma_async.sync.aligned.m64n24k32.s32.s8.s8.satfinite", "sm_90a", "8.0"),
+    ("wgmma.mma_async.sync.aligned.m64n24k32.s32.s8.u8", "sm_90a", "8.4"),
+    ("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", "sm_90a", "8.2"),
+)
+
+
+@pytest.mark.parametrize(("text", "target", "version"), FIRST_VERSIONS)
+def test_the_first_version_is_the_manuals(text: str, target: str, version: str) -> None:
+    assert ".".join(map(str, warpsim.decode(text, target).since)) == version
+
+
+def test_a_form_moves_to_targets_that_have_it() -> None:
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "sm_90a")
+    assert resolved(form, "sm_90a") == form
+    with pytest.raises(IllegalInstruction) as caught:
+        resolved(form, "sm_100a")
+    assert caught.value.message == f"{form.mnemonic} is not on sm_100a; it is on sm_90a"
+    dense = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80")
+    assert resolved(dense, "sm_90a").target == "sm_90a"
 
 
 def test_forms_of_later_versions_are_neither_listed_nor_advised() -> None:

@@ -172,7 +172,8 @@ def test_instructions_are_equal_when_they_say_the_same() -> None:
         ("WARP_SZ*2", 64), ("1.5>1.0", 1), ("1.5!=1.0", 1),
         ("~0", (1 << 64) - 1), ("~0>>1", (1 << 63) - 1), ("-1U/2", (1 << 63) - 1), ("0U-1", (1 << 64) - 1),
         ("0x8000000000000000>>1", 1 << 62),
-        ("1<<62", 1 << 62), ("0x3FFFFFFFFFFFFFFF*2", (1 << 63) - 2), ("-7/2U", 0x7FFFFFFFFFFFFFFC), ("9223372036854775808", 1 << 63),
+        ("1<<62", 1 << 62), ("0x3FFFFFFFFFFFFFFF*2", (1 << 63) - 2),
+        ("-7/2U", 0x7FFFFFFFFFFFFFFC), ("9223372036854775808", 1 << 63),
     ],
 )  # fmt: skip
 def test_integer_constants(text: str, expected: int) -> None:

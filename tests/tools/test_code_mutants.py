@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -13,8 +16,8 @@ import pytest
 from tools.code_mutants.mutant import CLASSES, LIST, ROOT, Mutant, Stale, read_list, write_list
 from tools.code_mutants.operators import slips
 from tools.code_mutants.page import page
-from tools.code_mutants.tree import changed, copy_tree
-from tools.code_mutants.trial import Verdict, failing, try_mutant, warm
+from tools.code_mutants.tree import changed
+from tools.code_mutants.trial import Verdict
 
 MUTANTS = read_list()
 SWIZZLE = next(one for one in MUTANTS if one.file == "warpsim/isa/swizzle.py" and ">> 8" in one.new)
@@ -50,7 +53,7 @@ def test_tests_of_mutants_are_there() -> None:
     for one in MUTANTS:
         assert one.tests or one.equivalent, one
         for test in one.tests:
-            file, _, function = test.partition("::")
+            file, _, function = test.partition("[")[0].partition("::")
             if file not in names:
                 known = ast.walk(ast.parse(source(file))) if (ROOT / file).is_file() else ()
                 names[file] = {node.name for node in known if isinstance(node, ast.FunctionDef)}
@@ -82,23 +85,41 @@ def test_slips() -> None:
     assert not _texts('x: int = "a text"')
 
 
+def run(folder: Path, *mutants: Mutant) -> tuple[int, str]:
+    """Exit code and text of the command for a list of its own."""
+    write_list(mutants, folder / "list")
+    command = [sys.executable, "-m", "tools.code_mutants", "--list", str(folder / "list"), "--narrow"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
 def test_trials_kill_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
-    copy_tree(tmp_path)
-    warm()
-    tests = ("tests/isa/test_tensor_map.py::test_bytes_and_back",)
-    same = replace(
-        SWIZZLE, new=SWIZZLE.old, tests=("tests/isa/test_descriptor.py::test_nothing_of_the_kind",)
-    )
-    with pytest.raises(ValueError, match="pytest ends with"):
-        try_mutant(same, tmp_path, wider=False)
-    living = replace(SWIZZLE, new=f"{SWIZZLE.old}  # as it is", tests=tests)
-    assert not failing(tmp_path, [living])
-    assert not try_mutant(living, tmp_path, wider=False).killed
-    assert try_mutant(SWIZZLE, tmp_path, wider=False).killed
-    broken = replace(SWIZZLE, new="moved: Addresses = undefined_name", tests=SWIZZLE.tests)
-    with changed(tmp_path, broken):
-        assert "undefined_name" in (tmp_path / broken.file).read_text()
-    assert (tmp_path / broken.file).read_text() == source(broken.file)
+    """Bytes of tensor maps do not depend on what the swizzle does to addresses."""
+    blind = ("tests/isa/test_tensor_map.py::test_bytes_and_back",)
+    seeing = ("tests/isa/test_tensor_box.py::test_a_box_lands_where_wgmma_reads_it[8-32B]",)
+    living, broken = replace(SWIZZLE, tests=blind), replace(SWIZZLE, new="moved = nothing", tests=seeing)
+    code, text = run(tmp_path, replace(SWIZZLE, tests=seeing), living, broken)
+    assert code == 1, text
+    assert text.count("killed by tests/isa/test_tensor_box.py::test_a_box_lands_where_wgmma_reads_it") == 2
+    assert "2 of 3 mutants killed" in text
+
+
+def test_nothing_is_tried_by_tests_that_fail_anyway(tmp_path: Path) -> None:
+    code, text = run(tmp_path, replace(SWIZZLE, tests=("tests/isa/test_tensor_map.py::test_of_nothing",)))
+    assert code != 0
+    assert "not found" in text
+    assert "mutants killed" not in text
+
+
+def test_a_copy_is_changed_and_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / SWIZZLE.file
+    path.parent.mkdir(parents=True)
+    shutil.copy2(ROOT / SWIZZLE.file, path)
+    before = path.stat()
+    with changed(tmp_path, SWIZZLE):
+        assert SWIZZLE.new in path.read_text(encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == source(SWIZZLE.file)
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
 def test_the_page_counts() -> None:
@@ -106,7 +127,8 @@ def test_the_page_counts() -> None:
         Verdict(mutant=MUTANTS[0], killer="a test", seconds=1.0),
         Verdict(mutant=replace(MUTANTS[0], survives="for a reason"), killer="", seconds=1.0),
     ]
-    text = page(verdicts)
+    text = page([verdicts[0].mutant, replace(MUTANTS[1], equivalent="the same")], verdicts)
     assert "**2 injected: 1 killed (50.0 %), 1 survive**" in text
     assert f"| {MUTANTS[0].kind} | 2 | 1 | 1 |" in text
     assert ": for a reason\n" in text
+    assert text.endswith(": the same\n")

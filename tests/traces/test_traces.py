@@ -101,6 +101,13 @@ def test_a_trace_with_what_it_expects_passes(trace: Any, accumulator: str, engin
     assert np.array_equal(run.events[0].d, d)
 
 
+def test_data_may_stand_behind_statements(trace: Any, tmp_path: Path) -> None:
+    """Nothing else that is set may."""
+    write_arrays(tmp_path / "late.npz", {"x": np.arange(32, dtype=np.uint32)})
+    path = trace(".reg .b32 %r;", "//! data late.npz", "//! load %r = x", "//! expect %r = x")
+    assert run_trace(read_trace(path)).passed
+
+
 def test_another_target_can_be_chosen(trace: Any) -> None:
     words, _ = multiplied("f32")
     path = trace(*statements("f32")[:-1], **words)

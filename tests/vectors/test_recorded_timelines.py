@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,3 +114,7 @@ def test_what_is_refused(name: str) -> None:
     with pytest.raises(TraceError) as raised:
         timeline_from(document, (1, 1, 1), 3)
     assert raised.value.message.startswith(message)
+
+
+def test_a_recording_in_which_nobody_looked_at_packing_has_no_notes() -> None:
+    assert replace(recording(), packing=None).notes_of(1) == ()

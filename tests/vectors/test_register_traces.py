@@ -318,3 +318,14 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
         assert err.startswith(f"{log}:1:1: error: {reason}")
     with pytest.raises(warpsim.IllegalInstruction, match="unknown target 'sm_1'; known are sm_70"):
         warpsim.read_register_trace(str(log), "sm_1")
+
+
+def test_names_stand_for_forms_of_a_warp_in_registers() -> None:
+    """Neither wgmma, nor m8n8k4, nor f64, nor block scales."""
+    for target in ("sm_70", "sm_90a", "sm_120a"):
+        for name, known in forms_by_name(target).items():
+            for form in known:
+                assert form.mnemonic.startswith("mma."), name
+                assert form.products == 1, name
+                assert form.a.name != "f64", name
+                assert form.scale is None, name

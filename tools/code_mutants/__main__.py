@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from .mutant import CLASSES, Mutant, read_list
+from .mutant import CLASSES, LIST, Mutant, read_list
 from .page import page
 from .tree import copy_tree
 from .trial import Verdict, failing, try_mutant, warm
@@ -30,7 +30,8 @@ _PAGE = Path(__file__).with_name("outcomes.md")
 def main() -> int:
     """Try the mutants that are asked for, and tell."""
     given = _arguments()
-    chosen, known = _chosen(given), _known(given.json)
+    mutants = read_list(given.list)
+    chosen, known = _chosen(mutants, given), _known(mutants, given.json)
     start, verdicts = time.monotonic(), [known[one.key] for one in chosen if one.key in known]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -47,7 +48,7 @@ def main() -> int:
     killed = sum(one.killed for one in verdicts)
     print(f"{killed} of {len(verdicts)} mutants killed in {time.monotonic() - start:.0f} s")
     if given.page:
-        _PAGE.write_text(page(verdicts), encoding="utf-8")
+        _PAGE.write_text(page(mutants, verdicts), encoding="utf-8")
     return 1 if unexplained else 0
 
 
@@ -55,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--list", type=Path, default=LIST)
     parser.add_argument("--class", dest="kind", choices=CLASSES)
     parser.add_argument("--only", default="", help="mutants whose file or text contains this")
     parser.add_argument("--sample", type=int, help="no more than so many, drawn by the seed")
@@ -66,11 +68,11 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(given: argparse.Namespace) -> list[Mutant]:
+def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
     """The mutants that are asked for, without those that no test can notice."""
     chosen = [
         one
-        for one in read_list()
+        for one in mutants
         if not one.equivalent and given.kind in (None, one.kind) and given.only in str(one)
     ]
     if given.sample is not None and given.sample < len(chosen):
@@ -78,11 +80,11 @@ def _chosen(given: argparse.Namespace) -> list[Mutant]:
     return chosen
 
 
-def _known(file: Path | None) -> dict[tuple[str, str, str, int], Verdict]:
+def _known(listed: list[Mutant], file: Path | None) -> dict[tuple[str, str, str, int], Verdict]:
     """Verdicts of earlier runs, of mutants that are in the list."""
     if file is None or not file.exists():
         return {}
-    mutants = {one.key: one for one in read_list()}
+    mutants = {one.key: one for one in listed}
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     found = ((tuple(row.pop("mutant")), row) for row in rows)
     return {key: Verdict(mutant=mutants[key], **row) for key, row in found if key in mutants}

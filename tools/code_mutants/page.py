@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from .mutant import CLASSES, Mutant, read_list
+from .mutant import CLASSES, Mutant
 from .trial import Verdict
 
 _HEAD = """# One-line changes to warpsim's code, and whether its tests notice
@@ -18,9 +18,8 @@ where a developer would slip. *Equivalent* are those that no test can notice: th
 """
 
 
-def page(verdicts: Sequence[Verdict]) -> str:
-    """The whole page, of the mutants of the list that have verdicts."""
-    mutants = read_list()
+def page(mutants: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
+    """The whole page, of the mutants of a list that have verdicts."""
     same = [one for one in mutants if one.equivalent]
     killed = sum(one.killed for one in verdicts)
     by_hand = sum(one.what.startswith("by hand") for one in mutants)

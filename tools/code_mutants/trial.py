@@ -40,7 +40,7 @@ _LIBRARIES = (
     "_pytest.assertion.rewrite",
 )
 _OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
-_NO_TESTS = 5  # pytest's exit code
+_NOT_FOUND, _NO_TESTS = 4, 5  # pytest's exit codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,17 @@ def wider_tests(mutant: Mutant) -> tuple[str, ...]:
 
 
 def run_tests(folder: Path, tests: Iterable[str], limit: float) -> str:
-    """The first test that fails in the copy, ``time`` if none has by the limit, or nothing."""
+    """The first test that fails in the copy, ``time`` if none has by the limit, or nothing.
+
+    Where parameters of a function are no longer called so, all of them are tried.
+    """
+    try:
+        return _run_once(folder, tests, limit)
+    except LookupError:
+        return _run_once(folder, dict.fromkeys(test.partition("[")[0] for test in tests), limit)
+
+
+def _run_once(folder: Path, tests: Iterable[str], limit: float) -> str:
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     child = os.fork()
@@ -123,11 +133,13 @@ def run_tests(folder: Path, tests: Iterable[str], limit: float) -> str:
 
 
 def _outcome(folder: Path, report: Path, status: int) -> str:
-    """What a trial that has ended says; ValueError where it was no trial of anything."""
+    """What a trial that has ended says; LookupError for no such tests, ValueError where it was no trial."""
     if os.WIFSIGNALED(status):
         return "a crash"
     code, failed = json.loads(report.read_text()) if report.exists() else (None, "")
-    if code is None or code == _NO_TESTS or (code and not failed):
+    if code in (_NO_TESTS, _NOT_FOUND) and not failed:
+        raise LookupError(f"pytest ends with {code}: {(folder / 'output').read_text()}")
+    if code is None or (code and not failed):
         raise ValueError(f"pytest ends with {code}: {(folder / 'output').read_text()}")
     return str(failed)
 

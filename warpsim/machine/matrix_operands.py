@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import IllegalInstruction, NotModelled, located
 from ..isa.instruction import Inputs, ScaleSelectors
-from ..ptx.binding import Bound
+from ..ptx.binding import Bound, Places
 from ..ptx.constants import Immediate
 from ..ptx.statements import InstructionStatement, operand_names
 from ..ptx.warpgroup import WarpgroupBound
@@ -93,7 +93,7 @@ class MatrixOperands:
                 registers[role] = self.single(places[role], role, name)
         if not bound.ids:
             return Inputs.plain(registers, bound.selector, literal)
-        ids = self.ids(places["ids_a"], bound.ids)
+        ids = self.ids(places, bound.ids)
         return Inputs(registers=registers, selector=bound.selector, scale_selectors=ids, literal=literal)
 
     def single(self, index: int, role: str, name: str) -> npt.NDArray[Any]:
@@ -108,21 +108,26 @@ class MatrixOperands:
             raise IllegalInstruction(wrong_width(role, bits, name, dtype_bits(value.dtype)))
         return value
 
-    def ids(self, index: int, values: Sequence[str | int]) -> ScaleSelectors:
-        """Byte and thread ids, from constants and registers; the last of them at an operand's place."""
+    def ids(self, places: Places, values: Sequence[str | int]) -> ScaleSelectors:
+        """Byte and thread ids, from constants and registers."""
         if not values:
             return ScaleSelectors()
-        with located(partial(self.statement.operand_location, index)):
-            return ScaleSelectors(*map(self.uniform, values))
+        roles = ("ids_a", "ids_a", "ids_b", "ids_b")
+        return ScaleSelectors(
+            *(self.uniform(places[role], value) for role, value in zip(roles, values, strict=True))
+        )
 
-    def uniform(self, value: str | int) -> int:
-        """A byte or thread id, from a constant or a register."""
+    def uniform(self, index: int, value: str | int) -> int:
+        """A byte or thread id, from a constant or a register, of the operand at an index."""
         if isinstance(value, int):
             return value
-        values = self.file.read(value, self.lanes)[self.lanes]
-        if (values != values[0]).any():
-            raise NotModelled(f"{value} differs between lanes; scale ids are modelled where all lanes agree")
-        return int(values[0])
+        with located(partial(self.statement.operand_location, index)):
+            values = self.file.read(value, self.lanes)[self.lanes]
+            if (values != values[0]).any():
+                raise NotModelled(
+                    f"{value} differs between lanes; scale ids are modelled where all lanes agree"
+                )
+            return int(values[0])
 
 
 def wrong_width(role: str, bits: int, name: str, has: int) -> str:

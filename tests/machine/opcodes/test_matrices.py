@@ -10,7 +10,7 @@ import pytest
 
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers, run
-from warpsim.errors import UndefinedBehavior
+from warpsim.errors import NotModelled, UndefinedBehavior
 from warpsim.machine.arguments import arguments_of
 from warpsim.machine.device import Device
 from warpsim.machine.grid import Launch, symbols_of
@@ -111,6 +111,28 @@ def test_scale_ids_may_be_registers() -> None:
     by_warp = {name: one.reshape(2, 32, -1) for name, one in inputs.items()}
     expected = warpsim.execute(form, **by_warp, byte_id_a=2, thread_id_a=1, byte_id_b=3, thread_id_b=1)
     np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize("ids", [("{%byte, 0}", "{0, 2}"), ("{0, 1}", "{0, %byte}")])
+@pytest.mark.parametrize("text", [FORMS[-2][0], FORMS[-1][0]])
+def test_scale_ids_agree_in_all_lanes(text: str, ids: tuple[str, str]) -> None:
+    """The error points at the ids of A or of B, whichever differ."""
+    form = warpsim.decode(text, target="sm_120a")
+    body = "cvt.u16.u32 %byte, %lane;\n" + _statement(text, form, ids)
+    with pytest.raises(NotModelled) as caught:
+        run(
+            "sm_120a",
+            1,
+            32,
+            _inputs(form, 32, seed=7),
+            {"d": (4, "u4")},
+            body,
+            extra=".reg .b16 %byte;",
+        )
+    assert caught.value.message == "%byte differs between lanes; scale ids are modelled where all lanes agree"
+    assert caught.value.location is not None
+    wrong = next(one for one in ids if "%byte" in one)
+    assert caught.value.location.text[caught.value.location.column - 1 :].startswith(wrong)
 
 
 def test_constants_and_sinks() -> None:

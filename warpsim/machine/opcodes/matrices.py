@@ -121,8 +121,11 @@ def _selectors(site: Site, bound: Bound) -> Choose:
     if all(isinstance(one, int) for one in bound.ids):
         constant = ScaleSelectors(*(int(one) & 0xFFFF for one in bound.ids))
         return lambda wave, front, lanes: constant
-    operand = 7 if bound.instruction.sparse else 5
-    readers = [_agreed(site, one, operand) if isinstance(one, str) else _constant(one) for one in bound.ids]
+    places = [bound.places[role] for role in ("ids_a", "ids_a", "ids_b", "ids_b")]
+    readers = [
+        _agreed(site, one, place) if isinstance(one, str) else _constant(one)
+        for one, place in zip(bound.ids, places, strict=True)
+    ]
     return lambda wave, front, lanes: ScaleSelectors(*(read(wave, front, lanes) for read in readers))
 
 

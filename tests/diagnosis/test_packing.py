@@ -1,0 +1,78 @@
+"""Packing, piece by piece: how far off a tile is, how many steps a buffer has, and operands nobody traced.
+
+Whole kernels are in test_origins.py. The tiles here have only what is asked of them.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpsim.diagnosis.metadata_checks import _step_count
+from warpsim.diagnosis.packing_checks import _stage_text, tile_findings
+from warpsim.diagnosis.watching import _sum_of, _threads
+from warpsim.machine.lanes import Lanes
+
+
+def tiles_of_a_loop(*k: int) -> Any:
+    """One warp's tiles, of these k in turn."""
+    places = np.zeros((len(k), 5), np.int64)
+    places[:, 4] = range(len(k))
+    return SimpleNamespace(
+        tiles=SimpleNamespace(operand=SimpleNamespace(places=places)),
+        logical=lambda: np.array(k),
+        empty=np.zeros(len(k), np.bool_),
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "text"),
+    [
+        (-32, "the stage before"),
+        (32, "the stage ahead"),
+        (-64, "2 stages before"),
+        (96, "3 stages ahead"),
+        (16, "another k step (+16)"),
+        (-48, "another k step (-48)"),
+    ],
+)
+def test_how_far_off_in_turns_of_the_loop(by: int, text: str) -> None:
+    assert _stage_text(tiles_of_a_loop(0, 32, 64, 96), by) == text
+
+
+def test_where_nothing_steps_along_k_no_stage_is_named() -> None:
+    assert _stage_text(tiles_of_a_loop(0), -32) == "another k step (-32)"
+
+
+@pytest.mark.parametrize(("inner_axis", "count"), [("columns", 16), ("rows", 4)])
+def test_steps_in_a_buffer(inner_axis: str, count: int) -> None:
+    """k runs along the axis that the tiles' inner one is: 256 columns, or 64 rows, 16 a step."""
+    buffer = SimpleNamespace(shape=(64, 256), dtype=np.dtype(np.float16))
+    tiles = SimpleNamespace(
+        operand=SimpleNamespace(buffer=buffer, width=16), inner=np.zeros((1, 16, 16)), inner_axis=inner_axis
+    )
+    assert _step_count(SimpleNamespace(tiles=tiles)) == count  # type: ignore[arg-type]
+
+
+def test_one_operand_is_looked_at_without_the_other() -> None:
+    whole: Any = SimpleNamespace(
+        tiles=None, outer=np.zeros(2, np.intp), inner=np.zeros(2, np.intp), clean=np.ones(2, np.bool_)
+    )
+    assert list(tile_findings(whole, None)) == list(tile_findings(None, whole)) == []
+
+
+def test_every_thread_has_a_number_that_counts_in_sums() -> None:
+    """Sums tell sets of threads apart: no thread is 0."""
+    wave: Any = SimpleNamespace(
+        kept={},
+        grid=(2, 3, 1),
+        ctas=np.array([[x, y, 0] for y in range(3) for x in range(2)]),
+        cta=np.repeat(np.arange(6), 64),
+        thread=np.tile(np.arange(64), 6),
+    )
+    numbers = _threads(wave, Lanes(np.ones(384, np.bool_)))
+    assert np.unique(numbers).size == 384
+    assert len({int(_sum_of(numbers[:count])) for count in range(385)}) == 385
