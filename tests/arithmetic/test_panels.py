@@ -15,7 +15,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
-from warpsim.arithmetic import numerics, panels
+from warpsim.arithmetic import numerics, panels, plans, scratch
 from warpsim.arithmetic.cores import thread_count
 from warpsim.arithmetic.kernels import decode, variants
 from warpsim.arithmetic.kernels._jit import interpreted
@@ -35,7 +35,7 @@ SHARE = batches._SHARE // 128  # instructions of 128 words of D that one thread 
 FORMS = [
     form
     for form in nasty.arithmetics()
-    if panels.applies(form, rule_for(form)) and (form.a == form.b or form.a.name == "e5m2")
+    if plans.applies(form, rule_for(form)) and (form.a == form.b or form.a.name == "e5m2")
 ]
 compiled = pytest.mark.skipif(interpreted(), reason="no JIT: there is only NumPy's way")
 
@@ -245,7 +245,7 @@ def test_decoding_equals_the_planes_of_encoding(name: str, as_half: bool) -> Non
     exponents = np.where(split.significand == 0, variants.ZERO, split.exponent)
     exponents = np.where(split.special != 0, variants.SPECIAL, exponents)
     found, powers = np.empty(codes.size, np.float32), np.empty(codes.size, np.int16)
-    decode.decode_all(codes, found, powers, panels.coding_of(element, as_half=as_half))
+    decode.decode_all(codes, found, powers, plans.coding_of(element, as_half=as_half))
     np.testing.assert_array_equal(powers, exponents)
     number = ~np.isnan(values)
     np.testing.assert_array_equal(np.isnan(found), ~number)
@@ -253,9 +253,73 @@ def test_decoding_equals_the_planes_of_encoding(name: str, as_half: bool) -> Non
     np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(values[number]))
 
 
+@compiled
+@pytest.mark.parametrize("name", ["f16", "e5m2", "e4m3"])
+def test_exponents_in_bytes_are_the_same_raised(name: str) -> None:
+    element = panels.FORMATS[name]
+    codes = np.arange(1 << element.bits).astype(element.code_dtype)
+    coding = plans.coding_of(element, lift=variants.LIFT_B)
+    values, wide, narrow = (np.empty(codes.size, dtype) for dtype in (np.float32, np.int16, np.uint8))
+    decode.decode_all(codes, values, wide, coding)
+    decode.decode_all(codes, values, narrow, coding)
+    raised = np.where(wide == variants.ZERO, variants.BYTE_ZERO, wide + variants.LIFT_B)
+    np.testing.assert_array_equal(narrow, np.where(wide == variants.SPECIAL, variants.BYTE_SPECIAL, raised))
+
+
+@compiled
+@pytest.mark.parametrize("negative", [False, True])
+@pytest.mark.parametrize("name", ["e5m2", "e4m3"])
+def test_lowest_bits_are_those_of_exact_numbers(name: str, negative: bool) -> None:
+    element = panels.FORMATS[name]
+    values = panels.values_of(np.arange(256).astype(np.uint8), element).astype(np.float32)
+    values = values[np.isfinite(values)]
+    lows = np.empty(values.size, np.uint8)
+    decode.pack_lows(values, lows, int(negative))
+    for value, low in zip(values.tolist(), lows.tolist(), strict=True):
+        numerator, denominator = value.as_integer_ratio()
+        exponent = (numerator & -numerator).bit_length() - denominator.bit_length()
+        marked = variants.OTHER_SIGN * ((value < 0) == negative)
+        assert low == (variants.LOW_ZERO if value == 0 else exponent + variants.LIFT_LOW + marked)
+
+
+F13 = [
+    "mma.sync.aligned.m16n8k32.row.col.{0}.e4m3.e5m2.{0}",
+    "mma.sync.aligned.m16n8k16.row.col.{0}.e4m3.e4m3.{0}",
+]
+
+
+@compiled
+@pytest.mark.parametrize("result", ["f32", "f16"])
+@pytest.mark.parametrize("mnemonic", F13)
+def test_floors_equal_what_other_cpus_compute(
+    mnemonic: str, result: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, rng = warpsim.decode(mnemonic.format(result), target="sm_89"), np.random.default_rng(5)
+    a, b = (rng.integers(0, 256, shape, np.uint8) for shape in ((40, 96), (96, 130)))
+    a[rng.random(a.shape) < 0.3] &= 0x9F  # some smaller ones, and few NaN
+    b[(b & 0x7F) >= 0x7C] = 0
+    c = (rng.standard_normal((40, 130)) * 2.0 ** rng.integers(-20, 14, (40, 130))).astype(form.c.dtype)
+    found = gemm(form, a, b, c)
+    monkeypatch.setattr(plans, "has_roundings", lambda: False)
+    np.testing.assert_array_equal(gemm(form, a, b, c).view(np.uint8), found.view(np.uint8))
+    monkeypatch.setattr(panels, "interpreted", lambda: True)
+    np.testing.assert_array_equal(gemm(form, a, b, c).view(np.uint8), found.view(np.uint8))
+
+
+def test_memory_is_aligned_and_used_again() -> None:
+    one = scratch.scratch("test", 1000, np.float32)
+    assert one.ctypes.data % 64 == 0
+    assert one.size == 1000
+    assert np.shares_memory(scratch.scratch("test", 100, np.int16), one)
+    large = scratch.scratch("test", scratch.KEPT + 1, np.uint8)
+    assert not np.shares_memory(large, scratch.scratch("test", 10, np.uint8))
+    assert np.shares_memory(scratch.scratch("test", 10, np.uint8), one)
+    assert scratch.scratch("other", 0, np.uint8).size == 0
+
+
 def test_a_variant_survives_being_a_number() -> None:
-    for flags in range(16):
-        bits = [bool(flags >> i & 1) for i in range(4)]
+    for flags in range(64):
+        bits = [bool(flags >> i & 1) for i in range(6)]
         variant = Variant(
             width=64,
             stride=256,
@@ -265,6 +329,8 @@ def test_a_variant_survives_being_a_number() -> None:
             emulated=bits[1],
             scaled=bits[2],
             sparse=bits[3],
+            compact=bits[4],
+            floored=bits[5],
         )
         assert Variant.of(variant.code | 123 << 36) == variant
 

@@ -53,7 +53,8 @@ def _threads(repeat: int) -> tuple[float, float]:
 
 def _packing(repeat: int) -> tuple[float, float]:
     """Decoding of both operands, as a share of the product."""
-    from warpsim.arithmetic.panels import Problem, decoded_a, decoded_b, plan_of
+    from warpsim.arithmetic.panels import Problem, decoded_a, decoded_b
+    from warpsim.arithmetic.plans import plan_of
     from warpsim.execution.pipeline import rule_for
 
     form, rng = warpsim.decode(_F16, target="sm_90a"), np.random.default_rng(1)

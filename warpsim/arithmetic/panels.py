@@ -1,6 +1,6 @@
 """Matrix products of any size, as panels: what to decode where, and in which order and thread.
 
-Codes in, float32 results out (f16 results are widened). Knows formats and rules; does not know how a
+Codes in, float32 results out (f16 results are widened). Knows formats and plans; does not know how a
 panel is summed (kernels.panels, or kernels.whole where there is no compiler) and no lanes.
 """
 
@@ -10,141 +10,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import present
-from ..isa.architectures import EmulatedF8, FusedSum, Rule
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Codes
 from .kernels import decode, whole
 from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, panel_kernel
-from .kernels.variants import SPECIAL, ZERO, Variant
+from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
 from .planes import converted, planes
+from .plans import LANES, Plan, coding_of
+from .scratch import scratch
 
 Floats = npt.NDArray[np.float32]
 _A_BYTES = 64 << 20  # planes of A held at once
-_LANES = 64  # panels are a multiple of them wide
-_LOWEST_FLOOR = -100  # kernels.steps: an f32 rule's floor must be below what the fast step takes on
-
-
-# --- plans -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How one instruction's rule becomes passes of a kernel.
-
-    ``order``: which stored column of a pass each of its products is. ``units`` and ``bases`` say for sparse
-    A, product by product, which unit of the pass it belongs to and where that unit's chunk begins.
-    """
-
-    instruction: Instruction
-    variant: Variant
-    numbers: tuple[int, int, int]
-    order: npt.NDArray[np.int64]
-    units: npt.NDArray[np.int64]
-    bases: npt.NDArray[np.int64]
-    unit: int
-
-    @property
-    def products(self) -> int:
-        """Products of a pass."""
-        return self.variant.products
-
-    @property
-    def depth(self) -> int:
-        """Rows of B of a pass."""
-        return self.products * (2 if self.variant.sparse else 1)
-
-    def passes(self, instructions: int) -> int:
-        """Passes of a number of instructions along k."""
-        return instructions * self.instruction.stored_k // self.products
-
-
-def applies(instruction: Instruction, rule: Rule) -> bool:
-    """Whether the kernels compute this rule: sums of products of at most 12 significant bits."""
-    step = _step_of(rule)
-    if step is None or instruction.c != instruction.d:
-        return False
-    half = step.output.format == "f16"
-    return half or (step.exponent_floor <= _LOWEST_FLOOR and step.output.format == "f32")
-
-
-def _step_of(rule: Rule) -> FusedSum | None:
-    """The fused sum that a rule repeats, if it does."""
-    step = rule.step if isinstance(rule, EmulatedF8) else rule
-    return step if isinstance(step, FusedSum) else None
-
-
-def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) -> Plan:
-    """The plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best for many."""
-    emulated = isinstance(rule, EmulatedF8)
-    step = present(_step_of(rule), "step")
-    stored = instruction.stored_k
-    length = stored // 2 if emulated else min(step.length, stored)
-    sparse = instruction.pattern is not None
-    steps = 2 if emulated else 1
-    # A pass of the planes of a panel, 6 bytes an element, should stay in the first-level cache.
-    stride = columns or (256 if length * steps * (1 + sparse) <= 16 else 128)
-    lanes = _LANES if length <= 8 and not sparse else _LANES // 2
-    variant = Variant(
-        width=min(lanes, stride & -stride),
-        stride=stride,
-        length=length,
-        steps=steps,
-        half=step.output.format == "f16",
-        emulated=emulated,
-        scaled=instruction.scale is not None,
-        sparse=sparse,
-    )
-    order = np.arange(variant.products)
-    if emulated:
-        order = np.argsort(order % 4 // 2, kind="stable")
-    chunk, kept, unit = _pattern(instruction)
-    return Plan(
-        instruction=instruction,
-        variant=variant,
-        numbers=(step.fraction_bits, step.exponent_floor, step.output.precision),
-        order=order,
-        units=order // unit,
-        bases=order // (kept * unit) * chunk + order % unit,
-        unit=unit,
-    )
-
-
-def _pattern(instruction: Instruction) -> tuple[int, int, int]:
-    """Elements of a chunk, units kept of it and elements of a unit (1, 1, 1 for dense A)."""
-    pattern = instruction.pattern
-    return (pattern.chunk, pattern.kept, pattern.unit) if pattern else (1, 1, 1)
-
-
-# --- decoding ----------------------------------------------------------------------------------------
-
-
-@cache
-def coding_of(element: Format, *, as_half: bool = False, shift: int = 0) -> decode.Coding:
-    """What kernels.decode needs to know of a format: ``as_half``, with the exponents of f16.
-
-    ``shift``: the lowest bit of the code in its byte.
-    """
-    ignored = element.ignored_bits
-    magnitude = (element.mask & ~element.sign_bit) & ~((1 << ignored) - 1)
-    special = planes(np.arange(1 << min(element.bits, 16)).astype(element.code_dtype), element).special
-    first = int(np.argmax(special != 0)) if element.bits <= 16 else magnitude & ~0x7FFFFF
-    return (
-        element.bits + shift,
-        shift,
-        magnitude,
-        element.fraction_bits + ignored,
-        element.bias,
-        first or 1 << 30,
-        FORMATS["f16"].minimum_exponent if as_half else element.minimum_exponent,
-    )
 
 
 # --- products ----------------------------------------------------------------------------------------
@@ -181,18 +66,19 @@ def read_only(array: Codes) -> Codes:
     return view
 
 
-PlanesA = tuple[Floats, npt.NDArray[np.int16], npt.NDArray[np.int32], npt.NDArray[np.int16]]
-PlanesB = tuple[Floats, npt.NDArray[np.int16], npt.NDArray[np.int16]]
+Plane = npt.NDArray[Any]
+PlanesA = tuple[Floats, Plane, Plane, Plane, Plane]  # see kernels.panels
+PlanesB = tuple[Floats, Plane, Plane, Plane]
 
 
 def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
     """Planes of some rows of A."""
     plan, rows, passes = problem.plan, stop - first, problem.passes
     size = rows * passes * plan.products
-    values, exponents = np.empty(size, np.float32), np.empty(size, np.int16)
+    values, exponents = scratch("a", size, np.float32), scratch("a_exponents", size, plan.exponents)
     element, codes = plan.instruction.a, read_only(problem.a[first:stop])
     emulated = plan.variant.emulated
-    coding = coding_of(element, as_half=emulated)
+    coding = coding_of(element, as_half=emulated, lift=LIFT_A)
     decode.pack_a(codes, values, exponents, plan.order, emulated, coding)
     offsets = np.empty(size if problem.indices is not None else 0, np.int32)
     if problem.indices is not None:
@@ -209,7 +95,7 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
     scales = np.empty(rows * passes if problem.scale_a is not None else 0, np.int16)
     if problem.scale_a is not None:
         decode.pack_scales_a(read_only(problem.scale_a[first:stop]), scales, *_scale_numbers(plan))
-    return values, exponents, offsets, scales
+    return values, exponents, offsets, scales, _lows(plan, "a_lows", values, negative=True)
 
 
 def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
@@ -218,15 +104,22 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
     stride = plan.variant.stride
     part = (first, count, n, stride)
     size = passes * plan.depth * stride
-    values, exponents = np.empty(size, np.float32), np.empty(size, np.int16)
+    values, exponents = scratch("b", size, np.float32), scratch("b_exponents", size, plan.exponents)
     element = plan.instruction.b
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
-    coding = coding_of(element, as_half=plan.variant.emulated)
+    coding = coding_of(element, as_half=plan.variant.emulated, lift=LIFT_B)
     decode.pack_b(read_only(problem.b), part, values, exponents, order, coding)
     scales = np.empty(passes * stride if problem.scale_b is not None else 0, np.int16)
     if problem.scale_b is not None:
         decode.pack_scales_b(read_only(problem.scale_b), part, scales, *_scale_numbers(plan))
-    return values, exponents, scales
+    return values, exponents, scales, _lows(plan, "b_lows", values, negative=False)
+
+
+def _lows(plan: Plan, name: str, values: Floats, *, negative: bool) -> Plane:
+    """The plane of lowest bits that belongs to values, where the plan has one."""
+    lows = scratch(name, values.size if plan.variant.floored else 0, np.uint8)
+    decode.pack_lows(values[: lows.size], lows, int(negative))
+    return lows
 
 
 def _scale_numbers(plan: Plan) -> tuple[int, int]:
@@ -276,7 +169,7 @@ def multiply(problem: Problem, threads: int = 1) -> None:
         _without_jit(problem)
         return
     width = problem.plan.variant.stride
-    n = min(width, -(-columns // _LANES) * _LANES)
+    n = min(width, -(-columns // LANES) * LANES)
     kernel = _compiled(problem.plan.variant)
     with ThreadPoolExecutor(threads) as pool:
         for start, stop in _blocks(problem):
@@ -286,7 +179,7 @@ def multiply(problem: Problem, threads: int = 1) -> None:
             def run(task: Task, a: PlanesA = a, start: int = start, stop: int = stop) -> None:
                 first, count, row, last = task
                 b = decoded_b(problem, first, count, n)
-                c, marks = np.empty(ROWS * n, np.float32), np.empty(n, np.int8)
+                c, marks = scratch("c", ROWS * n, np.float32), np.empty(n, np.int8)
                 place, wide = (row, last, stop - start, start), (first, count, n)
                 how = (problem.bounds, problem.promote, problem.plan.numbers)
                 kernel(a, b, problem.out, place, wide, *how, c, marks)

@@ -18,8 +18,9 @@ from ..arithmetic.cores import thread_count
 from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, matrix_kernel
 from ..arithmetic.kernels.variants import Variant
-from ..arithmetic.panels import Plan, coding_of, read_only
-from ..arithmetic.panels import applies as has_panels
+from ..arithmetic.panels import read_only
+from ..arithmetic.plans import Plan, coding_of
+from ..arithmetic.plans import applies as has_panels
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
 from ..isa.architectures import Rule

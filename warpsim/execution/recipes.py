@@ -20,7 +20,7 @@ from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, Header, Tables, register_kernel
 from ..arithmetic.kernels.decode import Coding
 from ..arithmetic.kernels.variants import Variant
-from ..arithmetic.panels import Plan, applies, coding_of, plan_of
+from ..arithmetic.plans import Plan, applies, coding_of, plan_of
 from ..errors import WarpsimError, present
 from ..isa.architectures import Rule, rule_of
 from ..isa.descriptor import Descriptor, tile_addresses

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ..arithmetic.chains import applies as follow_on
 from ..arithmetic.integers import IntegerProblem, integer_product
 from ..arithmetic.numerics import compute
-from ..arithmetic.panels import Problem, applies, canonical, multiply, plan_of
+from ..arithmetic.panels import Problem, canonical, multiply
+from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
 from ..errors import OperandError, present
 from ..isa.architectures import BitCount, IntegerSum

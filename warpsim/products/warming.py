@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arithmetic import chains, numerics
 from ..arithmetic.kernels._jit import interpreted
-from ..arithmetic.panels import applies, plan_of
+from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
 from ..execution import batches, first_work
 from ..execution.interface import instructions

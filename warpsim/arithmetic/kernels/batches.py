@@ -82,7 +82,7 @@ class Tables(NamedTuple):
     field_bits: Array
 
 
-_NUMBERS, _CODING = len(Header._fields) - 3, 7  # plain numbers of a header, and those of a coding
+_NUMBERS, _CODING = len(Header._fields) - 3, 8  # plain numbers of a header, and those of a coding
 HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
 _taken: Any = to_fixed_tuple  # which Numba types, and mypy does not
 
@@ -150,12 +150,12 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         values_b, exponents_b = np.empty(size_b * stride, np.float32), np.empty(size_b * stride, np.int16)
         offsets = np.empty(size_a if kept else 0, np.int32)
         order_offsets = np.empty(size_a if kept and emulated else 0, np.int32)
-        scales = np.empty(0, np.int16)
+        scales, lows = np.empty(0, np.int16), np.empty(0, np.uint8)
         sums = np.empty(rows * stride, np.float32) if half else word_c.view(np.float32)
         exponents_c = np.empty(rows * stride if half else 0, np.int16)
         marks = np.empty(stride, np.int8)
-        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales)
-        planes_b = (values_b, exponents_b, scales)
+        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales, lows)
+        planes_b = (values_b, exponents_b, scales, lows)
         for element in range(count):
             if kept:
                 width = 4 * kept
@@ -263,8 +263,9 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
         sums, marks = np.zeros(rows * stride, np.float32), np.empty(stride, np.int8)
         bits, exponents_c = sums.view(np.uint32), np.empty(rows * stride, np.int16)
         row_codes, order_a = np.empty(stride, c.dtype), np.empty(size_a if emulated else 0, a.dtype)
-        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales_a)
-        planes_b = (values_b, exponents_b, scales_b)
+        lows = np.empty(0, np.uint8)
+        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales_a, lows)
+        planes_b = (values_b, exponents_b, scales_b, lows)
         for element in range(count):
             if sparse:
                 _column_offsets(columns, element * size_a, passes, depth, stride, offsets)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ._jit import Array, kernel
-from .variants import SPECIAL, ZERO
+from .variants import BYTE_SPECIAL, BYTE_ZERO, LIFT_LOW, LOW_ZERO, OTHER_SIGN, SPECIAL, ZERO
 from .vectors import (
     F32,
+    I8,
     I16,
     I32,
     I64,
@@ -33,33 +34,36 @@ from .vectors import (
 _INFINITY = 0x7F800000
 
 # A format: bits of a code and its shift together, the shift, mask of a magnitude (ignored bits are not in
-# it), fraction bits (with ignored ones), bias, first magnitude that is Inf or NaN, lowest exponent.
-Coding = tuple[int, int, int, int, int, int, int]
+# it), fraction bits (with ignored ones), bias, first magnitude that is Inf or NaN, lowest exponent; and
+# what is added to exponents in planes of bytes.
+Coding = tuple[int, int, int, int, int, int, int, int]
 # Columns of B: the first, how many, how many after filling up, and how wide the planes are.
 Part = tuple[int, int, int, int]
 
 
-def _decoded(code: Lanes, coding: list[Lanes]) -> tuple[Lanes, Lanes]:
-    """(values, exponents) of codes in int32 lanes; bits above the code are ignored.
+def _decoded(code: Lanes, coding: list[Lanes], plane: Any) -> tuple[Lanes, Lanes]:
+    """(values, exponents for the plane) of codes in int32 lanes; bits above the code are ignored.
 
     The magnitude's bits, moved to float32's places, stand for the value times 2**(bias - 127); the
     product with a power of two is exact, and makes subnormal numbers right as well. Their exponent is
     the format's lowest, which is above that of their leading bit.
     """
-    bits, shift, mask, fraction, bias, special_from, lowest = coding
+    bits, shift, mask, fraction, bias, special_from, lowest, lift = coding
     magnitude = code.logical_shift(shift) & mask
     moved = magnitude << (fraction * -1 + 23)
     value = (moved.seen_as(F32) * power_of_two(bias * -1 + 127, F32)).seen_as(I32)
     special = magnitude >= special_from
     sign = (code << (bits * -1 + 32)) & -(1 << 31)
     exponent = (value.field(23, 8) - 127).maximum(lowest)
-    exponent = special.choose(SPECIAL, magnitude.equals(0).choose(ZERO, exponent))
     value = special.choose(moved | _INFINITY, value) | sign
-    return value.seen_as(F32), exponent.to(I16)
+    zero_as, special_as = (BYTE_ZERO, BYTE_SPECIAL) if plane == I8 else (ZERO, SPECIAL)
+    raised = exponent + lift if plane == I8 else exponent
+    exponent = special.choose(special_as, magnitude.equals(0).choose(zero_as, raised))
+    return value.seen_as(F32), exponent.to(plane)
 
 
 def _coding(builder: Any, numbers: Any, width: int) -> list[Lanes]:
-    parts = cgutils.unpack_tuple(builder, numbers, 7)
+    parts = cgutils.unpack_tuple(builder, numbers, 8)
     return [splat(builder, builder.trunc(number, I32), width) for number in parts]
 
 
@@ -79,7 +83,7 @@ def decode_run(
             with cgutils.for_range_slice(builder, low, high, ir.Constant(I64, width), I64) as (k, _):
                 code = load(builder, source, builder.add(arguments[1], k), width).unsigned_to(I32)
                 at = builder.add(arguments[5], k)
-                for plane, lanes in zip(planes, _decoded(code, numbers), strict=True):
+                for plane, lanes in zip(planes, _decoded(code, numbers, planes[1].type.pointee), strict=True):
                     lanes.store(plane, at)
             low = high
         return context.get_dummy_value()
@@ -121,7 +125,7 @@ def decode_words(
             row = builder.sext(builder.load(builder.gep(rows_at, [number])), I64)
             at = builder.add(builder.mul(row, stride), column)
             code = word.field(element * i, element) if element < 32 else word
-            for plane, lanes in zip(targets, _decoded(code, numbers), strict=True):
+            for plane, lanes in zip(targets, _decoded(code, numbers, targets[1].type.pointee), strict=True):
                 lanes.store(plane, at)
         return context.get_dummy_value()
 
@@ -198,6 +202,41 @@ def encode_halves(typing: Any, numbers: Any, codes: Any, count: Any) -> tuple[An
     return types.void(numbers, codes, count), emit
 
 
+@intrinsic
+def lows_run(typing: Any, values: Any, lows: Any, count: Any, other: Any) -> tuple[Any, Callable[..., Any]]:
+    """Write the lowest bits of ``values[:count]``; ``other``: the sign bit of those with OTHER_SIGN."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, target = (pointer_of(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
+        sign = builder.trunc(arguments[3], I32)
+        low = ir.Constant(I64, 0)
+        for width in (16, 4, 1):
+            high = builder.and_(arguments[2], ir.Constant(I64, -width))
+            with cgutils.for_range_slice(builder, low, high, ir.Constant(I64, width), I64) as (k, _):
+                _lows(load(builder, source, k, width), splat(builder, sign, width)).store(target, k)
+            low = high
+        return context.get_dummy_value()
+
+    return types.void(values, lows, count, other), emit
+
+
+def _lows(values: Lanes, other: Lanes) -> Lanes:
+    """Bytes of lowest bits: the lowest bit of a significand is a power of two that float32 holds."""
+    bits = values.seen_as(I32)
+    significand = (bits & 0x7FFFFF) | (1 << 23)
+    lowest = (significand & (significand * -1)).to(F32).seen_as(I32).field(23, 8) - 127
+    exponent = bits.field(23, 8) - (127 + 23) + lowest + LIFT_LOW
+    same = bits.field(31, 1).equals(other)
+    code = same.choose(exponent + OTHER_SIGN, exponent)
+    return values.equals(0.0).choose(LOW_ZERO, code).to(I8)
+
+
+@kernel
+def pack_lows(values: Array, lows: Array, other: int) -> None:
+    """The plane of lowest bits of a plane of values; ``other`` as in lows_run: 1 for A, 0 for B."""
+    lows_run(values, lows, len(values), other)
+
+
 # --- A: [pass][row][product] -------------------------------------------------------------------------
 
 
@@ -262,9 +301,9 @@ def pack_scales_a(codes: Array, scales: Array, bias: int, nan: int) -> None:
 
 
 @kernel
-def _fill(values: Array, exponents: Array, start: int, stop: int) -> None:
+def _fill(values: Array, exponents: Array, start: int, stop: int, zero: int) -> None:
     for place in range(start, stop):
-        values[place], exponents[place] = 0, ZERO
+        values[place], exponents[place] = 0, zero
 
 
 @kernel
@@ -276,13 +315,14 @@ def pack_b(codes: Array, part: Part, values: Array, exponents: Array, order: Arr
     depth, columns = codes.shape
     first, count, n, stride = part
     flat = codes.reshape(-1)
+    zero = BYTE_ZERO if exponents.itemsize == 1 else ZERO
     for row in range(len(values) // stride):
         k = row // len(order) * len(order) + order[row % len(order)]
         filled = 0
         if k < depth:
             decode_run(flat, k * columns + first, count, values, exponents, row * stride, coding)
             filled = count
-        _fill(values, exponents, row * stride + filled, row * stride + n)
+        _fill(values, exponents, row * stride + filled, row * stride + n, zero)
 
 
 @kernel

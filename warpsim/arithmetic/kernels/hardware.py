@@ -1,4 +1,4 @@
-"""Two things that only the CPU has: its fused multiply-add, and the rounding that it is in.
+"""What only the CPU has: its fused multiply-add, the rounding that it is in, and that of single instructions.
 
 A CPU without the instruction, or a kernel that is not compiled, says so; there binary64 computes the same
 bits in integers. Other roundings are set for a thread and put back; whoever sets one computes nothing else
@@ -44,6 +44,19 @@ def _compiled_with_fused(typing: Any) -> tuple[Any, Callable[..., Any]]:
     return types.boolean(), emit
 
 
+def rounds_by_instruction(context: Any) -> bool:
+    """Whether the CPU's instructions can have a rounding of their own (AVX-512)."""
+    return "+avx512f" in context.codegen().magic_tuple()[2].split(",")
+
+
+@intrinsic
+def _compiled_with_roundings(typing: Any) -> tuple[Any, Callable[..., Any]]:
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return ir.Constant(I1, int(rounds_by_instruction(context)))
+
+    return types.boolean(), emit
+
+
 @intrinsic
 def _llvm_set_rounding(typing: Any, mode: Any) -> tuple[Any, Callable[..., Any]]:
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -61,6 +74,11 @@ def _asks_for_fused() -> bool:
 
 
 @kernel
+def _asks_for_roundings() -> bool:
+    return bool(_compiled_with_roundings())
+
+
+@kernel
 def _set_rounding(mode: int) -> None:
     _llvm_set_rounding(mode)
 
@@ -69,6 +87,12 @@ def _set_rounding(mode: int) -> None:
 def has_fused() -> bool:
     """Whether ``fused`` is an instruction of the CPU that kernels are compiled for."""
     return not interpreted() and bool(_asks_for_fused())
+
+
+@cache
+def has_roundings() -> bool:
+    """Whether the CPU that kernels are compiled for has instructions with a rounding of their own."""
+    return not interpreted() and bool(_asks_for_roundings())
 
 
 @contextmanager

@@ -4,8 +4,9 @@ Emits LLVM code (see vectors). A *step* adds up to 32 products and the accumulat
 
     m = max(exponent of every non-zero term);  v = sum(trunc(term * 2**(F - m)));  d = round(v * 2**(m - F))
 
-Operands are two planes, the value as float32 and the exponent as int16. A zero has exponent ZERO, so
-that it has no say in the maximum; Inf and NaN have SPECIAL, so that they always win it.
+Operands are two planes, the value as float32 and the exponent as int16 or as a byte (see alignment, which
+finds m and its bounds). A zero has exponent ZERO, so that it has no say in the maximum; Inf and NaN have
+SPECIAL, so that they always win it.
 
 ``fast`` computes in float32 and int32, and says for which lanes that is not proven exact. Elsewhere:
 
@@ -16,6 +17,7 @@ that it has no say in the maximum; Inf and NaN have SPECIAL, so that they always
 * converting float to int cuts toward zero, and a term is less than 4 * 2**F <= 2**27 in magnitude
   (the accumulator less than 2**26), so that 16 products fit int32: 16 * 2**27 * (1 - 2**-11)**2 < 2**31.
   Where products and accumulator may exceed it, the lane is reported (or the sum formed in float64);
+* products of few bits are summed in float32 where the CPU has roundings of its own (see floors);
 * the rounded result is at least 2**(m - F) >= 2**-125 or zero, hence never subnormal, and at most
   2**31 * 2**(120 - 13) or, for more fraction bits, less: it does not overflow.
 
@@ -25,132 +27,69 @@ within +-600), so is scaling by powers of two, and a sum of 33 terms below 2**37
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
+from .alignment import Numbers, Terms, aligned, combined
+from .floors import floored_sum
 from .variants import (
-    ALL_ZERO,
     CANONICAL_NAN,
     F16_LARGEST,
     F16_LOWEST,
-    HIGHEST,
     INT32_SAFE,
-    LOWEST,
     NO_TERM,
     SCALE_LIMIT,
     Variant,
 )
 from .vectors import F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
 
-Load = Callable[[], Lanes]
-
 _INFINITY = 0x7F800000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Numbers:
-    """Run-time numbers of a rule, the same in every lane, as int32."""
-
-    fraction_bits: Lanes
-    floor: Lanes
-    precision: Lanes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """The products of one step, lane by lane: factors' values and exponents, and the block scale's exponent.
-
-    Factors are functions, so that each load stands where its value is used.
-    """
-
-    a: list[Load]
-    b: list[Load]
-    a_exponent: list[Load]
-    b_exponent: list[Load]
-    scale: Lanes | None = None
-
-    def largest(self) -> Lanes:
-        """The largest exponent of the products."""
-        sums = [x() + y() for x, y in zip(self.a_exponent, self.b_exponent, strict=True)]
-        largest = _reduced(Lanes.maximum, sums)
-        return largest if self.scale is None else largest + self.scale
-
-
-def _reduced(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:
-    """All terms combined, in two chains that the processor can work on side by side."""
-    chains = [reduce(operation, terms[start::2]) for start in range(2) if start < len(terms)]
-    return reduce(operation, chains)
 
 
 # --- fast --------------------------------------------------------------------------------------------
 
 
-def fast(
-    terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool
-) -> tuple[Lanes, Lanes]:
-    """(results, mask of the lanes that must be computed exactly) of one step; c None is zero.
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Results of a step, lanes whose result may be wrong, and those for which it is right after all."""
+
+    value: Lanes
+    doubtful: Lanes
+    excused: Lanes
+
+
+def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool) -> Result:
+    """The result of one step, and where it must be computed exactly; c None is zero.
 
     ``embedded``: the target converts integers to float32 toward zero in one instruction.
     """
-    top = terms.largest()
-    if c is not None:
-        top = top.maximum(_exponent(c, variant))
-    hazard = _hazard(top, terms.scale, variant)
-    if c is not None and not (variant.half or variant.emulated):
-        hazard = hazard | (_is_subnormal(c) & (top < LOWEST))
-    top = top.maximum(numbers.floor.to(I16) if variant.half else LOWEST)
-    distance = numbers.fraction_bits.to(I16) - top
-    up = power_of_two(distance, F32)
-    down = (constant(top.builder, I32, 254 << 23, top.width) - up.seen_as(I32)).seen_as(F32)
-    sums = _partial_sums(terms, up if terms.scale is None else _scaled_up(distance, terms.scale))
-    addend = [] if c is None else [(c * up).to(I32)]
-    if variant.length > 16 and not variant.half:
+    by = aligned(terms, c, numbers, variant)
+    doubtful = by.doubtful
+    sums = [floored_sum(terms, by, numbers)] if variant.floored else _partial_sums(terms, by.up_product)
+    addend = [] if c is None else [(c * by.up).to(I32)]
+    excused = by.excused
+    if len(sums) > 1 and not variant.half:
         value = _cut_to_single([*sums, *addend])
     else:
-        if variant.length >= 16:
+        if variant.length >= 16 and not variant.floored:
             limit = INT32_SAFE // len(sums)
-            hazard = reduce(Lanes.__or__, [part.outside(-limit, limit) for part in sums], hazard)
+            large = reduce(Lanes.__or__, [part.outside(-limit, limit) for part in sums])
+            doubtful = doubtful | large
         whole = reduce(Lanes.__add__, [*sums, *addend])
         if variant.half:
-            return _nearest_half(whole, down, hazard)
+            value, overflows = _nearest_half(whole, by.down)
+            return Result(value=value, doubtful=doubtful | overflows, excused=excused)
         value = embedded_toward_zero(whole) if embedded else _toward_zero(whole)
     # Dropping low bits of the pattern cuts the magnitude further, to the rule's precision.
-    kept = constant(top.builder, I32, -1, top.width) << (numbers.precision * -1 + 24)
-    return ((value * down).seen_as(I32) & kept).seen_as(F32), hazard
-
-
-def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
-    """Lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the lower one."""
-    if variant.half:
-        return top > HIGHEST
-    hazard = top.outside(LOWEST, HIGHEST) & (top > ALL_ZERO)
-    return hazard if scale is None else hazard | scale.outside(-SCALE_LIMIT, SCALE_LIMIT)
-
-
-def _exponent(c: Lanes, variant: Variant) -> Lanes:
-    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see _is_subnormal)."""
-    field = c.seen_as(I32).upper_halves().field(7, 8)
-    exponent = field - 127
-    if variant.half:
-        exponent = exponent.maximum(F16_LOWEST)
-    return field.equals(0).choose(NO_TERM, exponent)
-
-
-def _is_subnormal(c: Lanes) -> Lanes:
-    """Lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of LOWEST."""
-    return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
-
-
-def _scaled_up(distance: Lanes, scale: Lanes) -> Lanes:
-    """2**(distance + scale). Outside these limits every product is cut to zero, or is zero already."""
-    return power_of_two((distance + scale).maximum(-126).minimum(120), F32)
+    kept = constant(value.builder, I32, -1, value.width) << (numbers.precision * -1 + 24)
+    value = ((value * by.down).seen_as(I32) & kept).seen_as(F32)
+    return Result(value=value, doubtful=doubtful, excused=excused)
 
 
 def _partial_sums(terms: Terms, up: Lanes) -> list[Lanes]:
     """Sums of 16 products each, which fit int32."""
     cut = [((x() * y()) * up).to(I32) for x, y in zip(terms.a, terms.b, strict=True)]
-    return [_reduced(Lanes.__add__, cut[start : start + 16]) for start in range(0, len(cut), 16)]
+    return [combined(Lanes.__add__, cut[start : start + 16]) for start in range(0, len(cut), 16)]
 
 
 def _toward_zero(whole: Lanes) -> Lanes:
@@ -172,8 +111,8 @@ def _cut_to_single(parts: list[Lanes]) -> Lanes:
     return (exact_sum.seen_as(I64) & -(1 << 29)).seen_as(F64).to(F32)
 
 
-def _nearest_half(whole: Lanes, down: Lanes, hazard: Lanes) -> tuple[Lanes, Lanes]:
-    """int32 * down, rounded to nearest even to f16 (kept as float32); what overflows is a hazard.
+def _nearest_half(whole: Lanes, down: Lanes) -> tuple[Lanes, Lanes]:
+    """int32 * down, rounded to nearest even to f16 (kept as float32), and where that overflows.
 
     From 2**20 on, the low 7 bits are folded into one sticky bit above them (rounding to odd), after
     which 24 bits suffice and leave more than two beyond the 11 of the result.
@@ -181,7 +120,7 @@ def _nearest_half(whole: Lanes, down: Lanes, hazard: Lanes) -> tuple[Lanes, Lane
     folded = (whole | ((whole & 127) + 127)) & ~127
     odd = whole.outside(-(1 << 20), 1 << 20).choose(folded, whole)
     result = _at_half_places(odd.to(F32) * down)
-    return result, hazard | (result.magnitude() > F16_LARGEST)
+    return result, result.magnitude() > F16_LARGEST
 
 
 def _at_half_places(number: Lanes) -> Lanes:

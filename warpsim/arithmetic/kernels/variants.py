@@ -8,6 +8,18 @@ ZERO, SPECIAL = -8000, 16000  # exponents of zero and of Inf and NaN; their sums
 NO_TERM = 2 * ZERO  # the exponent of an accumulator that is zero
 ALL_ZERO = -3000  # above every maximum over zeros, below every other
 LOWEST, HIGHEST = -100, 120  # maxima for which fast is proven
+# Planes of bytes hold exponents with 63 (A) or 64 (B) added, so that sums have f32's bias: 0 for zero, and a
+# number for Inf and NaN that stays the largest when something is added to it and the sum is cut to a byte.
+BYTE_ZERO, BYTE_SPECIAL = 0, 255
+LIFT_A, LIFT_B = 63, 64
+NARROWEST, WIDEST = -14, 15  # exponents of formats that have planes of bytes
+BYTE_LOWEST = WIDEST + LIFT_B + 1  # above every sum with a zero, below every other
+BYTE_HIGHEST = HIGHEST + 127
+FLOORED_HIGHEST = 127 + 100  # above which there is no float32 whose last place is that of the sum
+# Planes of lowest bits, bytes too: the exponent of a factor's lowest bit with LIFT_LOW added, and OTHER_SIGN
+# to those of A that are negative and of B that are positive. Sums lose what is above a byte: they are below
+# MOST_LOW for the negative products alone. Zeros have LOW_ZERO, with which no sum is.
+LIFT_LOW, OTHER_SIGN, LOW_ZERO, MOST_LOW = 16, 128, 96, 63
 SCALE_LIMIT = 600  # above every sum of two block scales' exponents
 INT32_SAFE = (1 << 31) - (1 << 27)  # a sum that leaves room for the accumulator
 CANONICAL_NAN = 0x7FFFFFFF
@@ -21,7 +33,9 @@ class Variant:
     ``stride``: columns from one row of a panel of B to the next. ``half``: results are rounded to f16, to
     nearest, otherwise to f32, toward zero. ``emulated``: the steps of a pass start from zero, and their
     sum is added to C in round to nearest. ``scaled``: the products of a pass have a block scale.
-    ``sparse``: rows of B are selected.
+    ``sparse``: rows of B are selected. ``compact``: planes of exponents are of bytes.
+    ``floored``: compact, products are of at most 8 bits, there are planes of their factors' lowest bits, and
+    the CPU adds them with a rounding of its own (see floors).
     """
 
     width: int
@@ -32,6 +46,8 @@ class Variant:
     emulated: bool = False
     scaled: bool = False
     sparse: bool = False
+    compact: bool = False
+    floored: bool = False
 
     @property
     def products(self) -> int:
@@ -42,6 +58,7 @@ class Variant:
     def code(self) -> int:
         """The variant as an integer, which Numba takes for a constant."""
         flags = self.half | self.emulated << 1 | self.scaled << 2 | self.sparse << 3
+        flags |= self.floored << 22 | self.compact << 23
         return flags | self.width << 4 | self.length << 12 | self.steps << 20 | self.stride << 24
 
     @staticmethod
@@ -54,6 +71,8 @@ class Variant:
             sparse=bool(code & 8),
             width=code >> 4 & 255,
             length=code >> 12 & 255,
-            steps=code >> 20 & 15,
+            floored=bool(code >> 22 & 1),
+            compact=bool(code >> 23 & 1),
+            steps=code >> 20 & 3,
             stride=code >> 24 & 4095,
         )

@@ -161,6 +161,34 @@ class Lanes:
         """The smaller, of signed integers."""
         return (self < other).choose(self, self._with(self._operand(other)))
 
+    def unsigned_maximum(self, other: Lanes | int) -> Lanes:
+        """The larger, of integers without a sign."""
+        return self.unsigned_above(other).choose(self, self._with(self._operand(other)))
+
+    def unsigned_minimum(self, other: Lanes | int) -> Lanes:
+        """The smaller, of integers without a sign."""
+        return self.unsigned_above(other).choose(other, self)
+
+    def unsigned_above(self, other: Lanes | int) -> Lanes:
+        """Lane by lane whether integers without a sign are larger."""
+        return self._with(self.builder.icmp_unsigned(">", self.value, self._operand(other)))
+
+    def unsigned_sum(self, other: Lanes) -> Lanes:
+        """Sums of integers without a sign, the largest where they do not fit."""
+        return self._saturating("uadd", other)
+
+    def _saturating(self, operation: str, other: Lanes) -> Lanes:
+        kind = self.value.type
+        name = f"llvm.{operation}.sat.v{self.width}i{_bits(self.element)}"
+        function = cgutils.get_or_insert_function(
+            self.builder.module, ir.FunctionType(kind, [kind, kind]), name
+        )
+        return self._with(self.builder.call(function, [self.value, other.value]))
+
+    def unsigned_difference(self, other: Lanes) -> Lanes:
+        """Differences of integers without a sign, 0 where they are negative."""
+        return self._saturating("usub", other)
+
     def magnitude(self) -> Lanes:
         """A float without its sign."""
         bits = _bits(self.element)
@@ -265,14 +293,28 @@ _TOWARD_ZERO = 11  # x86: round toward zero, suppress exceptions
 
 def embedded_toward_zero(integers: Lanes) -> Lanes:
     """32-bit integers to float32, cut toward zero by AVX-512's embedded rounding; 16 lanes or a multiple."""
-    builder, width = integers.builder, integers.width
+    builder = integers.builder
     signature = ir.FunctionType(ir.VectorType(F32, 16), [ir.VectorType(I32, 16), I32])
     name = "llvm.x86.avx512.sitofp.round.v16f32.v16i32"
     convert = cgutils.get_or_insert_function(builder.module, signature, name)
     mode = ir.Constant(I32, _TOWARD_ZERO)
+    return _in_parts(lambda part: builder.call(convert, [part.value, mode]), integers)
+
+
+def embedded_fused_toward_zero(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """a * b + c of float32, cut toward zero by AVX-512's embedded rounding; 16 lanes or a multiple."""
+    builder, vector = a.builder, ir.VectorType(F32, 16)
+    signature = ir.FunctionType(vector, [vector, vector, vector, I32])
+    fused = cgutils.get_or_insert_function(builder.module, signature, "llvm.x86.avx512.vfmadd.ps.512")
+    mode = ir.Constant(I32, _TOWARD_ZERO)
+    return _in_parts(lambda *parts: builder.call(fused, [*(part.value for part in parts), mode]), a, b, c)
+
+
+def _in_parts(operation: Callable[..., Any], *lanes: Lanes) -> Lanes:
+    """An operation on 16 lanes, on all of them."""
     parts = [
-        Lanes(builder, builder.call(convert, [integers.part(start, 16).value, mode]))
-        for start in range(0, width, 16)
+        Lanes(lanes[0].builder, operation(*(each.part(start, 16) for each in lanes)))
+        for start in range(0, lanes[0].width, 16)
     ]
     while len(parts) > 1:
         parts = [low.joined(high) for low, high in zip(parts[::2], parts[1::2], strict=True)]

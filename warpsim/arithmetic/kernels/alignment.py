@@ -1,0 +1,197 @@
+"""How far the terms of one step are shifted: the largest exponent of each lane, and where it is too far.
+
+Emits LLVM code (see vectors). Exponents are a plane of int16, or of bytes where the formats of both factors
+have few exponents (see variants). Sums of bytes have the bias of float32, as accumulators' fields have;
+below BYTE_LOWEST all products are zero, so that m is at least -47 elsewhere. Knows what the fast step of
+``steps`` is proven for, and nothing of how it sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+
+from .variants import (
+    ALL_ZERO,
+    BYTE_HIGHEST,
+    BYTE_LOWEST,
+    BYTE_ZERO,
+    F16_LOWEST,
+    FLOORED_HIGHEST,
+    HIGHEST,
+    LIFT_A,
+    LIFT_B,
+    LOWEST,
+    NO_TERM,
+    SCALE_LIMIT,
+    ZERO,
+    Variant,
+)
+from .vectors import F32, I1, I8, I16, I32, Lanes, constant, power_of_two
+
+Load = Callable[[], Lanes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Run-time numbers of a rule, the same in every lane, as int32."""
+
+    fraction_bits: Lanes
+    floor: Lanes
+    precision: Lanes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The products of one step, lane by lane: factors' values, exponents and lowest bits, and block scales.
+
+    Factors are functions, so that each load stands where its value is used.
+    """
+
+    a: list[Load] = field(default_factory=list)
+    b: list[Load] = field(default_factory=list)
+    a_exponent: list[Load] = field(default_factory=list)
+    b_exponent: list[Load] = field(default_factory=list)
+    a_low: list[Load] = field(default_factory=list)
+    b_low: list[Load] = field(default_factory=list)
+    scale: Lanes | None = None
+    top: Lanes | None = None  # known before, of planes of bytes
+    too_low: Lanes | None = None  # see floors
+
+    def largest(self) -> Lanes:
+        """The largest exponent of the products, as int16."""
+        largest = combined(Lanes.maximum, [self._exponent(*factors) for factors in self._exponents()])
+        return largest if self.scale is None else largest + self.scale
+
+    def largest_byte(self) -> Lanes:
+        """The largest exponent of the products, of planes of bytes, with float32's bias."""
+        return combined(Lanes.unsigned_maximum, [x().unsigned_sum(y()) for x, y in self._exponents()])
+
+    def _exponents(self) -> list[tuple[Load, Load]]:
+        return list(zip(self.a_exponent, self.b_exponent, strict=True))
+
+    def _exponent(self, x: Load, y: Load) -> Lanes:
+        one, other = x(), y()
+        if one.element != I8:
+            return one + other
+        zero = one.equals(BYTE_ZERO) | other.equals(BYTE_ZERO)
+        total = one.unsigned_to(I16) + other.unsigned_to(I16) - (LIFT_A + LIFT_B)
+        return zero.choose(ZERO, total)
+
+
+def combined(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:
+    """All terms combined, in two chains that the processor can work on side by side."""
+    chains = [reduce(operation, terms[start::2]) for start in range(2) if start < len(terms)]
+    return reduce(operation, chains)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """What brings the terms of each lane to their common place and back.
+
+    ``top`` is m (of bytes with float32's bias), ``up`` and ``down`` are 2**(F - m) and its inverse,
+    ``up_product`` what products are multiplied by.
+    ``doubtful`` are lanes that fast is not proven for, unless they are ``excused``: where nothing but
+    zeros is added the scale is of no account.
+    """
+
+    top: Lanes
+    up: Lanes
+    down: Lanes
+    up_product: Lanes
+    doubtful: Lanes
+    excused: Lanes
+
+
+def aligned(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
+    """How the terms of a step are aligned; c None is zero."""
+    return (_by_bytes if variant.compact else _by_words)(terms, c, numbers, variant)
+
+
+def byte_tops(terms: Terms, c: Lanes | None, variant: Variant) -> Lanes:
+    """The largest exponent of the products and the accumulator, of planes of bytes; c None is zero."""
+    top = terms.largest_byte()
+    return top if c is None else top.unsigned_maximum(exponent_byte(c, variant))
+
+
+def raised(top: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
+    """The exponent to align by, of a largest one with float32's bias; the floor of f16 results counts."""
+    return top.unsigned_maximum((numbers.floor + 127).to(I8) if variant.half else BYTE_LOWEST)
+
+
+def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
+    top = terms.top
+    assert top is not None
+    if c is not None and variant.emulated:
+        top = top.unsigned_maximum(exponent_byte(c, variant))
+    highest = FLOORED_HIGHEST if variant.floored else BYTE_HIGHEST
+    if variant.half:
+        doubtful, excused = top.unsigned_above(highest), _nowhere(top)
+    else:
+        doubtful, excused = top.outside(BYTE_LOWEST, highest), ~top.unsigned_above(BYTE_LOWEST - 1)
+        if c is not None:
+            excused = excused & c.equals(0.0)
+    top = raised(top, numbers, variant)
+    place = top.unsigned_to(I32) << 23
+    up = ((numbers.fraction_bits + 254) << 23) - place
+    down = place - (numbers.fraction_bits << 23)
+    up = up.seen_as(F32)
+    down = down.seen_as(F32)
+    return Alignment(top=top, up=up, down=down, up_product=up, doubtful=doubtful, excused=excused)
+
+
+def exponent_byte(c: Lanes, variant: Variant) -> Lanes:
+    """Exponents of accumulators with their bias, 0 for zero and subnormal numbers: one is cut to zero beside
+    any term of BYTE_LOWEST."""
+    biased = (c.seen_as(I32) >> 23).to(I8)
+    if not variant.half:
+        return biased
+    return biased.equals(0).choose(0, biased.unsigned_maximum(F16_LOWEST + 127))
+
+
+def _by_words(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
+    top = terms.largest()
+    if c is not None:
+        top = top.maximum(_exponent(c, variant))
+    doubtful = _hazard(top, terms.scale, variant)
+    if c is not None and not (variant.half or variant.emulated):
+        doubtful = doubtful | (_is_subnormal(c) & (top < LOWEST))
+    top = top.maximum(numbers.floor.to(I16) if variant.half else LOWEST)
+    distance = numbers.fraction_bits.to(I16) - top
+    up = power_of_two(distance, F32)
+    down = (constant(top.builder, I32, 254 << 23, top.width) - up.seen_as(I32)).seen_as(F32)
+    up_product = up if terms.scale is None else _scaled_up(distance, terms.scale)
+    more = {"up_product": up_product, "doubtful": doubtful, "excused": _nowhere(top)}
+    return Alignment(top=top, up=up, down=down, **more)
+
+
+def _nowhere(like: Lanes) -> Lanes:
+    return constant(like.builder, I1, 0, like.width)
+
+
+def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
+    """Lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the lower one."""
+    if variant.half:
+        return top > HIGHEST
+    hazard = top.outside(LOWEST, HIGHEST) & (top > ALL_ZERO)
+    return hazard if scale is None else hazard | scale.outside(-SCALE_LIMIT, SCALE_LIMIT)
+
+
+def _exponent(c: Lanes, variant: Variant) -> Lanes:
+    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see _is_subnormal)."""
+    biased = c.seen_as(I32).upper_halves().field(7, 8)
+    exponent = biased - 127
+    if variant.half:
+        exponent = exponent.maximum(F16_LOWEST)
+    return biased.equals(0).choose(NO_TERM, exponent)
+
+
+def _is_subnormal(c: Lanes) -> Lanes:
+    """Lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of LOWEST."""
+    return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
+
+
+def _scaled_up(distance: Lanes, scale: Lanes) -> Lanes:
+    """2**(distance + scale). Outside these limits every product is cut to zero, or is zero already."""
+    return power_of_two((distance + scale).maximum(-126).minimum(120), F32)

@@ -1,0 +1,259 @@
+"""The sum of one row over all columns of a panel, as LLVM code (see vectors); layouts are those of panels.
+
+The fast step of ``steps`` runs over all columns and says for which it cannot vouch; vectors of columns with
+such a lane go to a function of their own, where the exact step computes their lanes, group by group. A lane
+that is NaN already stays so and is not computed again.
+
+Where exponents are bytes, loops of their own go over them first: they have four times the lanes, and the
+processor works ahead in the loops that follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from . import steps
+from .alignment import Load, Numbers, Terms, byte_tops, raised
+from .floors import too_low
+from .steps import Result
+from .variants import Variant
+from .vectors import F32, I1, I8, I32, I64, Lanes, cgutils, constant, ir, load, splat
+
+_EXACT_LANES = 16
+_BYTES = 64  # lanes of a loop over planes of bytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Place:
+    """LLVM values of one call: pointers to the planes of A, of B, to C and scratch, and indices in them."""
+
+    a: list[Any]  # values, exponents, offsets, scales, lows
+    b: list[Any]  # values, exponents, scales, lows
+    c: Any
+    marks: Any
+    at: list[Any]  # of the row in a, in its scales, of the pass in b, in its scales, of the row in c
+
+    def flat(self) -> list[Any]:
+        """All values, one after the other."""
+        return [*self.a, *self.b, self.c, self.marks, *self.at]
+
+    @classmethod
+    def of(cls, values: list[Any]) -> Place:
+        """The inverse of ``flat``."""
+        return cls(a=values[:5], b=values[5:9], c=values[9], marks=values[10], at=values[11:16])
+
+
+class _Planes:
+    """Emits loads of the planes of a place, for a variant."""
+
+    def __init__(self, builder: Any, variant: Variant, place: Place) -> None:
+        self.builder, self.variant, self.place = builder, variant, place
+        self.a_values, self.a_exponents, self.a_offsets, self.a_scales, self.a_lows = place.a
+        self.b_values, self.b_exponents, self.b_scales, self.b_lows = place.b
+        self.a_at, self.a_scale_at, self.b_at, self.b_scale_at, self.c_at = place.at
+        self.starts = self._b_rows()
+
+    def _b_rows(self) -> list[Any]:
+        """Where in b each product's row starts."""
+        products = range(self.variant.products)
+        if not self.variant.sparse:
+            return [ir.Constant(I64, product * self.variant.stride) for product in products]
+        return [self.builder.sext(offset, I64) for offset in self.of_row(self.a_offsets)]
+
+    def of_row(self, plane: Any) -> list[Any]:
+        """What a plane of A has for each product of a pass."""
+        builder = self.builder
+        places = [builder.add(self.a_at, ir.Constant(I64, k)) for k in range(self.variant.products)]
+        return [builder.load(builder.gep(plane, [place])) for place in places]
+
+    def step(self, number: int) -> slice:
+        """The products of a step."""
+        return slice(number * self.variant.length, (number + 1) * self.variant.length)
+
+    def broadcast(self, scalars: list[Any], width: int) -> list[Load]:
+        """Scalars in every lane."""
+        return [partial(splat, self.builder, scalar, width) for scalar in scalars]
+
+    def columns(self, plane: Any, step: int, j: Any, width: int) -> list[Load]:
+        """Columns of the rows of B that the products of a step meet."""
+        place = self.builder.add(self.b_at, j)
+        return [partial(self._at, plane, place, start, width) for start in self.starts[self.step(step)]]
+
+    def _at(self, plane: Any, place: Any, start: Any, width: int) -> Lanes:
+        return load(self.builder, plane, self.builder.add(place, start), width)
+
+    def scale(self, j: Any, width: int) -> Lanes | None:
+        """Exponents of block scales."""
+        builder = self.builder
+        if not self.variant.scaled:
+            return None
+        of_row = splat(builder, builder.load(builder.gep(self.a_scales, [self.a_scale_at])), width)
+        return of_row + load(builder, self.b_scales, builder.add(self.b_scale_at, j), width)
+
+    def accumulators(self, j: Any, width: int) -> Lanes:
+        """Columns of C."""
+        return load(self.builder, self.place.c, self.builder.add(self.c_at, j), width)
+
+    def store(self, value: Lanes, j: Any) -> None:
+        """Write columns of C."""
+        value.store(self.place.c, self.builder.add(self.c_at, j))
+
+    def loop(self, first: Any, stop: Any, width: int) -> Any:
+        """Over columns, so many at a time."""
+        return cgutils.for_range_slice(self.builder, first, stop, ir.Constant(I64, width), I64)
+
+
+class Row(_Planes):
+    """Emits the fast way over a row."""
+
+    def emit(self, n: Any, numbers: list[Any], embedded: bool) -> Any:
+        """The whole row; an i1: whether lanes were computed exactly."""
+        builder, variant = self.builder, self.variant
+        tops = [self._tops(step, n) for step in range(variant.steps)] if variant.compact else []
+        counts = [self._counts(tops[0], n, numbers)] if variant.floored else []
+        values = self.of_row(self.a_values)
+        exponents = [] if variant.compact else self.of_row(self.a_exponents)
+        found = cgutils.alloca_once_value(builder, ir.Constant(I1, 0))
+        width = variant.width
+        with self.loop(_zero(), n, width) as (j, _):
+            known = [[load(builder, plane, j, width) for plane in planes] for planes in (tops, counts)]
+            terms = [self._terms(step, values, exponents, known, j) for step in range(variant.steps)]
+            result = self._fast(terms, j, _numbers(builder, numbers, width), embedded)
+            with builder.if_else(result.doubtful.any(), likely=False) as (doubtful, clear):
+                with doubtful:
+                    self._settle(result, j, numbers, found)
+                with clear:
+                    self.store(result.value, j)
+        return builder.load(found)
+
+    def _scratch(self) -> Any:
+        """A byte a column."""
+        vectors = -(-self.variant.stride // _BYTES)
+        room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(I8, _BYTES), vectors))
+        return self.builder.bitcast(room, I8.as_pointer())
+
+    def _tops(self, step: int, n: Any) -> Any:
+        """The largest exponents of all columns, with those of C where the step continues from it."""
+        tops, row = self._scratch(), self.broadcast(self.of_row(self.a_exponents)[self.step(step)], _BYTES)
+        with self.loop(_zero(), n, _BYTES) as (j, _):
+            c = None if self.variant.emulated else self.accumulators(j, _BYTES)
+            terms = Terms(a_exponent=row, b_exponent=self.columns(self.b_exponents, step, j, _BYTES))
+            byte_tops(terms, c, self.variant).store(tops, j)
+        return tops
+
+    def _counts(self, tops: Any, n: Any, numbers: list[Any]) -> Any:
+        """How many products of all columns are too low."""
+        counts, row = self._scratch(), self.broadcast(self.of_row(self.a_lows), _BYTES)
+        with self.loop(_zero(), n, _BYTES) as (j, _):
+            of_rule = _numbers(self.builder, numbers, _BYTES)
+            top = raised(load(self.builder, tops, j, _BYTES), of_rule, self.variant)
+            terms = Terms(a_low=row, b_low=self.columns(self.b_lows, 0, j, _BYTES), top=top)
+            too_low(terms, of_rule).store(counts, j)
+        return counts
+
+    def _terms(
+        self, step: int, values: list[Any], exponents: list[Any], known: list[list[Lanes]], j: Any
+    ) -> Terms:
+        width, which = self.variant.width, self.step(step)
+        tops, counts = known
+        return Terms(
+            a=self.broadcast(values[which], width),
+            b=self.columns(self.b_values, step, j, width),
+            a_exponent=self.broadcast(exponents[which], width),
+            b_exponent=self.columns(self.b_exponents, step, j, width),
+            scale=self.scale(j, width),
+            top=tops[step] if tops else None,
+            too_low=counts[step] if counts else None,
+        )
+
+    def _fast(self, terms: list[Terms], j: Any, numbers: Numbers, embedded: bool) -> Result:
+        """Emit one vector of columns."""
+        builder, variant = self.builder, self.variant
+        c = self.accumulators(j, variant.width)
+        value: Lanes | None = None if variant.emulated else c
+        doubtful, excused = _nowhere(builder, variant.width), ~_nowhere(builder, variant.width)
+        for step in terms:
+            result = steps.fast(step, value, numbers, variant, embedded)
+            value = result.value
+            doubtful, excused = doubtful | result.doubtful, excused & (result.excused | ~result.doubtful)
+        assert value is not None
+        if variant.emulated:
+            value, uncertain = steps.emulated_sum(c, value, variant)
+            doubtful, excused = doubtful | uncertain, excused & ~uncertain
+        return Result(value=value, doubtful=doubtful, excused=excused)
+
+    def _settle(self, result: Result, j: Any, numbers: list[Any], found: Any) -> None:
+        """Store what is right of a vector of columns, and compute the rest of it exactly."""
+        builder = self.builder
+        c = self.accumulators(j, self.variant.width)
+        settled = c.is_nan()
+        marks = result.doubtful & ~result.excused & ~settled
+        self.store(settled.choose(steps.canonical_nan(c), marks.choose(c, result.value)), j)
+        with builder.if_then(marks.any()):
+            builder.store(ir.Constant(I1, 1), found)
+            marks.to(I8).store(self.place.marks, j)
+            arguments = [*self.place.flat(), j, *numbers]
+            builder.call(_exact_function(builder.module, self.variant, arguments), arguments)
+
+
+def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
+    """A function of its own, whose code and registers are out of the way of the fast one's."""
+    name = f"warpsim.exact.{variant.code:x}"
+    if name in module.globals:
+        return module.globals[name]
+    kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    for attribute in ("noinline", "cold"):
+        function.attributes.add(attribute)
+    builder = ir.IRBuilder(function.append_basic_block())
+    *place, j, fraction_bits, floor, precision = function.args
+    _ExactRow(builder, variant, Place.of(place)).emit(j, [fraction_bits, floor, precision])
+    builder.ret_void()
+    return function
+
+
+class _ExactRow(_Planes):
+    """Emits the exact way over one vector of columns."""
+
+    def emit(self, first: Any, numbers: list[Any]) -> None:
+        """Compute the marked lanes, group by group."""
+        builder, width = self.builder, min(_EXACT_LANES, self.variant.width)
+        stop = builder.add(first, ir.Constant(I64, self.variant.width))
+        with self.loop(first, stop, width) as (j, _):
+            marks = ~load(builder, self.place.marks, j, width).equals(0)
+            with builder.if_then(marks.any()):
+                c = self.accumulators(j, width)
+                value = self._exact(j, c, _numbers(builder, numbers, width))
+                self.store(marks.choose(value, c), j)
+
+    def _exact(self, j: Any, c: Lanes, numbers: Numbers) -> Lanes:
+        variant = self.variant
+        value = constant(self.builder, F32, 0.0, c.width) if variant.emulated else c
+        values, exponents = self.of_row(self.a_values), self.of_row(self.a_exponents)
+        for step in range(variant.steps):
+            which = self.step(step)
+            terms = Terms(
+                a=self.broadcast(values[which], c.width),
+                b=self.columns(self.b_values, step, j, c.width),
+                a_exponent=self.broadcast(exponents[which], c.width),
+                b_exponent=self.columns(self.b_exponents, step, j, c.width),
+                scale=self.scale(j, c.width),
+            )
+            value = steps.exact(terms, value, numbers, variant)
+        return steps.exact_emulated_sum(c, value, variant) if variant.emulated else value
+
+
+def _zero() -> Any:
+    return ir.Constant(I64, 0)
+
+
+def _nowhere(builder: Any, width: int) -> Lanes:
+    return constant(builder, I1, 0, width)
+
+
+def _numbers(builder: Any, numbers: list[Any], width: int) -> Numbers:
+    lanes = [splat(builder, builder.trunc(number, I32), width) for number in numbers]
+    return Numbers(fraction_bits=lanes[0], floor=lanes[1], precision=lanes[2])

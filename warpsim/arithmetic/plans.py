@@ -1,0 +1,163 @@
+"""Plans of matrix products: how a rule becomes passes of a compiled kernel, and what decoding a format takes.
+
+Knows formats, rules and what the CPU has; does not know where operands lie, nor how a panel is summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import present
+from ..isa.architectures import EmulatedF8, FusedSum, Rule
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Instruction
+from .kernels import decode
+from .kernels.floors import MOST_FRACTION_BITS
+from .kernels.hardware import has_roundings
+from .kernels.variants import LIFT_LOW, NARROWEST, WIDEST, Variant
+from .planes import planes
+
+LANES = 64  # panels are a multiple of them wide
+_LOWEST_FLOOR = -100  # kernels.steps: an f32 rule's floor must be below what the fast step takes on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How one instruction's rule becomes passes of a kernel.
+
+    ``order``: which stored column of a pass each of its products is. ``units`` and ``bases`` say for sparse
+    A, product by product, which unit of the pass it belongs to and where that unit's chunk begins.
+    """
+
+    instruction: Instruction
+    variant: Variant
+    numbers: tuple[int, int, int]
+    order: npt.NDArray[np.int64]
+    units: npt.NDArray[np.int64]
+    bases: npt.NDArray[np.int64]
+    unit: int
+
+    @property
+    def products(self) -> int:
+        """Products of a pass."""
+        return self.variant.products
+
+    @property
+    def depth(self) -> int:
+        """Rows of B of a pass."""
+        return self.products * (2 if self.variant.sparse else 1)
+
+    @property
+    def exponents(self) -> npt.DTypeLike:
+        """What planes of exponents are made of."""
+        return np.uint8 if self.variant.compact else np.int16
+
+    def passes(self, instructions: int) -> int:
+        """Passes of a number of instructions along k."""
+        return instructions * self.instruction.stored_k // self.products
+
+
+def applies(instruction: Instruction, rule: Rule) -> bool:
+    """Whether the kernels compute this rule: sums of products of at most 12 significant bits."""
+    step = _step_of(rule)
+    if step is None or instruction.c != instruction.d:
+        return False
+    half = step.output.format == "f16"
+    return half or (step.exponent_floor <= _LOWEST_FLOOR and step.output.format == "f32")
+
+
+def _step_of(rule: Rule) -> FusedSum | None:
+    """The fused sum that a rule repeats, if it does."""
+    step = rule.step if isinstance(rule, EmulatedF8) else rule
+    return step if isinstance(step, FusedSum) else None
+
+
+def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) -> Plan:
+    """The plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best for many."""
+    emulated = isinstance(rule, EmulatedF8)
+    step = present(_step_of(rule), "step")
+    stored = instruction.stored_k
+    length = stored // 2 if emulated else min(step.length, stored)
+    sparse = instruction.pattern is not None
+    steps = 2 if emulated else 1
+    compact = columns is None and instruction.scale is None and _are_compact(instruction)
+    stride = columns or _stride(length * steps, sparse, compact)
+    lanes = LANES if length <= 8 and not sparse else LANES // 2
+    variant = Variant(
+        width=min(lanes, stride & -stride),
+        stride=stride,
+        length=length,
+        steps=steps,
+        half=step.output.format == "f16",
+        emulated=emulated,
+        scaled=instruction.scale is not None,
+        sparse=sparse,
+        compact=compact,
+        floored=compact and not emulated and _has_floors(instruction, step),
+    )
+    order = np.arange(variant.products)
+    if emulated:
+        order = np.argsort(order % 4 // 2, kind="stable")
+    chunk, kept, unit = _pattern(instruction)
+    return Plan(
+        instruction=instruction,
+        variant=variant,
+        numbers=(step.fraction_bits, step.exponent_floor, step.output.precision),
+        order=order,
+        units=order // unit,
+        bases=order // (kept * unit) * chunk + order % unit,
+        unit=unit,
+    )
+
+
+def _stride(products: int, sparse: bool, compact: bool) -> int:
+    """Columns of a panel: a pass of its planes, at 5 or 6 bytes, should stay in the first-level cache."""
+    rows = products if compact else products * (1 + sparse)
+    return 512 if compact and rows <= 8 and not sparse else 256 if rows <= 16 else 128
+
+
+def _are_compact(instruction: Instruction) -> bool:
+    """Whether the exponents of A and B have room in bytes (those of f16 do, which others may take on)."""
+    return all(
+        element.minimum_exponent >= NARROWEST and element.bias <= WIDEST
+        for element in (instruction.a, instruction.b)
+    )
+
+
+def _has_floors(instruction: Instruction, step: FusedSum) -> bool:
+    """Whether kernels.floors computes the sums, on a CPU that can."""
+    formats = instruction.a, instruction.b
+    lowest = min(element.minimum_exponent - element.fraction_bits for element in formats)
+    return step.fraction_bits <= MOST_FRACTION_BITS and lowest >= -LIFT_LOW and has_roundings()
+
+
+def _pattern(instruction: Instruction) -> tuple[int, int, int]:
+    """Elements of a chunk, units kept of it and elements of a unit (1, 1, 1 for dense A)."""
+    pattern = instruction.pattern
+    return (pattern.chunk, pattern.kept, pattern.unit) if pattern else (1, 1, 1)
+
+
+@cache
+def coding_of(element: Format, *, as_half: bool = False, shift: int = 0, lift: int = 0) -> decode.Coding:
+    """What kernels.decode needs to know of a format: ``as_half``, with the exponents of f16.
+
+    ``shift``: the lowest bit of the code in its byte; ``lift`` is added to exponents in planes of bytes.
+    """
+    ignored = element.ignored_bits
+    magnitude = (element.mask & ~element.sign_bit) & ~((1 << ignored) - 1)
+    special = planes(np.arange(1 << min(element.bits, 16)).astype(element.code_dtype), element).special
+    first = int(np.argmax(special != 0)) if element.bits <= 16 else magnitude & ~0x7FFFFF
+    return (
+        element.bits + shift,
+        shift,
+        magnitude,
+        element.fraction_bits + ignored,
+        element.bias,
+        first or 1 << 30,
+        FORMATS["f16"].minimum_exponent if as_half else element.minimum_exponent,
+        lift,
+    )
