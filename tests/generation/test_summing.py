@@ -7,13 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import warpsim
 from tests.helpers import nasty
 from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
 from warpsim.generation.arithmetic import ABOVE_HALF, BELOW_HALF, HALF, cut, decode
 from warpsim.generation.bins import arithmetic_bins
+from warpsim.generation.changes import changes
+from warpsim.generation.corners import theme_chunk
+from warpsim.generation.coverage import gathered
+from warpsim.generation.factors import factors_of
+from warpsim.generation.limits import limits_of
 from warpsim.generation.observations import observations
-from warpsim.generation.summing import Change, summed
+from warpsim.generation.summing import Change, summed, sums_of
 from warpsim.isa.architectures import FusedSum
 from warpsim.isa.formats import FORMATS
 
@@ -42,6 +48,43 @@ def test_nothing_declared_unreachable_is_ever_hit(part):
             for name, mask in observations(dots):
                 assert name in bins, name
                 assert not (bins[name] and mask.any()), (nasty.name(instruction), name, bins[name])
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_outputs_that_a_change_does_not_concern_have_the_same_bits(part):
+    for instruction in ARITHMETICS[part::16]:
+        rng = np.random.default_rng(5)
+        for maker in nasty.makers(instruction):
+            dots = nasty.operands(instruction, maker(instruction, 60, rng), rng)
+            assert unconcerned(dots) == [], (nasty.name(instruction), maker.__name__)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "target"),
+    [
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", "sm_89"),
+        ("mma.sync.aligned.m16n8k16.row.col.f16.e5m2.e4m3.f16", "sm_90"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_80"),
+    ],
+)
+def test_nor_do_those_of_corner_cases(mnemonic, target):
+    vectors = theme_chunk(warpsim.decode(mnemonic, target=target), "corner", 3, 0)
+    for part in vectors.inputs():
+        assert unconcerned(gathered(vectors.instruction, part)) == []
+
+
+def unconcerned(operands: nasty.Operands) -> list[str]:
+    """Changes that change an output that they say they do not concern."""
+    limits = limits_of(operands.instruction)
+    factors = factors_of(operands, limits.rule)
+    done = sums_of(factors, limits.rule)
+    return [
+        wrong.name
+        for wrong in changes(limits)
+        if (
+            (sums_of(factors, wrong.rule, wrong.change).code != done.code) & ~wrong.concerns(factors, done)
+        ).any()
+    ]
 
 
 def dots_of(text: str, a: list[int], b: list[int], c: int) -> nasty.Operands:

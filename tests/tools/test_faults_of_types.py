@@ -48,6 +48,23 @@ def test_the_default_set_of_a_form_catches_its_faults(mnemonic, target):
     assert len(verdicts.caught) > 15
 
 
+@pytest.mark.parametrize(
+    ("mnemonic", "fault"),
+    [
+        (f"{MMA}.m16n8k32.row.col.kind::f8f6f4.f16.e3m2.e4m3.f16", "the first product is not cut"),
+        (f"{MMA}.m16n8k32.row.col.kind::f8f6f4.f16.e2m1.e3m2.f16", "products of 2 and more align by"),
+        (
+            f"{MMA}.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
+            "sums of one unit vanish",
+        ),
+    ],
+)
+def test_what_once_survived_has_bins(mnemonic, fault):
+    """Formats of small range, where chance alone caught these before there were bins of them."""
+    verdicts = try_form(mnemonic, "sm_120a", only=fault)
+    assert (len(verdicts.caught), verdicts.survived, verdicts.contradicted) == (1, (), ())
+
+
 def test_an_edit_has_to_change_one_place():
     with pytest.raises(ValueError, match=r"summing\.py: 'no such line' occurs 0 times"):
         faulty_sums((Edit(module="summing", old="no such line", new=""),))
