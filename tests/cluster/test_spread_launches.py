@@ -106,3 +106,13 @@ def test_kernels_that_communicate_stay_here(client: Any) -> None:
 def test_no_cluster() -> None:
     with pytest.raises(ClusterError):
         run(SCALED, scheduler="nowhere")
+
+
+def test_what_cannot_be_spread_is_refused_before_anybody_is_asked() -> None:
+    """Nobody listens there."""
+    waiting = SCALED.replace("ret;", "atom.global.add.u32 %r5, [%d2], 1; ret;")
+    nowhere = "tcp://127.0.0.1:9"
+    with pytest.raises(OperandError, match=r"atomics, fences or ordered accesses.*without scheduler"):
+        run(waiting, scheduler=nowhere)
+    with pytest.raises(OperandError, match="record, observers and engines of one's own stay here"):
+        run(SCALED, scheduler=nowhere, record=True)

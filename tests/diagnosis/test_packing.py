@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpsim
+from warpsim.diagnosis.chains import diagnose_stretch
+from warpsim.diagnosis.loop_memory import Memory
 from warpsim.diagnosis.metadata_checks import _step_count
 from warpsim.diagnosis.packing_checks import _stage_text, tile_findings
 from warpsim.diagnosis.watching import _sum_of, _threads
@@ -76,3 +79,28 @@ def test_every_thread_has_a_number_that_counts_in_sums() -> None:
     numbers = _threads(wave, Lanes(np.ones(384, np.bool_)))
     assert np.unique(numbers).size == 384
     assert len({int(_sum_of(numbers[:count])) for count in range(385)}) == 385
+
+
+def test_products_along_k_are_those_of_warps() -> None:
+    """What warpgroups or several warps have made together is looked at otherwise."""
+    events = [
+        SimpleNamespace(instruction=SimpleNamespace(family=SimpleNamespace(lanes=128)), d=np.zeros((128, 4)))
+    ] * 2
+    found: Any = SimpleNamespace(events=(0, 1), inputs=None)
+    assert diagnose_stretch(events, found, np.zeros((128, 4))) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "majors"),
+    [
+        ("m64n8k16.f32.f16.f16", {"K", "MN"}),
+        ("m64n8k8.f32.tf32.tf32", {"K"}),
+        ("m64n8k32.f32.e4m3.e4m3", {"K"}),
+        ("m64n8k256.s32.b1.b1.and.popc", set()),
+    ],
+)
+def test_tiles_in_shared_memory_lie_as_descriptors_have_them(mnemonic: str, majors: set[str]) -> None:
+    form = warpsim.decode(f"wgmma.mma_async.sync.aligned.{mnemonic}", target="sm_90a")
+    memory: Any = SimpleNamespace(loop=SimpleNamespace(form=form, registers={"b": np.zeros((2, 3, 8, 16))}))
+    found = {major for major in ("K", "MN") if Memory._tile(memory, "b", major, "none") is not None}  # type: ignore[arg-type]
+    assert found == majors

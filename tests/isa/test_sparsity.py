@@ -224,6 +224,19 @@ def test_too_many_non_zeros_are_refused_by_row_and_chunk(name: str, ones: list[i
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("function", [warpsim.compress, warpsim.prune])
+def test_matrices_have_some_tiles_of_columns(function: Any) -> None:
+    """As many as one likes, and no part of one."""
+    A = np.zeros((16, 96), np.float16)
+    A[:, ::4] = np.arange(1, 25)
+    whole, parts = function(A, F16), [function(A[:, k : k + 32], F16) for k in (0, 32, 64)]
+    if function is warpsim.compress:
+        whole, parts = whole[0], [one[0] for one in parts]
+    assert np.array_equal(whole, np.concatenate(parts, axis=1))
+    with pytest.raises(OperandError, match="its last axis is a multiple of k = 32"):
+        function(A[:, :16], F16)
+
+
 def test_a_zero_is_no_non_zero_whatever_its_sign() -> None:
     A = np.zeros((16, 32), np.float16)
     A[3, 4:8] = [1, -0.0, 2, 3]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from warpsim.errors import WarpsimError
 from warpsim.machine.launching import load_text
+from warpsim.machine.observers.phase_waits import PhaseWaits
 
 SCHEDULES = ("program", "earliest", "latest", 1, 2, 3)
 HEAD = """.version 8.7
@@ -123,3 +127,17 @@ def test_words() -> None:
         "    @%p bar.sync 1, 64;",
         "        ^~~~~~~~",
     ]
+
+
+def test_who_waits_for_the_phase_before_is_overrun() -> None:
+    """Warp 0 has seen the end of phase 1 at its clock 5; phase 2 ends with or without knowledge of that."""
+    clocks: Any = SimpleNamespace(
+        known=np.array([[5, 0], [0, 3]]), barrier=lambda offset: SimpleNamespace(phases=1)
+    )
+    waits = PhaseWaits()
+    waits.seen(clocks, 64, np.array([0]), 7)
+    ((warp, wait),) = waits.overrun(64, 2, np.array([4, 9]))
+    assert (warp, wait.phase, wait.pc) == (0, 1, 7)
+    assert not list(waits.overrun(64, 2, np.array([5, 0])))
+    assert not list(waits.overrun(64, 3, np.array([0, 0])))
+    assert not list(waits.overrun(72, 2, np.array([0, 0])))

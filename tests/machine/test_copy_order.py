@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,10 @@ def kinds(body: str, schedule: str | int = "program") -> set[str]:
 
 LOADED = LOAD.format(to="a")
 END = "cp.async.bulk.wait_group.read 0;\n"
+MOVED = (
+    "@%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;\n"
+    "@%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [b], [a], 256, [full];\n"
+)
 COVERED = LOADED + wait("full", 0) + READ + KEEP
 KEPT = {
     "each waits": LOADED + wait("full", 0) + READ + KEEP,
@@ -96,6 +101,7 @@ KEPT = {
     + COMMIT
     + END
     + "E:\n",
+    "moved, waited for, stored": WRITE + FENCE + SYNC + MOVED + wait("full", 0) + WRITE,
     "brought and sent": LOADED + wait("full", 0) + STORE.format(of="a") + COMMIT + END,
     "expected after it was issued": (
         "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [a], [%in], 256, [full];\n"
@@ -141,6 +147,10 @@ BROKEN = {
     "no barrier": (WRITE + FENCE + STORE.format(of="a") + COMMIT + END, {"not visible"}),
     "stored while it is sent": (
         WRITE + FENCE + SYNC + STORE.format(of="a") + COMMIT + SYNC + WRITE + END,
+        {"source overwritten"},
+    ),
+    "stored while it is moved": (
+        WRITE + FENCE + SYNC + MOVED + WRITE + wait("full", 0),
         {"source overwritten"},
     ),
     "stored where a copy arrives": (LOADED + WRITE + wait("full", 0), {"source overwritten"}),
@@ -292,3 +302,17 @@ def test_wgmma_sees_the_copy_and_not_what_was_stored_before_it(schedule: str | i
     assert found == set()
     assert np.array_equal(d, multiplied(BRING + wait("full", 0) + product, schedule)[1])
     assert multiplied(BRING + wait("full", 0) + stored + product, schedule)[0]
+
+
+def test_a_wait_for_the_phase_before_is_named() -> None:
+    """The second copy is read after a wait for the first one's phase."""
+    loaded = LOAD.format(to="a")
+    body = loaded + wait("full", 0) + SYNC + loaded + READ + KEEP + wait("full", 1)
+    first = next(one for one in launch(body).hazards if one.kind == "read early")
+    assert (
+        "brings: it is there when phase 2 of the mbarrier full is over, and warp 0 has not seen"
+        in first.message
+    )
+    assert re.search(
+        r"\(its wait at line \d+ was over with phase 1\).*wait there for phase 2, parity 1", first.message
+    )

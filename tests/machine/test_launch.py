@@ -332,6 +332,19 @@ def test_a_variable_is_declared_once():
         launch(".shared .b32 cells[4]; .shared .b64 cells;", 1, 32)
 
 
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        (".const .b8 big[65537];", "big has 65537 bytes, but .const has at most 65536"),
+        (".const .align 3 .b8 odd[4];", "odd has alignment 3: it is a power of two, 65536 at most"),
+    ],
+)
+def test_variables_fit_their_spaces(declaration: str, message: str):
+    text = f".version 8.0\n.target sm_90\n.address_size 64\n{declaration}\n.visible .entry k() {{ ret; }}"
+    (problem,) = warpsim.load(text).module.problems
+    assert problem.message == message
+
+
 def test_buffers_do_not_touch():
     """One past the end of a buffer is nobody's, however many bytes it has."""
     text = """.version 8.0

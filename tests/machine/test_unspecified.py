@@ -61,3 +61,11 @@ def test_a_register_that_some_lanes_have_not_written_is_read() -> None:
 def test_without_being_asked_for_there_is_no_dynamic_shared_memory() -> None:
     found, _ = launched("mov.u32 %r1, %dynamic_smem_size;")
     assert found.tolist() == [0] * 32
+
+
+def test_lanes_that_have_written_twice_have_written() -> None:
+    """Lanes 0 to 23 write, then 8 to 31."""
+    body = "setp.lt.u32 %p0, %r0, 24; setp.ge.u32 %p1, %r0, 8;\n@%p0 mov.u32 %r1, 7;\n@%p1 mov.u32 %r1, 8;"
+    found, report = launched(body)
+    assert found.tolist() == [7] * 8 + [8] * 24
+    assert report.hazards == ()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import warpsim
 from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
@@ -268,3 +269,21 @@ def test_local_memory_is_refused() -> None:
         Fault, match=r"atom\.add\.u32: the address lies in \.local \[CTA \(0, 0, 0\), warp 0, lane 0\]"
     ):
         run(body, {}, {}, threads=32)
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "legal"),
+    [("7.8", "sm_90", True), ("8.0", "sm_80", False), ("7.7", "sm_80", False), ("7.6", "sm_80", False)],
+)
+def test_scopes_of_clusters_need_version_and_target(version: str, target: str, legal: bool) -> None:
+    text = (
+        f".version {version}\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n"
+        ".reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p]; atom.global.cluster.add.u32 %r, [%d], 1; ret; }"
+    )
+    if legal:
+        counter = np.zeros(1, np.uint32)
+        warpsim.load(text)["k"](1, 32, [counter])
+        assert counter[0] == 32
+        return
+    with pytest.raises(warpsim.IllegalInstruction, match=r"cluster needs PTX 7\.8 and sm_90 or higher"):
+        warpsim.load(text)["k"](1, 32, [np.zeros(1, np.uint32)])
