@@ -31,6 +31,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
         "an address of 32 bits, which ptxas does not look at in some forms",
     ),
     (r"fence\.proxy\.tensormap::generic\.acq_rel.*", "not in the manual; 13.5 takes it, 13.0 does not"),
+    (r"cp\.[\w:.]*tensor\.[\w:.]* (%\w+,.*|.*\], %\w+;)", "a register without brackets for an address"),
     (r"movmatrix\..*", "predicates and constants, of which ptxas makes registers"),
     (r"st\.async.*complete_tx.* [^\[\]]*;", "no mbarrier, for which the manual asks"),
     (r"cp\.reduce\.async\.bulk.*mbarrier.* %\w+;", "a register in the place of an mbarrier"),
