@@ -23,6 +23,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
         r"(add|sub|fma)\.[\w.]*f32\.bf16 .*",
         "integers for .bf16 in a sum of .f32, which 13.0 takes and 13.5 does not",
     ),
+    (r"fence\.(acquire|release)\.\w+;", "before PTX 8.6 or sm_90, which 13.0 takes and 13.5 does not"),
     (r"mbarrier\.init\..*", "a count out of range, which 13.0 takes and 13.5 does not"),
     (r"(st|red)\.async\.mmio\.release\.gpu.*", "a scope that 13.0 takes and 13.5 does not"),
     (r".*\[%h\d\].*", "an address of 16 bits"),
