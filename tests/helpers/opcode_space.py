@@ -188,6 +188,7 @@ class Space:
         for row, choice in forms:
             words = tuple(filter(None, choice))
             own = own_operands(self.opcode, words) if isinstance(row, Effect) else ()
+            own = own or OF_WARPS.get(self.opcode, ())
             for operands in own:
                 yield spelled(self.opcode, words, operands)
                 yield from (spelled(self.opcode, words, changed) for changed in _exchanged(operands))

@@ -25,7 +25,7 @@ LATER = {("13.5", "sm_88"): (9, 0)}  # targets that a release takes from a later
 CHOICE = "WARPSIM_PTXAS"  # environment variable with the path of another ptxas than that on the path
 BATCH = 256  # instructions a run: enough to hide the start of the process, few enough to repeat cheaply
 PROCESSES = 2
-_PATIENCE = 100  # seconds for a run, of which nearly all take one
+_PATIENCE = 60  # seconds for a run, of which nearly all take one
 
 # The chip that code is generated for, where a release has no such chip any more. The rules are
 # those of the text's `.target` all the same.

@@ -343,11 +343,15 @@ class Site:
         return extended
 
     def policy(self, index: int) -> None:
-        """A cache policy, of 64 bits, which nothing here looks at; raises IllegalInstruction for others."""
+        """A cache policy, which nothing here looks at; raises IllegalInstruction for what is none."""
+        self.whole(index, "a cache policy")
+
+    def whole(self, index: int, what: str) -> Reader:
+        """Reads 64 bits that are no float and no address; raises IllegalInstruction for others."""
         operand = self.operands[index]
         if isinstance(operand, Displacement):
-            raise self.illegal(f"a cache policy is a register or an integer, not '{operand}'", index)
-        self.reader(operand, "u64", index)
+            raise self.illegal(f"{what} is a register or an integer, not '{operand}'", index)
+        return self.reader(operand, "u64", index)
 
     def elements(self, index: int, count: int) -> tuple[Operand, ...]:
         """The registers of a vector operand of that many, or the operand itself for one."""

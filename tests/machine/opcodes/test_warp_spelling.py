@@ -36,6 +36,7 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     (r".*\[%r1\].*", "32-bit addresses of a module with 64 bits: not checked here"),
     (r"atom\..*\.(and|or|xor|exch)\.b\d+ .*, .*, .*, .*", "an operand too many, which ptxas passes over"),
     (r"fence\.(?!proxy\.async::).*proxy.*sync_restrict.*", "a restriction that ptxas passes over"),
+    (r"fence\.(acquire|release)\.\w+;", "before PTX 8.6 or sm_90, which 13.0 takes and 13.5 does not"),
     (r"match\..*any.* %r6\|_, .*", "match.any has no predicate, and ptxas passes over its place"),
 )
 

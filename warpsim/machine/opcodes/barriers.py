@@ -70,9 +70,9 @@ def _arriving(site: Site, number: int, threads: int | None, arrive: Arrive, arri
     No thread count, or 0 where lanes wait, stands for all of the CTA.
     """
     _check_constants(site, number, threads, arrives)
-    operands = [(site.reader(site.operands[number], "b32", number), "the number of the barrier")]
+    operands = [(site.reader(site.operands[number], "u32", number), "the number of the barrier")]
     if threads is not None:
-        operands.append((site.reader(site.operands[threads], "b32", threads), "the number of threads"))
+        operands.append((site.reader(site.operands[threads], "u32", threads), "the number of threads"))
     place = _place(operands, arrives)
     varies = any(not isinstance(one, Immediate) for one in site.operands[number : number + len(operands)])
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ptx.constants import Immediate
+from ...ptx.operands import Address
 from ..lanes import Front, Lanes
 from ..wide import needed
 from . import check_available
@@ -36,6 +37,14 @@ def _prefetch(site: Site, *modifiers: str) -> Step:
     site.count(1)
     _address(site, 0, modifiers)
     return _nothing
+
+
+def _prefetch_uniform(site: Site, *modifiers: str) -> Step:
+    """No variable, which lies in a space of its own."""
+    operand = site.operands[0] if site.operands else None
+    if isinstance(operand, Address) and operand.base is not None:
+        site.register(operand.base, 0)
+    return _prefetch(site, *modifiers)
 
 
 def _line(site: Site, *modifiers: str) -> Step:
@@ -77,7 +86,7 @@ def _converted(site: Site, *modifiers: str) -> Step:
 
 def _policy(site: Site, first: str, second: str) -> Step:
     """Some number, the same for the same priorities."""
-    write = site.writer(site.operands[0], "b64", 0)
+    write = site.writer(site.operands[0], "u64", 0)
     value = np.array(1 + _PRIORITIES.index(first) + 4 * _SECOND.index(second), np.uint64)
     return lambda wave, front, lanes: write(wave, front, lanes, value)
 
@@ -124,7 +133,7 @@ ROWS: tuple[Effect, ...] = (
         since=(8, 0),
         chip=90,
     ),
-    Effect(opcode="prefetchu", slots=(("L1",),), bind=_prefetch, since=(2, 0)),
+    Effect(opcode="prefetchu", slots=(("L1",),), bind=_prefetch_uniform, since=(2, 0)),
     Effect(opcode="applypriority", slots=(_GLOBAL, ("L2::evict_normal",)), bind=_line, since=(7, 4), chip=80),
     Effect(opcode="discard", slots=(_GLOBAL, ("L2",)), bind=_line, since=(7, 4), chip=80),
     _policies(("fractional",), _PRIORITIES, _SECOND, ("b64",), bind=_fraction),

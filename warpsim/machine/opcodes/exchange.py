@@ -117,7 +117,7 @@ def _shuffle(site: Site, sync: str, mode: str, type_name: str) -> Step:
     value, b, c = (site.reader(site.operands[place], "b32", place) for place in (1, 2, 3))
     if not sync:
         _check_old(site)
-    members = site.reader(site.operands[4], "b32", 4) if sync else None
+    members = site.reader(site.operands[4], "u32", 4) if sync else None
 
     def act(wave: Wave, front: Front, lanes: Lanes) -> None:
         here = lane_words(lanes.mask)
@@ -165,7 +165,7 @@ def _vote(site: Site, sync: str, mode: str, type_name: str) -> Step:
     if not sync:
         _check_old(site)
     writers = [site.writer(site.operands[0], type_name, 0)]
-    members = site.reader(site.operands[2], "b32", 2) if sync else None
+    members = site.reader(site.operands[2], "u32", 2) if sync else None
     return _exchanged(members, site.reader(site.operands[1], "pred", 1), writers, _VOTES[mode])
 
 
@@ -190,15 +190,15 @@ def _match_all(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple
 
 
 _MATCHES: dict[str, tuple[Exchange, tuple[str, ...]]] = {
-    "any": (_match_any, ("b32",)),
-    "all": (_match_all, ("b32", "pred")),
+    "any": (_match_any, ("u32",)),
+    "all": (_match_all, ("u32", "pred")),
 }
 
 
 def _match(site: Site, mode: str, sync: str, type_name: str) -> Step:
     site.count(3)
     exchange, kinds = _MATCHES[mode]
-    members = site.reader(site.operands[2], "b32", 2)
+    members = site.reader(site.operands[2], "u32", 2)
     return _exchanged(members, site.reader(site.operands[1], type_name, 1), _targets(site, kinds), exchange)
 
 
@@ -257,9 +257,11 @@ def _reduce_floats(site: Site, sync: str, operation: str, absolute: str, nan: st
 
 
 def _reduced(site: Site, type_name: str, exchange: Exchange) -> Step:
+    """The registers of .b32 are those of integers."""
     site.count(3)
+    type_name = {"b32": "u32"}.get(type_name, type_name)
     writers = [site.writer(site.operands[0], type_name, 0)]
-    members = site.reader(site.operands[2], "b32", 2)
+    members = site.reader(site.operands[2], "u32", 2)
     return _exchanged(members, site.reader(site.operands[1], type_name, 1), writers, exchange)
 
 
@@ -281,10 +283,10 @@ def _elected(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple[V
 
 def _elect(site: Site, sync: str) -> Step:
     site.count(2)
-    writers = _targets(site, ("b32", "pred"), least=2)
+    writers = _targets(site, ("u32", "pred"), least=2)
     if isinstance(site.operands[0], Pair) and isinstance(site.operands[0].second, Sink):
         raise site.illegal("elect.sync does not take '_' for its predicate", 0)
-    members = site.reader(site.operands[1], "b32", 1)
+    members = site.reader(site.operands[1], "u32", 1)
     return _exchanged(members, members, writers, _elected)
 
 

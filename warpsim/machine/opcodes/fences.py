@@ -58,7 +58,7 @@ _SPACES = ("", "global", "shared::cta", "shared::cluster")
 _FAR, _NEAR = ("sync_restrict::shared::cluster",), ("sync_restrict::shared::cta",)
 _ACQUIRE, _RELEASE = ("acquire",), ("release",)
 
-_ORDERS = ("", "sc", "acq_rel", "acquire", "release")
+_ORDERS, _HALVES = ("", "sc", "acq_rel"), ("acquire", "release")
 
 _Slots = tuple[tuple[str, ...], ...]
 
@@ -69,6 +69,7 @@ _TABLE: tuple[tuple[str, _Slots, Callable[..., Step], tuple[int, int], int], ...
     ("membar", (_PROXY, ("alias",)), _fence, (7, 5), 70),
     ("fence", (_ORDERS, _SCOPES), _fence, (6, 0), 70),
     ("fence", (_ORDERS, _CLUSTER), _fence, (7, 8), 90),
+    ("fence", (_HALVES, _ALL), _fence, (8, 6), 90),
     ("fence", (_ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), 90),
     ("fence", (_RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), 90),
     ("fence", (("mbarrier_init",), _RELEASE, _CLUSTER), _fence, (8, 0), 90),

@@ -163,7 +163,7 @@ def _arrive(site: Site, *modifiers: str) -> Step:
         check_available(site, _SINK)
     if "shared::cluster" in modifiers and not isinstance(site.operands[0], Sink):
         raise site.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
-    write, address = site.writer(site.operands[0], "b64", 0), _address(site, 1, modifiers)
+    write, address = site.writer(site.operands[0], "u64", 0), _address(site, 1, modifiers)
     most = None if "expect_tx" in modifiers else _POSITIVE
     count, change = _count(site, 2, most) if given == 3 else _one, _arrival(modifiers)
     space = _reach(modifiers) if isinstance(site.operands[0], Sink) else "shared"
@@ -186,7 +186,7 @@ def _wait(site: Site, *modifiers: str) -> Step:
     last = site.operands[2]
     if by_parity and isinstance(last, Immediate) and last.value not in (0, 1):
         raise site.illegal(f"a parity is 0 or 1, not {last}", 2)
-    phase = site.reader(site.operands[2], "u32" if by_parity else "b64", 2)
+    phase = site.reader(last, "u32", 2) if by_parity else site.whole(2, "a state")
     if given == 4:
         site.reader(site.operands[3], "u32", 3)
 
@@ -227,7 +227,7 @@ def _pending(site: Site, *modifiers: str) -> Step:
     site.count(2)
     if isinstance(site.operands[0], Sink):
         raise site.illegal("mbarrier.pending_count does not take '_' for its result", 0)
-    write, read = site.writer(site.operands[0], "b32", 0), site.reader(site.operands[1], "b64", 1)
+    write, read = site.writer(site.operands[0], "u32", 0), site.whole(1, "a state")
 
     def step(wave: Wave, front: Front, lanes: Lanes) -> None:
         state = np.broadcast_to(read(wave, front), (wave.lanes,))
