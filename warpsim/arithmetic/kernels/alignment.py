@@ -16,12 +16,9 @@ from .variants import (
     ALL_ZERO,
     BYTE_HIGHEST,
     BYTE_LOWEST,
-    BYTE_ZERO,
     F16_LOWEST,
     FLOORED_HIGHEST,
     HIGHEST,
-    LIFT_A,
-    LIFT_B,
     LOWEST,
     NO_TERM,
     SCALE_LIMIT,
@@ -61,8 +58,15 @@ class Terms:
 
     def largest(self) -> Lanes:
         """The largest exponent of the products, as int16."""
-        largest = combined(Lanes.maximum, [self._exponent(*factors) for factors in self._exponents()])
+        sums = [x() + y() for x, y in self._exponents()]
+        largest = combined(Lanes.maximum, sums)
         return largest if self.scale is None else largest + self.scale
+
+    def largest_of_bytes(self) -> Lanes:
+        """What ``largest`` is, of planes of bytes: ZERO where all products are zero."""
+        byte = self.largest_byte()
+        exponent = byte.unsigned_to(I16) - 127
+        return byte.unsigned_above(BYTE_LOWEST - 1).choose(exponent, exponent.like(ZERO))
 
     def largest_byte(self) -> Lanes:
         """The largest exponent of the products, of planes of bytes, with float32's bias."""
@@ -70,14 +74,6 @@ class Terms:
 
     def _exponents(self) -> list[tuple[Load, Load]]:
         return list(zip(self.a_exponent, self.b_exponent, strict=True))
-
-    def _exponent(self, x: Load, y: Load) -> Lanes:
-        one, other = x(), y()
-        if one.element != I8:
-            return one + other
-        zero = one.equals(BYTE_ZERO) | other.equals(BYTE_ZERO)
-        total = one.unsigned_to(I16) + other.unsigned_to(I16) - (LIFT_A + LIFT_B)
-        return zero.choose(ZERO, total)
 
 
 def combined(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:

@@ -1,7 +1,7 @@
 """The sum of one row over all columns of a panel, as LLVM code (see vectors); layouts are those of panels.
 
-The fast step of ``steps`` runs over all columns and says for which it cannot vouch; vectors of columns with
-such a lane go to a function of their own, where the exact step computes their lanes, group by group. A lane
+The fast step of ``steps`` runs over all columns and marks those that it cannot vouch for, whose accumulators
+it leaves alone; the exact step, in a function of its own, then computes groups of lanes with a mark. A lane
 that is NaN already stays so and is not computed again.
 
 Where exponents are bytes, loops of their own go over them first: they have four times the lanes, and the
@@ -123,9 +123,13 @@ class Row(_Planes):
             result = self._fast(terms, j, _numbers(builder, numbers, width), embedded)
             with builder.if_else(result.doubtful.any(), likely=False) as (doubtful, clear):
                 with doubtful:
-                    self._settle(result, j, numbers, found)
+                    self._settle(result, j, found)
                 with clear:
                     self.store(result.value, j)
+                    constant(builder, I8, 0, width).store(self.place.marks, j)
+        with builder.if_then(builder.load(found), likely=False):
+            arguments = [*self.place.flat(), n, *numbers]
+            builder.call(_exact_function(builder.module, variant, arguments), arguments)
         return builder.load(found)
 
     def _scratch(self) -> Any:
@@ -184,18 +188,15 @@ class Row(_Planes):
             doubtful, excused = doubtful | uncertain, excused & ~uncertain
         return Result(value=value, doubtful=doubtful, excused=excused)
 
-    def _settle(self, result: Result, j: Any, numbers: list[Any], found: Any) -> None:
-        """Store what is right of a vector of columns, and compute the rest of it exactly."""
+    def _settle(self, result: Result, j: Any, found: Any) -> None:
+        """Store what is right of a vector of columns, and mark the rest of it."""
         builder = self.builder
         c = self.accumulators(j, self.variant.width)
         settled = c.is_nan()
         marks = result.doubtful & ~result.excused & ~settled
         self.store(settled.choose(steps.canonical_nan(c), marks.choose(c, result.value)), j)
-        with builder.if_then(marks.any()):
-            builder.store(ir.Constant(I1, 1), found)
-            marks.to(I8).store(self.place.marks, j)
-            arguments = [*self.place.flat(), j, *numbers]
-            builder.call(_exact_function(builder.module, self.variant, arguments), arguments)
+        marks.to(I8).store(self.place.marks, j)
+        builder.store(builder.or_(builder.load(found), marks.any()), found)
 
 
 def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
@@ -209,20 +210,19 @@ def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
     for attribute in ("noinline", "cold"):
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block())
-    *place, j, fraction_bits, floor, precision = function.args
-    _ExactRow(builder, variant, Place.of(place)).emit(j, [fraction_bits, floor, precision])
+    *place, n, fraction_bits, floor, precision = function.args
+    _ExactRow(builder, variant, Place.of(place)).emit(n, [fraction_bits, floor, precision])
     builder.ret_void()
     return function
 
 
 class _ExactRow(_Planes):
-    """Emits the exact way over one vector of columns."""
+    """Emits the exact way over the lanes that are marked."""
 
-    def emit(self, first: Any, numbers: list[Any]) -> None:
+    def emit(self, n: Any, numbers: list[Any]) -> None:
         """Compute the marked lanes, group by group."""
         builder, width = self.builder, min(_EXACT_LANES, self.variant.width)
-        stop = builder.add(first, ir.Constant(I64, self.variant.width))
-        with self.loop(first, stop, width) as (j, _):
+        with self.loop(_zero(), n, width) as (j, _):
             marks = ~load(builder, self.place.marks, j, width).equals(0)
             with builder.if_then(marks.any()):
                 c = self.accumulators(j, width)

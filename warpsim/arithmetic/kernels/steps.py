@@ -169,7 +169,8 @@ def canonical(number: Lanes) -> Lanes:
 
 def exact(terms: Terms, c: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
     """Results of one step for any operands; f16 results are kept as float32."""
-    top = terms.largest().maximum(_exponent_of_any(c, variant)).maximum(numbers.floor.to(I16)).to(I64)
+    top = terms.largest_of_bytes() if variant.compact else terms.largest()
+    top = top.maximum(_exponent_of_any(c, variant)).maximum(numbers.floor.to(I16)).to(I64)
     up = numbers.fraction_bits.to(I64) - top
     up_product = up if terms.scale is None else up + terms.scale.to(I64)
     products = [x().to(F64) * y().to(F64) for x, y in zip(terms.a, terms.b, strict=True)]
