@@ -30,6 +30,7 @@ _TERMS = 1 << 19  # that sums hold at a time: a few arrays of them fit into a ca
 _KEPT = 31 << 20  # bytes, below the most that glibc keeps; asking for pages again takes a tenth of the time
 
 
+@dataclass(frozen=True, kw_only=True)
 class Hits:
     """How often a bin was hit: cases, outputs (0 where it is not about outputs), and the first case."""
 
