@@ -26,10 +26,8 @@ from .observations import Mask, observations
 from .placement import legal_fields, swizzles_of
 from .special_causes import outputs_needed
 
-_TERMS = 1 << 18  # that sums hold at a time: a few arrays of them fit into a cache
-_KEPT = (
-    31 << 20
-)  # bytes, below the most that glibc would keep; pages asked for again take a tenth of the time
+_TERMS = 1 << 19  # that sums hold at a time: a few arrays of them fit into a cache
+_KEPT = 31 << 20  # bytes, below the most that glibc keeps; asking for pages again takes a tenth of the time
 
 
 @dataclass(frozen=True, kw_only=True)

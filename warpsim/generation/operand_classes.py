@@ -82,15 +82,21 @@ def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
     if not form.a.is_float:
         return
     b = decode(operands.b, form.b)
-    small = [
-        paired(_is_subnormal(getattr(operands, side), form.format(side)), operands, side) for side in "ab"
-    ]
-    yield "special: product of subnormal numbers", (small[0] & small[1]).any(-1)
+    yield "special: product of subnormal numbers", _small_times_small(operands)
     if operands.columns is not None:
         number = (done.code & form.d.code_dtype.type(form.d.mask & ~form.d.sign_bit)) <= form.d.infinity
         finite = number & (done.code & form.d.code_dtype.type(form.d.infinity) != form.d.infinity)
         yield "unselected B: NaN", number & _unselected(operands, b.special == NOT_A_NUMBER)
         yield "unselected B: Inf", finite & _unselected(operands, b.special == INFINITE)
+
+
+def _small_times_small(operands: Operands) -> Array:
+    """Outputs with a product of two subnormal factors."""
+    form = operands.instruction
+    a, b = (_is_subnormal(getattr(operands, side), form.format(side)) for side in "ab")
+    if operands.columns is None:  # so many of them, exact in float32
+        return np.asarray(a.astype(np.float32) @ b.astype(np.float32) > 0)
+    return np.asarray((paired(a, operands, "a") & paired(b, operands, "b")).any(-1))
 
 
 def _is_subnormal(codes: Array, element: Format) -> Array:
