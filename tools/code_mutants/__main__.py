@@ -5,8 +5,8 @@
 Each mutant of ``mutants.jsonl`` is put into a copy of the checkout; its tests run there in a fork of this
 process, and where they pass so do all tests of its room (unless ``--narrow``). With ``--json`` verdicts are
 added to a file, and mutants that it has are not tried again; ``--page`` writes outcomes.md from it. Exit code
-1 if a mutant lives that the list does not explain. A sample of 20 takes about two minutes, all of them about
-forty; tests that fail on the unchanged copy are told first, and nothing is tried.
+1 if a mutant lives that the list does not explain. A sample of 20 takes about two minutes, all of them half
+an hour; tests that fail on the unchanged copy are told first, and nothing is tried.
 """
 
 from __future__ import annotations
