@@ -180,7 +180,7 @@ class StepSite(Site):
 
     # --- addresses ---
 
-    def address(self, index: int, space: str) -> Reader:
+    def address(self, index: int, space: str, *, box: bool = False) -> Reader:
         """Addresses in shared memory, the one that there is."""
         operand = self.operands[index]
         if space not in _SPACES:
@@ -192,4 +192,4 @@ class StepSite(Site):
             raise self.illegal(message, index)
         if base is not None and self.scope.find(base.name) is None and special.is_special(base.name):
             raise self.illegal(f"{base} is a special register, and no address: copy it with mov first", index)
-        return super().address(index, space)
+        return super().address(index, space, box=box)
