@@ -28,11 +28,14 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"(st|red)\.async\.mmio\.release\.gpu.*", "a scope that 13.0 takes and 13.5 does not"),
     (r".*\[%h\d\].*", "an address of 16 bits"),
     (
-        r"(ld|st|tensormap|red\.async)\..*\[%r\d\].*",
+        r"(ld|st|prefetchu|tensormap|red\.async)\..*\[%r\d\].*",
         "an address of 32 bits, which ptxas does not look at in some forms",
     ),
     (r"fence\.proxy\.tensormap::generic\.acq_rel.*", "not in the manual; 13.5 takes it, 13.0 does not"),
-    (r"cp\.[\w:.]*tensor\.[\w:.]* (%\w+,.*|.*\], %\w+;)", "a register without brackets for an address"),
+    (
+        r"cp\.[\w:.]*tensor\.[\w:.]* (%\w+,.*|.*\], %\w+(, %\w+)*;)",
+        "a register without brackets for an address",
+    ),
     (r"movmatrix\..*", "predicates and constants, of which ptxas makes registers"),
     (r"st\.async.*complete_tx.* [^\[\]]*;", "no mbarrier, for which the manual asks"),
     (r"cp\.reduce\.async\.bulk.*mbarrier.* %\w+;", "a register in the place of an mbarrier"),
@@ -61,7 +64,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
 )
 ONLY_MACHINE: tuple[tuple[str, str], ...] = (
     (r"vabsdiff4\..*", "ptxas wants a register, and wrongly speaks of selectors"),
-    (r"(div|rem)\..* sm\+4.*", "ptxas makes calls of some divisions, and does not pass on addresses"),
+    (r"(div|rem|redux)\..* sm\+4.*", "ptxas makes calls of some divisions, and does not pass on addresses"),
     (r"cvta\.param.* pf;", "a variable of calls, whose address ptxas does not take"),
 )
 

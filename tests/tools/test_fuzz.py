@@ -108,3 +108,12 @@ def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert said.out.startswith("seed s, case 0, paths: it: D\nseed s, case 1, paths: it: D\n")
     assert "KeyError: 'of the case'" in said.out
     assert said.err == "2 cases (2 paths), 2 finds\n1 cases (1 text), 1 finds\n"
+
+
+def test_a_launch_that_goes_on_is_tried_again_with_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.fuzz.trial.SECONDS", 2)
+    text = ".version 8.3\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r;\n"
+    text += "L:\nadd.u32 %r, %r, 1;\nbra L;\n}\n"
+    verdict = try_case(Case(command=("launch", "k.ptx", "--entry", "k"), files={"k.ptx": text.encode()}))
+    assert (verdict.problem, verdict.code) == ("", 3)
+    assert "not ended after 20,000 statements of the launch" in verdict.said

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..ptx.constants import Immediate
 from ..ptx.operand_types import (
     CONSTANT_NAMES,
     CONSTANT_TYPES,
+    TypeSet,
     accessed_types,
     computed_types,
     constant_type,
@@ -277,30 +278,42 @@ class Site:
 
         An element of a vector counts as what its elements are together.
         """
-        operand = self.operands[index]
+        operand, allowed = self.operands[index], accessed_types(wanted) if wide else computed_types(wanted)
         if isinstance(operand, Vector):
-            known = self._type_of(operand, known, index)
+            known = self._type_of(operand, known, index) or self._no_vector(operand, index, wanted, allowed)
             floats = wanted in ("f16", "f32", "f64") and self.statement.opcode != "wmma"
             if known[0] in "us" and floats and bits_of(known) == bits_of(wanted):
                 return  # ptxas takes vectors of integers for those of floats, but no single one
-        if known not in (accessed_types(wanted) if wide else computed_types(wanted)):
-            raise self.illegal(
-                f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}", index, element
-            )
+        if known not in allowed:
+            raise self._unsuited(name, known, wanted, index, element)
 
-    def _type_of(self, vector: Vector, known: str, index: int) -> str:
-        """The type of a vector in which a register has a known one; raises IllegalInstruction for none."""
-        types = list[str]()
-        for one in vector.elements:
-            if isinstance(one, Immediate):
-                types.append(constant_type(one.kind, max(bits_of(known), 16)))
-            elif isinstance(one, Register) and isinstance(found := self.scope.find(one.name), RegisterName):
-                types.append(found.type)
-        common = together(tuple(types))
-        if common is None:
-            listed = " and ".join(f".{one}" if one[0] in "bsuf" else one for one in dict.fromkeys(types))
-            raise self.illegal(f"'{vector}' has elements of {listed}, which make no vector", index)
-        return common
+    def _unsuited(
+        self, name: str, known: str, wanted: str, index: int, element: int | None
+    ) -> IllegalInstruction:
+        message = f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}"
+        return self.illegal(message, index, element)
+
+    def _type_of(self, vector: Vector, known: str, index: int) -> str | None:
+        """The type of a vector in which a register has a known one; None for elements that make none."""
+        types = (self._element_type(one, known) for one in vector.elements)
+        return together(tuple(one for one in types if one is not None))
+
+    def _element_type(self, element: Operand, known: str) -> str | None:
+        """What an element counts as beside one of a known type; None for what is not looked at."""
+        if isinstance(element, Immediate):
+            return constant_type(element.kind, max(bits_of(known), 16))
+        found = self.scope.find(element.name) if isinstance(element, Register) else None
+        return found.type if isinstance(found, RegisterName) else None
+
+    def _no_vector(self, vector: Vector, index: int, wanted: str, allowed: TypeSet) -> NoReturn:
+        """The error of elements that make no vector: of the first that is wrong by itself, or of all."""
+        types = [self._element_type(one, "b32") for one in vector.elements]
+        for place, (one, kind) in enumerate(zip(vector.elements, types, strict=True)):
+            if isinstance(one, Register) and kind is not None and kind not in allowed:
+                raise self._unsuited(str(one), kind, wanted, index, place)
+        given = dict.fromkeys(kind for kind in types if kind is not None)
+        listed = " and ".join(f".{kind}" if kind[0] in "bsu" or kind[1].isdigit() else kind for kind in given)
+        raise self.illegal(f"'{vector}' has elements of {listed}, which make no vector", index)
 
     def reading(self, number: int) -> Reader:
         """Reads a register by number."""

@@ -15,7 +15,7 @@ from tests.helpers.opcode_space import Space, opcodes
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 
 SEED = 20
-PLACES = (("9.0", "sm_100a", 8), ("6.3", "sm_75", 3))
+PLACES = (("9.0", "sm_100a", 5), ("6.3", "sm_75", 2))
 
 
 @pytest.mark.parametrize(("version", "target", "count"), PLACES)
