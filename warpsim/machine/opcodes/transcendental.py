@@ -2,7 +2,7 @@
 
 NumPy computes them in float64 with what the CPU has, and on another CPU the last bits are others: of ex2 for
 one source in twenty, by up to three units for tanh. That changes a result only where a rounding to f32, f16
-or bf16 is decided by those bits. There, once in millions of results, Python's decimal arithmetic decides.
+or bf16 is decided by those bits. There Python's decimal arithmetic decides.
 
 Does not know formats, nor how results are rounded. Relies, as its callers, on float64 to nearest even.
 """
