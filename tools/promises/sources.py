@@ -44,6 +44,11 @@ SOURCES = (
         read=sentence(r"(\d[\d,]* faults, [^.]*?survive)"),
     ),
     Source(
+        name="mutants of the code",
+        page="tools/code_mutants/outcomes.md",
+        read=sentence(r"\*\*(\d+ injected: [^*]*)\*\*"),
+    ),
+    Source(
         name="legality under releases",
         page="tools/legality/README.md",
         read=sums(*_RELEASES, markdown=True, of="releases of ptxas"),

@@ -144,6 +144,13 @@ GUARANTEED = (
         modules=("generation/corners.py",),
     ),
     _measured(
+        "tests notice one-line changes of the code: layouts, metadata, rules, hazards, opcodes for some",
+        "tests/tools/test_code_mutants.py",
+        tools=("python -m tools.code_mutants",),
+        figures=("mutants of the code",),
+        modules=("isa/fragments.py", "isa/descriptor.py", "machine/hazards.py"),
+    ),
+    _measured(
         "a launch reports a synchronising statement that is missing or changed, where that does harm",
         *("tests/tools/test_pipeline_changes.py", "tests/machine/test_copy_order.py"),
         *("tests/machine/test_hazards.py", "tests/machine/test_lane_races.py"),
