@@ -194,6 +194,22 @@ def text_jobs() -> Iterator[Job]:
         lambda: "\n".join(coverage_lines(warpsim.coverage(warpsim.generate_vectors(form, count=30)))),
     )
     yield "separate", lambda: str(warpsim.separate(form, "sm_80", "sm_90").terms)
+    yield "statements of a warp", lambda: _statements(warpsim.Warp("sm_80"))
+    yield "statements of a warpgroup", lambda: _statements(warpsim.Warpgroup())
+
+
+def _statements(machine: Any) -> list[Any]:
+    """Registers that statements outside a launch compute: sums that are subnormal, and rounded products."""
+    rng = np.random.default_rng(1)
+    small, near_one = np.uint32(0x1000), np.uint32(0x3F800000)
+    for name, first in (("%f0", 0), ("%f1", 0), ("%f2", near_one), ("%f3", near_one)):
+        machine[name] = rng.integers(0, small, machine.lanes, np.uint32) + np.uint32(first)
+    machine.run(
+        "add.f32 %f4, %f0, %f1; mul.f32 %f5, %f2, %f3; fma.rn.f32 %f6, %f2, %f3, %f0;"
+        "div.rn.f32 %f7, %f2, %f3; ex2.approx.f32 %f8, %f2; cvt.rn.f16.f32 %h9, %f2;"
+        "sqrt.rn.f32 %f10, %f3; sub.rm.f32 %f11, %f0, %f2;"
+    )
+    return [machine[name] for name in ("%f4", "%f5", "%f6", "%f7", "%f8", "%h9", "%f10", "%f11")]
 
 
 def _constants(*constants: str) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
+from warpsim.environment import in_default_environment
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
 from warpsim.machine.opcodes.operation import Row
@@ -23,10 +24,14 @@ def opcode_jobs(every: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     for opcode, known in rows().items():
         scalar = [row for row in known if not isinstance(row, Effect)]
         if scalar and (every or opcode in _FEW):
-            yield f"opcode {opcode}", lambda scalar=scalar: list(_results(scalar))
+            yield f"opcode {opcode}", lambda scalar=scalar: _results(scalar)
 
 
-def _results(scalar: list[Row]) -> Iterator[Any]:
+@in_default_environment
+def _results(scalar: list[Row]) -> list[Any]:
+    """In the environment that whoever executes statements sets."""
+    found = list[Any]()
     for opcode, modifiers, operation in operations(scalar):
         lanes = lanes_of(operation, f"{opcode} {modifiers}", _LANES)
-        yield from operation.compute(*arrays_of(operation, lanes))
+        found += operation.compute(*arrays_of(operation, lanes))
+    return found

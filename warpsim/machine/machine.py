@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_arg
 import numpy as np
 import numpy.typing as npt
 
+from ..environment import in_default_environment
 from ..errors import (
     IllegalInstruction,
     Location,
@@ -127,6 +128,7 @@ class Machine:
         """``(lanes,)``, or ``(lanes, n)`` for ``name<n>``; raises UndefinedBehavior if never written."""
         return self.read(name, host_place(f'["{name}"]'))
 
+    @in_default_environment
     def __setitem__(self, name: str, value: npt.ArrayLike) -> None:
         self._access(register_names(name), "write", lambda: host_place(f'["{name}"] = …'))
         self._file.assign(name, value)
@@ -141,6 +143,7 @@ class Machine:
         self._access(names, "read", lambda: place)
         return np.stack(columns, axis=-1) if "<" in name else columns[0].copy()
 
+    @in_default_environment
     def load(self, name: str, value: npt.ArrayLike, place: Location | None = None) -> None:
         """Assign, but do not declare: OperandError where others are declared and this register is not."""
         self._access(register_names(name), "write", lambda: place or host_place(f'load("{name}", …)'))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..environment import in_default_environment
 from ..errors import Location, OperandError, UndefinedBehavior, located
 from ..isa.memory import check_places
 from ..isa.warps import WARP
@@ -77,6 +78,7 @@ class StepWave(Wave):
         self.observers = tuple(observers) if literal else (_Strict(), *observers)
         self._front = Front(0, self.frame, file.whole)
 
+    @in_default_environment
     def execute(self, bound: BoundStatement, lanes: Lanes) -> None:
         """Do what a statement does in some lanes, or nothing at all.
 
