@@ -454,7 +454,7 @@ def test_statements_that_order_others(text: str) -> None:
         ("bar.sync 16;", IllegalInstruction, 10, "barrier 16: there are 0 to 15"),
         ("bar.sync 0, 100;", IllegalInstruction, 13, "a barrier of 100 threads: expected a multiple of 32"),
         ("bar.sync 1.5;", IllegalInstruction, 10,
-         ".b32 does not take a float constant, as 0d3FF8000000000000"),
+         ".u32 does not take a float constant, as 0d3FF8000000000000"),
         ("exit;", NotModelled, 1,
          "'exit' is not modelled in a warpgroup: statements are executed one after the other; a launched "
          "kernel may execute it"),
