@@ -14,12 +14,10 @@ CROWDED = {  # folder -> the most files that it may have
     "warpsim/arithmetic/kernels": 25,
     "warpsim/diagnosis": 46,  # target: 20
     "warpsim/generation": 27,  # target: 20
-    "warpsim/machine": 56,  # target: 20
-    "warpsim/machine/observers": 31,  # target: 20
-    "warpsim/machine/opcodes": 50,  # target: 20
+    "warpsim/checks": 28,  # target: 20
     "warpsim/views": 31,  # target: 20
 }
-LINES = 74_759  # target: 72,000
+LINES = 74_790  # target: 72,000
 LONG_FUNCTIONS = 11  # target: 3
 MANY_PARAMETERS = 92  # target: 40
 CIRCLES = 6  # target: 0

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from warpsim.errors import ClusterError, Fault, OperandError, UndefinedBehavior
-from warpsim.machine.device import Device
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
+from warpsim.machine.state.device import Device
 
 distributed = pytest.importorskip("distributed", reason="the extra warpsim[distributed] is not installed")
 

@@ -12,9 +12,9 @@ import pytest
 
 import warpsim
 from tests.helpers.compiled_cases import CASES, FOLDER, CompiledCase, heading
+from warpsim.checks.findings import LaunchFinding
 from warpsim.compilers.numba_kernels import numba_arguments
-from warpsim.machine.launching import load_text
-from warpsim.machine.observers.findings import LaunchFinding
+from warpsim.host.launching import load_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the compilers warn of is theirs
 

@@ -21,8 +21,8 @@ from warpsim.cli import cli
 from warpsim.diagnosis.origins import OperandOrigins, Origins, find_origins
 from warpsim.diagnosis.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.errors import Fault, OperandError
-from warpsim.machine.launching import LaunchableKernel, load_text
-from warpsim.machine.observers.recorder import LaunchEvent
+from warpsim.host.launching import LaunchableKernel, load_text
+from warpsim.recording.recorder import LaunchEvent
 from warpsim.vectors.formats.recording import read_recording
 
 NAMES = {"A": "a", "E": "e", "B": "b"}

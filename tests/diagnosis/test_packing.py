@@ -17,7 +17,7 @@ from warpsim.diagnosis.loop_memory import Memory
 from warpsim.diagnosis.metadata_checks import _step_count
 from warpsim.diagnosis.packing_checks import _stage_text, tile_findings
 from warpsim.diagnosis.watching import _sum_of, _threads
-from warpsim.machine.lanes import Lanes
+from warpsim.machine.state.lanes import Lanes
 
 
 def tiles_of_a_loop(*k: int) -> Any:

@@ -20,8 +20,8 @@ from warpsim.diagnosis import recordings
 from warpsim.diagnosis.divergence import Divergence, first_divergence
 from warpsim.diagnosis.recordings import compare_recordings
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.machine.launching import load_text
-from warpsim.machine.observers.recorder import LaunchEvent
+from warpsim.host.launching import load_text
+from warpsim.recording.recorder import LaunchEvent
 from warpsim.vectors.formats.recording import write_recording
 from warpsim.vectors.recordings import Recording
 

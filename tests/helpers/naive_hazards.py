@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
+from warpsim.checks.hazards import Hazard, HazardChecker
 from warpsim.errors import Location
-from warpsim.machine.hazards import Hazard, HazardChecker
 
 BYTES = 256
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from warpsim.machine.opcodes import wmma
+from warpsim.machine.opcodes.matrix import wmma
 from warpsim.machine.opcodes.operation import bits_of
 
 Words = tuple[str, ...]

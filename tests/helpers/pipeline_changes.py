@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim.errors import WarpsimError
-from warpsim.machine.launching import LaunchReport, load_text
+from warpsim.host.launching import LaunchReport, load_text
 
 Array = npt.NDArray[np.uint32]
 Launch = Callable[[object, str | int], tuple[LaunchReport, Array]]  # a module, a schedule

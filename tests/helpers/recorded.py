@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.machine.launching import LaunchableKernel, LaunchReport, load_text
+from warpsim.host.launching import LaunchableKernel, LaunchReport, load_text
 from warpsim.vectors.recordings import Recording
 
 MMA_LINE, ADD_LINE, SPARSE_LINE = 15, 17, 20

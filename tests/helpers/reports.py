@@ -13,9 +13,9 @@ from py_mini_racer import MiniRacer
 import warpsim
 from tests.helpers.nasty import catalogue, finite_catalogue, is_special, random_codes
 from warpsim.errors import Location
+from warpsim.host.machine import Machine
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
-from warpsim.machine.machine import Machine
 from warpsim.report.document import Report, gather
 from warpsim.report.page import bundle
 from warpsim.traces.reading import Trace, read_trace

@@ -12,7 +12,7 @@ from random import Random
 from tests.helpers import ptxas
 from tests.helpers.opcode_statements import DECLARATIONS
 from warpsim.errors import NotModelled
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.operation import Row
 
 Words = tuple[str, ...]

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers
+from warpsim.host.launching import LaunchReport, load_text
 from warpsim.isa.descriptor import Swizzle, canonical_bytes, canonical_descriptor
 from warpsim.isa.instruction import Instruction
-from warpsim.machine.launching import LaunchReport, load_text
 
 Array = npt.NDArray[Any]
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from warpsim.diagnosis.descriptor_mistakes import diagnose
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
+from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptor import (
     Descriptor,
     canonical_bytes,
@@ -27,7 +28,6 @@ from warpsim.isa.descriptor import (
     touched_bytes,
 )
 from warpsim.isa.memory import SHARED_BYTES
-from warpsim.machine.shared_memory import SharedMemory
 
 ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 MODES = [

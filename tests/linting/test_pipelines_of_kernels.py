@@ -10,8 +10,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.kernel_cases import FOLDER
+from warpsim.host.launching import load_text
 from warpsim.linting.pipelines import pipeline_findings
-from warpsim.machine.launching import load_text
 
 TEXT = (FOLDER / "warpgroup_tiles.ptx").read_text()
 TEXT = TEXT[: TEXT.index("\t// .globl\twarpgroup_sparse_f16")]  # one kernel is enough, and faster

@@ -11,10 +11,10 @@ import pytest
 
 from warpsim.cli import main
 from warpsim.errors import OperandError, UndefinedBehavior
+from warpsim.host.launching import load_text
+from warpsim.host.machine import Warp
+from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.instruction import Inputs, Instruction
-from warpsim.machine.launching import load_text
-from warpsim.machine.machine import Warp
-from warpsim.machine.warpgroup import Warpgroup
 
 Array = npt.NDArray[Any]
 SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

@@ -16,7 +16,7 @@ from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Array, Case
 from tools import generate_kernels
 from warpsim.errors import WarpsimError
-from warpsim.machine.launching import LoadedModule, load_text
+from warpsim.host.launching import LoadedModule, load_text
 
 GUARDED = (
     *("sum_all", "ragged_f16 33x17x19 normal", "chained_scan of 3 CTAs"),

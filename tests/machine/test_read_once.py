@@ -11,13 +11,13 @@ import pytest
 
 from warpsim.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
+from warpsim.host import machine as machines
+from warpsim.host.machine import Machine, Warp
+from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.descriptor import canonical_descriptor
-from warpsim.machine import machine as machines
-from warpsim.machine.events import Event
-from warpsim.machine.machine import Machine, Warp
-from warpsim.machine.warpgroup import Warpgroup
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse
+from warpsim.recording.events import Event
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 

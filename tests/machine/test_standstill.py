@@ -12,10 +12,10 @@ import pytest
 
 import warpsim
 from warpsim.errors import Fault
-from warpsim.machine.lanes import Lanes
-from warpsim.machine.launching import load_text
-from warpsim.machine.schedules import Schedule
-from warpsim.machine.spins import _state, waiting_loops
+from warpsim.host.launching import load_text
+from warpsim.machine.run.livelock import _state, waiting_loops
+from warpsim.machine.run.schedules import Schedule
+from warpsim.machine.state.lanes import Lanes
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<9>;"
@@ -199,7 +199,7 @@ def test_a_kernel_that_does_not_end(grid: int, schedule: str, who: str) -> None:
 
 
 def test_each_wave_may_execute_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsim.machine.allowance.OF_A_WAVE", 5_000)
+    monkeypatch.setattr("warpsim.machine.run.statement_limit.OF_A_WAVE", 5_000)
     with pytest.raises(Fault, match=r"after 5,000 statements of CTAs .* executed 2,\d{3} "):
         load_text(COUNTING)["k"](1, 32)
     module = load_text(COUNTING.replace("bra L", "setp.lt.u32 %p1, %r1, 1000;\n@%p1 bra L"))

@@ -11,7 +11,7 @@ import pytest
 import warpsim
 from tests.helpers.browser import ActionChains, Keys, Reader
 from tests.helpers.kernel_cases import FOLDER, case
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 from warpsim.vectors.recordings import Recording
 
 NARROW, WIDE = 800, 1600

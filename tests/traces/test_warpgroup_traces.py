@@ -19,12 +19,12 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas
+from warpsim.checks.hazards import Hazard, HazardError
 from warpsim.cli import main
 from warpsim.errors import OperandError, TraceError
 from warpsim.files.archives import write_arrays
+from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.descriptor import canonical_descriptor, store_tile
-from warpsim.machine.hazards import Hazard, HazardError
-from warpsim.machine.warpgroup import Warpgroup
 from warpsim.traces.checks import ByteDifference, Difference
 from warpsim.traces.reading import Trace, read_trace
 from warpsim.traces.running import Run, run_trace

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.helpers.recorded import recording
-from tests.machine.test_timeline import timeline
+from tests.recording.test_timeline import timeline
 from warpsim.errors import TraceError
-from warpsim.machine.observers.strips import Timeline
+from warpsim.recording.strips import Timeline
 from warpsim.vectors.formats.recording import read_recording, write_recording
 from warpsim.vectors.formats.timelines import timeline_document, timeline_from
 

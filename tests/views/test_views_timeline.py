@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from xml.etree import ElementTree
 
-from tests.machine.test_timeline import timeline
-from warpsim.machine.observers.strips import Timeline
+from tests.recording.test_timeline import timeline
+from warpsim.recording.strips import Timeline
 from warpsim.views.timeline import panels_of, rows_in, rows_of, shown_links
 from warpsim.views.timeline_svg import draw_timeline
 

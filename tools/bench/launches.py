@@ -25,7 +25,7 @@ import numpy as np
 
 import warpsim
 from tests.helpers import kernel_cases
-from warpsim.machine.launching import LaunchableKernel, load_text
+from warpsim.host.launching import LaunchableKernel, load_text
 
 from .measure import Result, best
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from warpsim.host.machine import Machine, Warp
+from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.descriptor import canonical_descriptor
-from warpsim.machine.machine import Machine, Warp
-from warpsim.machine.warpgroup import Warpgroup
 from warpsim.ptx import statements
 from warpsim.ptx.parser import parse
 from warpsim.traces.reading import Trace, read_trace

@@ -21,7 +21,7 @@ from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
-from warpsim.machine.engines import Engine as Arithmetic
+from warpsim.machine.run.engines import Engine as Arithmetic
 from warpsim.ptx.qualifiers import on_target
 from warpsim.vectors.sets import VectorSet
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from warpsim.errors import IllegalInstruction, TraceError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
-from warpsim.machine.engines import Engine as Arithmetic
+from warpsim.machine.run.engines import Engine as Arithmetic
 
 from . import assembling
 from .bundle import emit, fold

@@ -14,12 +14,12 @@ import numpy as np
 
 from warpsim import __version__
 from warpsim.errors import OperandError, WarpsimError
+from warpsim.host.launching import LoadedModule, load_text
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.memory import SHARED_BYTES
-from warpsim.machine.device import Device as Memory
-from warpsim.machine.engines import Engine
-from warpsim.machine.launching import LoadedModule, load_text
-from warpsim.machine.spaces import Bytes
+from warpsim.machine.run.engines import Engine
+from warpsim.machine.state.device import Device as Memory
+from warpsim.machine.state.spaces import Bytes
 
 from .driver import Device, DriverError
 

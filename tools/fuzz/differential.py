@@ -26,7 +26,7 @@ import numpy as np
 import warpsim
 from tests.helpers.naive_hazards import Naive, facts, random_lines
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program, run_thread
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 from warpsim.vectors.formats import read_vectors, write_vectors
 
 from .paths import kinds, random_paths

@@ -17,7 +17,7 @@ from tests.helpers import pipeline_products, tensor_products
 from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Case, Rng
-from warpsim.machine.launching import LaunchReport
+from warpsim.host.launching import LaunchReport
 
 _F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 

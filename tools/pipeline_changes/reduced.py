@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 from .kernels import Pipeline
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warpsim.errors import WarpsimError
-from warpsim.machine.launching import LoadedModule, load_text
+from warpsim.host.launching import LoadedModule, load_text
 
 from .kernels import Pipeline
 

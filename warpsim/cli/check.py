@@ -51,8 +51,8 @@ def check(file: Path, target: str | None, nvcc: tuple[str, ...], as_json: bool) 
 
 
 def _checked(file: Path, target: str | None, nvcc: tuple[str, ...]) -> ModuleCheck:
+    from ..host.loading import load
     from ..linting.modules import check_module
-    from ..machine.loading import load
 
     return check_module(load(file, target, nvcc))
 

@@ -154,7 +154,7 @@ def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
 
 def _map_of(text: str) -> Any:
     """The map that TYPE:SHAPE and fields make. Raises UsageError."""
-    from ..machine.tensor_maps import shaped_map
+    from ..host.tensor_maps import shaped_map
     from .launch_arguments import shape_of, typed
     from .launch_maps import spelled
 

@@ -24,7 +24,7 @@ from .sources import (
 )
 
 if TYPE_CHECKING:
-    from ..machine.observers.selection import Selection
+    from ..recording.selection import Selection
     from ..vectors.recordings import Recording
 
 Diagnosed = list[tuple[str, Any]]

@@ -19,7 +19,7 @@ from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target,
 from .progress import watching
 
 if TYPE_CHECKING:
-    from ..machine.launching import LaunchableKernel, LaunchReport, LoadedModule
+    from ..host.launching import LaunchableKernel, LaunchReport, LoadedModule
 
 
 _LARGEST_SIZE = (1 << 31) - 1
@@ -181,7 +181,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import OperandError, present
     from ..files.inputs import note_input
-    from ..machine.loading import load
+    from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc)
     name = _entry(module, asked.entry)
@@ -230,7 +230,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     """The launch, for --origins."""
 
     def kernel() -> LaunchableKernel:
-        from ..machine.loading import load
+        from ..host.loading import load
 
         module = load(file, asked.target, asked.nvcc)
         return module[_entry(module, asked.entry)]

@@ -64,7 +64,7 @@ def spelled(text: str, option: str = "--arg") -> tuple[str, dict[str, Any]]:
 def made(text: str, source: Any, fields: Mapping[str, Any], option: str = "--arg") -> Any:
     """The map of an array. Raises UsageError."""
     from ..errors import OperandError
-    from ..machine.tensor_maps import tensor_map, tensor_map_im2col
+    from ..host.tensor_maps import tensor_map, tensor_map_im2col
 
     try:
         make = tensor_map_im2col if _COLUMNS & set(fields) else tensor_map

@@ -23,7 +23,7 @@ from .sources import (
 )
 
 if TYPE_CHECKING:
-    from ..machine.observers.selection import Selection
+    from ..recording.selection import Selection
     from ..vectors.sets import VectorSet
 
 _TAKEN = {"a", "b", "e", "A", "selector"}

@@ -18,12 +18,12 @@ from .output import complain, say
 from .sources import selection_option
 
 if TYPE_CHECKING:
-    from ..machine.launching import LoadedModule
-    from ..machine.observers.debugger import Debugger, Stop
-    from ..machine.observers.recorder import Recorder
-    from ..machine.observers.selection import Selection
-    from ..machine.observers.strips import Timeline
-    from ..machine.observers.timeline import TimelineRecorder
+    from ..host.launching import LoadedModule
+    from ..recording.debugger import Debugger, Stop
+    from ..recording.recorder import Recorder
+    from ..recording.selection import Selection
+    from ..recording.strips import Timeline
+    from ..recording.timeline import TimelineRecorder
     from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -117,15 +117,15 @@ class Looking:
                 self._missed(debugger)
 
     def _recorder(self) -> Recorder | None:
-        from ..machine.observers.recorder import Recorder
-        from ..machine.observers.selection import EVERYTHING
+        from ..recording.recorder import Recorder
+        from ..recording.selection import EVERYTHING
 
         return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
 
     def _times(self) -> TimelineRecorder | None:
         """What draws the timeline; a recording has that of whole CTAs, if it is not too long."""
-        from ..machine.observers.selection import EVERYTHING, Selection
-        from ..machine.observers.timeline import TimelineRecorder
+        from ..recording.selection import EVERYTHING, Selection
+        from ..recording.timeline import TimelineRecorder
 
         selection = self.selection or EVERYTHING
         if self.timeline is not None:
@@ -136,7 +136,7 @@ class Looking:
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ..errors import OperandError
-        from ..machine.observers.debugger import Debugger
+        from ..recording.debugger import Debugger
 
         if not self.breaks and not self.watches:
             return None
@@ -201,7 +201,7 @@ class Looking:
 
     def lines(self) -> Iterator[str]:
         """What became of the recording."""
-        from ..machine.observers.strip_keeper import MOST_STRIPS
+        from ..recording.strip_keeper import MOST_STRIPS
 
         if self.trace_mma is not None:
             plural = "s"[: self.recorded != 1]

@@ -14,7 +14,7 @@ from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
     from ..diagnosis.origins import OperandOrigins, Origins
-    from ..machine.launching import LaunchableKernel
+    from ..host.launching import LaunchableKernel
     from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -17,8 +17,8 @@ from .progress import watching
 from .sources import is_recording, recorded
 
 if TYPE_CHECKING:
+    from ..checks.hazards import Mode
     from ..execution.pipeline import Engine, Undefined
-    from ..machine.hazards import Mode
     from ..traces.running import Run
     from ..vectors.recordings import Recording
     from ..vectors.verification import Item

@@ -19,7 +19,7 @@ from .operands import operands_from
 
 if TYPE_CHECKING:
     from ..isa.instruction import Inputs, Instruction
-    from ..machine.observers.selection import Selection
+    from ..recording.selection import Selection
     from ..traces.running import Run
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
@@ -39,7 +39,7 @@ WHICH = (
 def _selection(context: click.Context, parameter: click.Parameter, text: str | None) -> Selection | None:
     """``cta=0,0 warp=1 line=120 step=3`` as a selection."""
     from ..errors import OperandError
-    from ..machine.observers.selection import selection_of
+    from ..recording.selection import selection_of
 
     try:
         return None if text is None else selection_of(text)

@@ -14,7 +14,7 @@ from .sources import SELECT, check_unselected, is_recording, recorded
 
 if TYPE_CHECKING:
     from ..execution.pipeline import Undefined
-    from ..machine.observers.selection import Selection
+    from ..recording.selection import Selection
     from ..report import Report
 
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import NotModelled, OperandError
+from ..host.launching import LaunchableKernel, LaunchReport, load_text
 from ..isa.arrays import as_array
-from ..machine.device import Buffer
-from ..machine.launching import LaunchableKernel, LaunchReport, load_text
+from ..machine.state.device import Buffer
 
 Function = Callable[..., Any]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import OperandError
 from ..isa.arrays import as_array
-from ..machine.device import Buffer, BufferPlace
+from ..machine.state.device import Buffer, BufferPlace
 
 _ALIGNMENT = 16
 _DIVISIBLE = [["tt.divisibility", _ALIGNMENT]]

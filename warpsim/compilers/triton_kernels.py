@@ -21,8 +21,8 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import NotModelled, OperandError
+from ..host.launching import LaunchableKernel, LaunchReport, load_text
 from ..isa.warps import WARP
-from ..machine.launching import LaunchableKernel, LaunchReport, load_text
 from .signatures import Signature, signature_of
 
 Grid = int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]

@@ -18,7 +18,7 @@ from ..execution.interface import unpack
 from ..execution.pipeline import checked_inputs, execute_inputs
 from ..isa.codes import matrix_of
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
-from ..machine.events import Event
+from ..recording.events import Event
 from . import LoopDiagnosis, diagnose_product
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..isa.fragments import codes_from
-from ..machine.observers.recorder import LaunchEvent
+from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import Recording
 from ..vectors.sets import expected
 from .recordings import EventDifference, RecordingComparison

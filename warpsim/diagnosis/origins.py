@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.numerals import whole_number
-from ..machine.entries import Parameter
+from ..machine.load.entries import Parameter
 from .anchors import Anchored, anchored
 from .arranged_checks import arranged_findings
 from .loaded import KINDS, Operand, index_text, operands_of, tiles_of, word_text

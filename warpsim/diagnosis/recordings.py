@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.families.wgmma import tile_bytes
-from ..machine.observers.recorder import LaunchEvent
+from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import Recording
 
 Key = tuple[Any, ...]

@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, OperandError, WarpsimError
+from ..host.arguments import Arguments, arguments_of, device_of
 from ..isa.instruction import Instruction, ScaleSelectors
-from ..machine.allowance import checked
-from ..machine.arguments import Arguments, arguments_of, device_of
-from ..machine.clusters import Cluster
-from ..machine.device import Buffer, Device
-from ..machine.entries import Entry, Parameter, Record
-from ..machine.grid import (
+from ..machine.load.entries import Entry, Parameter, Record
+from ..machine.load.program import Module
+from ..machine.run.clusters import Cluster
+from ..machine.run.grid import (
     BLOCK_LIMITS,
     Launch,
     check_block,
@@ -30,9 +29,10 @@ from ..machine.grid import (
     shared_total,
     symbols_of,
 )
-from ..machine.program import Module
-from ..machine.schedules import Schedule
-from ..machine.wave import Dimensions
+from ..machine.run.schedules import Schedule
+from ..machine.run.statement_limit import checked
+from ..machine.run.wave import Dimensions
+from ..machine.state.device import Buffer, Device
 from .tags import Indices, Tagging
 from .watching import Event, Watch
 

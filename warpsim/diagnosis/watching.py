@@ -16,10 +16,10 @@ from ..errors import present
 from ..isa.descriptor import Descriptor, load_tile
 from ..isa.instruction import Inputs, Instruction
 from ..isa.warps import WARP
-from ..machine.entries import Record
-from ..machine.lanes import Front, Lanes
-from ..machine.touch import Touch
-from ..machine.wave import Step, Wave
+from ..machine.load.entries import Record
+from ..machine.run.wave import Step, Wave
+from ..machine.state.lanes import Front, Lanes
+from ..machine.state.memory_access import Touch
 
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]

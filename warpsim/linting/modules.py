@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import IllegalInstruction, Location, NotModelled, WarpsimError
-from ..machine.launching import LoadedModule
-from ..machine.program import Module
+from ..host.launching import LoadedModule
+from ..machine.load.program import Module
 from ..ptx.decode import OPCODES, decode_statement
 from .pipelines import PipelineFinding, pipeline_findings
 

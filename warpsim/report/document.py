@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..checks.hazards import Hazard
 from ..environment import in_default_environment
 from ..isa.descriptor import Descriptor, Major, tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..isa.warps import WARP
-from ..machine.events import Event
-from ..machine.hazards import Hazard
-from ..machine.observers.recorder import LaunchEvent
+from ..recording.events import Event
+from ..recording.recorder import LaunchEvent
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from ..vectors.recordings import Recording

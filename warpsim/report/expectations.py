@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.events import Event
-from ..machine.register_arrays import converted, register_names, split
+from ..machine.bind.register_arrays import converted, register_names, split
+from ..recording.events import Event
 from ..traces.checks import Check
 from ..traces.reading import Load
 from ..traces.running import Run

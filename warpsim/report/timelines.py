@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, tostring
 
-from ..machine.observers.recorder import LaunchEvent
-from ..machine.observers.strips import Strip, Timeline
+from ..recording.recorder import LaunchEvent
+from ..recording.strips import Strip, Timeline
 from ..vectors.recordings import Recording
 from ..views.timeline import CAPTION, Panel, legend_of, rows_of, shown_links
 from ..views.timeline_panels import (

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import Location
+from ..host.machine import Machine
 from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of
 from ..isa.warps import WARP
-from ..machine.machine import Machine
-from ..machine.register_arrays import converted, dtype_bits, register_names, split
+from ..machine.bind.register_arrays import converted, dtype_bits, register_names, split
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ from ..files.archives import Arrays, read_arrays, read_text
 from ..isa.memory import SHARED_BYTES
 from ..isa.numerals import whole_number
 from ..isa.warps import WARP, WARPGROUP
-from ..machine.register_arrays import split
+from ..machine.bind.register_arrays import split
 from ..ptx.decode import parse_version
 from ..ptx.parser import parse
 from ..ptx.qualifiers import check_target

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Undefined
-from ..machine.engines import Engine, EngineName
-from ..machine.events import Event
-from ..machine.machine import Machine, Warp
+from ..host.machine import Machine, Warp
+from ..machine.run.engines import Engine, EngineName
+from ..recording.events import Event
 from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
 
 if TYPE_CHECKING:
-    from ..machine.hazards import Hazard, Mode
+    from ..checks.hazards import Hazard, Mode
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ def _machine(
     target = target or trace.target
     if trace.shared_bytes is None:
         return Warp(target, engine=engine, undefined=undefined)
-    from ..machine.warpgroup import Warpgroup  # late: much that a warp does not need
+    from ..host.warpgroup import Warpgroup  # late: much that a warp does not need
 
     return Warpgroup(target, trace.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
 

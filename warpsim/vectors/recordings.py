@@ -17,14 +17,14 @@ from ..errors import OperandError
 from ..files.version import __version__
 from ..isa.instruction import Inputs
 from ..isa.registers import Words
-from ..machine.observers.recorder import LaunchEvent
-from ..machine.observers.selection import EVERYTHING, Selection
-from ..machine.observers.strips import Timeline
 from ..ptx.statements import InstructionStatement
+from ..recording.recorder import LaunchEvent
+from ..recording.selection import EVERYTHING, Selection
+from ..recording.strips import Timeline
 from .sets import VectorSet, immediates_of, provenance_of
 
 if TYPE_CHECKING:
-    from ..machine.wave import Dimensions
+    from ..machine.run.wave import Dimensions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

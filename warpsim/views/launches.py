@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..checks.findings import LaunchFinding
 from ..errors import Location
-from ..machine.entries import Parameter
-from ..machine.fidelity import LABELS, Fidelity, Reach, StatementClass
-from ..machine.launching import LaunchReport, LoadedModule
-from ..machine.observers.findings import LaunchFinding
+from ..host.fidelity import LABELS, Fidelity, Reach, StatementClass
+from ..host.launching import LaunchReport, LoadedModule
+from ..machine.load.entries import Parameter
 
 Document = dict[str, Any]
 _SHOWN = 5  # of a kind that are listed one by one

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..host.step_site import ELSEWHERE
 from ..isa.architectures import ARCHITECTURES, targets_text
 from ..isa.instruction import Instruction
-from ..machine import special
 from ..machine.opcodes import REFUSED
-from ..machine.step_site import ELSEWHERE
+from ..machine.state import special
 from ..ptx.decode import NOT_MODELLED
 from .evidence import Row, evidence_rows
 from .promise import Promise
@@ -114,14 +114,14 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
             label=one["label"],
             what=_statement_text(one),
             tests=_STATEMENTS_TESTS[one["label"]],
-            modules=("machine/fidelity.py",),
+            modules=("host/fidelity.py",),
         )
     yield Promise(
         section=STATEMENTS,
         label="approximate",
         what=f"special registers with values of their own: {', '.join(_made_up())}",
         tests=("tests/machine/test_special.py",),
-        modules=("machine/special.py",),
+        modules=("machine/state/special.py",),
     )
 
 
@@ -154,14 +154,14 @@ def refused_promises() -> Iterator[Promise]:
         )
     names = ", ".join(sorted(NOT_MODELLED))
     yield _refused(
-        f"as single matrix instructions: {names}", "ptx/decode.py", "tests/machine/test_not_modelled.py"
+        f"as single matrix instructions: {names}", "ptx/decode.py", "tests/host/test_not_modelled.py"
     )
     elsewhere: dict[str, list[str]] = {}
     for start, reason in ELSEWHERE.items():
         elsewhere.setdefault(reason, []).append(start)
     for reason, starts in elsewhere.items():
         what = f"in a Warp or Warpgroup {', '.join(starts)}: {reason}"
-        yield _refused(what, "machine/step_site.py", "tests/machine/test_warp_opcodes.py")
+        yield _refused(what, "host/step_site.py", "tests/host/test_warp_opcodes.py")
     for targets, operations in _unsorted().items():
         what = (
             f"descending metadata indices of plain .sp on {targets_text(targets)}: ptxas does not sort "

@@ -55,7 +55,7 @@ GUARANTEED = (
         BITS,
         "in any process: rounding modes and flush-to-zero that other libraries have set are set aside while "
         "something is computed, in every thread, and found again afterwards",
-        *("tests/arithmetic/test_environment.py", "tests/machine/test_launch_environment.py"),
+        *("tests/arithmetic/test_environment.py", "tests/host/test_launch_environment.py"),
         modules=("environment.py",),
     ),
     _guaranteed(
@@ -85,7 +85,7 @@ GUARANTEED = (
         "allows: digests of all results are committed, and compared",
         *("tests/arithmetic/test_environment.py", "tests/machine/opcodes/test_transcendental.py"),
         tools=("python -m tools.digests --check", "python -m tools.versions"),
-        modules=("machine/opcodes/transcendental.py",),
+        modules=("machine/opcodes/floating/transcendental.py",),
     ),
     _guaranteed(
         BITS,
@@ -99,7 +99,7 @@ GUARANTEED = (
         BITS,
         "on a cluster of machines, some of which may die",
         *("tests/cluster/test_distribution.py", "tests/cluster/test_spread_launches.py"),
-        modules=("cluster/distribution.py", "machine/spreading.py"),
+        modules=("cluster/distribution.py", "host/spreading.py"),
     ),
     _guaranteed(
         BITS,
@@ -107,7 +107,7 @@ GUARANTEED = (
         *("tests/machine/test_kernels_launch.py", "tests/tools/test_pipeline_changes.py"),
         tools=("python -m tools.pipeline_changes --schedules N",),
         figures=("schedules",),
-        modules=("machine/asynchrony.py",),
+        modules=("machine/run/asynchronous.py",),
     ),
     _guaranteed(
         FORMS,
@@ -148,15 +148,15 @@ GUARANTEED = (
         "tests/tools/test_code_mutants.py",
         tools=("python -m tools.code_mutants",),
         figures=("mutants of the code",),
-        modules=("isa/fragments.py", "isa/descriptor.py", "machine/hazards.py"),
+        modules=("isa/fragments.py", "isa/descriptor.py", "checks/hazards.py"),
     ),
     _measured(
         "a launch reports a synchronising statement that is missing or changed, where that does harm",
-        *("tests/tools/test_pipeline_changes.py", "tests/machine/test_copy_order.py"),
-        *("tests/machine/test_hazards.py", "tests/machine/test_lane_races.py"),
+        *("tests/tools/test_pipeline_changes.py", "tests/checks/test_copy_order.py"),
+        *("tests/checks/test_hazards.py", "tests/checks/test_lane_races.py"),
         tools=("python -m tools.pipeline_changes",),
         figures=("changed pipelines",),
-        modules=("machine/observers/copy_order.py",),
+        modules=("checks/copy_order.py",),
     ),
     _measured(
         "diff names the mistake behind wrong bits",
@@ -178,7 +178,7 @@ GUARANTEED = (
     _guaranteed(
         ERRORS,
         "a statement that raises leaves registers and memories as they were",
-        *("tests/machine/test_snapshots.py", "tests/machine/test_launch.py"),
+        *("tests/host/test_snapshots.py", "tests/host/test_launch.py"),
         modules=("machine/opcodes/effect.py",),
     ),
     _guaranteed(
@@ -193,71 +193,71 @@ INFERRED = (
     _inferred(
         "tensor copies round f32 to tf32 to nearest even, and fill with 0x7ff7 as OOB NaN",
         "tests/machine/opcodes/test_tensors.py",
-        modules=("machine/tensor_moves.py", "machine/opcodes/tensors.py"),
+        modules=("machine/opcodes/asynchronous/tensor_moves.py", "machine/opcodes/asynchronous/tensors.py"),
     ),
     _inferred(
         "reductions of bulk and tensor copies flush subnormal f32 in global memory, as red does",
         *("tests/machine/opcodes/test_bulk.py", "tests/machine/opcodes/test_tensors.py"),
-        modules=("machine/opcodes/bulk.py", "machine/opcodes/updates.py"),
+        modules=("machine/opcodes/asynchronous/bulk.py", "machine/opcodes/memory/updates.py"),
     ),
 )
 
 NOT_MODELLED = (
     _refused(
         "base offsets of matrix descriptors, and tiles that go on behind the end of a swizzled row",
-        *("tests/isa/test_descriptor.py", "tests/machine/test_warpgroup.py"),
+        *("tests/isa/test_descriptor.py", "tests/host/test_warpgroup.py"),
         modules=("isa/descriptor.py",),
     ),
     _refused(
         "interleaved tensors, the im2col::w modes, and copies by pairs of CTAs (cta_group::2)",
         *("tests/isa/test_tensor_box.py", "tests/machine/opcodes/test_tensors.py"),
-        modules=("isa/tensor_box.py", "machine/opcodes/tensors.py"),
+        modules=("isa/tensor_box.py", "machine/opcodes/asynchronous/tensors.py"),
     ),
     _refused(
         "wmma that adds C of f32 into D of f16, and wmma of types that the target has no mma of",
-        "tests/machine/test_not_modelled.py",
-        modules=("machine/opcodes/wmma.py",),
+        "tests/host/test_not_modelled.py",
+        modules=("machine/opcodes/matrix/wmma.py",),
     ),
     _refused(
         "registers as scale ids that differ between lanes",
-        "tests/machine/test_machine.py",
-        modules=("machine/matrix_operands.py", "machine/opcodes/matrices.py"),
+        "tests/host/test_machine.py",
+        modules=("host/matrix_operands.py", "machine/opcodes/matrix/mma.py"),
     ),
     _refused(
         "calls of printf, malloc, free and other functions without a body; arguments of calls that are no "
         ".param variables of the caller",
-        "tests/machine/test_not_modelled.py",
-        modules=("machine/opcodes/control.py",),
+        "tests/host/test_not_modelled.py",
+        modules=("machine/opcodes/control/flow.py",),
     ),
     _refused(
         "initial values that are expressions",
-        "tests/machine/test_not_modelled.py",
-        modules=("machine/initial.py",),
+        "tests/host/test_not_modelled.py",
+        modules=("machine/load/initial.py",),
     ),
     _refused(
         "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors "
         "of constants",
         *("tests/machine/opcodes/test_wide.py", "tests/machine/opcodes/test_vector_registers.py"),
         modules=(
-            "machine/site.py",
-            "machine/wide.py",
-            "machine/register_arrays.py",
-            "machine/opcodes/copies.py",
+            "machine/bind/statement_binder.py",
+            "machine/bind/wide.py",
+            "machine/bind/register_arrays.py",
+            "machine/opcodes/memory/mov.py",
         ),
     ),
     _refused(
         "special registers of grids, clocks and clusters, .global and .const, and whole kernels, in a Warp "
         "or Warpgroup; a fence of the async proxy that some lanes execute",
-        *("tests/machine/test_warp_opcodes.py", "tests/machine/test_machine.py"),
-        "tests/machine/test_warpgroup.py",
+        *("tests/host/test_warp_opcodes.py", "tests/host/test_machine.py"),
+        "tests/host/test_warpgroup.py",
         modules=(
             *(
-                "machine/step_site.py",
-                "machine/register_file.py",
-                "machine/variables.py",
-                "machine/machine.py",
+                "host/step_site.py",
+                "host/register_file.py",
+                "host/variables.py",
+                "host/machine.py",
             ),
-            "machine/warpgroup_watch.py",
+            "host/warpgroup_watch.py",
         ),
     ),
     _refused(
@@ -276,7 +276,7 @@ UNDEFINED = (
     ),
     _undefined(
         "matrix descriptors that do not start in the first row of their swizzle pattern",
-        *("tests/isa/test_descriptor.py", "tests/machine/test_warpgroup.py"),
+        *("tests/isa/test_descriptor.py", "tests/host/test_warpgroup.py"),
         modules=("isa/descriptor.py",),
     ),
     _undefined(
@@ -286,38 +286,38 @@ UNDEFINED = (
     ),
     _undefined(
         "registers that nothing has written, a source '_', one register written twice by a statement",
-        *("tests/machine/test_machine.py", "tests/machine/opcodes/test_matrices.py"),
+        *("tests/host/test_machine.py", "tests/machine/opcodes/test_matrices.py"),
         "tests/machine/opcodes/test_tiles.py",
         modules=(
-            *("machine/register_file.py", "machine/step_site.py", "machine/machine.py"),
-            *("machine/opcodes/matrices.py", "machine/opcodes/tiles.py"),
+            *("host/register_file.py", "host/step_site.py", "host/machine.py"),
+            *("machine/opcodes/matrix/mma.py", "machine/opcodes/matrix/tiles.py"),
         ),
     ),
     _undefined(
         "statements that lanes, warps or warpgroups must execute together and do not",
         *("tests/machine/opcodes/test_matrices.py", "tests/machine/opcodes/test_wgmma_launches.py"),
-        *("tests/machine/opcodes/test_registers.py", "tests/machine/test_machine.py"),
-        modules=("machine/together.py", "machine/machine.py", "machine/opcodes/registers.py"),
+        *("tests/machine/opcodes/test_registers.py", "tests/host/test_machine.py"),
+        modules=("machine/run/convergence.py", "host/machine.py", "machine/opcodes/control/setmaxnreg.py"),
     ),
     _undefined(
         "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, "
         "waiting for what never comes",
-        "tests/machine/test_warpgroup.py",
-        modules=("machine/step_wave.py",),
+        "tests/host/test_warpgroup.py",
+        modules=("host/step_wave.py",),
     ),
     _undefined(
         "misuse of mbarriers, and of the barrier of a cluster",
         *("tests/machine/opcodes/test_mbarriers.py", "tests/machine/opcodes/test_remote.py"),
         "tests/machine/test_clusters.py",
         modules=(
-            *("machine/phases.py", "machine/cluster_barrier.py"),
-            *("machine/opcodes/mbarriers.py", "machine/opcodes/remote.py"),
+            *("machine/run/mbarrier.py", "machine/run/cluster_barrier.py"),
+            *("machine/opcodes/asynchronous/mbarriers.py", "machine/opcodes/asynchronous/remote.py"),
         ),
     ),
     _undefined(
         "a stackrestore of what no stacksave gave",
         "tests/machine/opcodes/test_stack.py",
-        modules=("machine/opcodes/stack.py",),
+        modules=("machine/opcodes/control/stack.py",),
     ),
 )
 

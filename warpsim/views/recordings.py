@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from ..diagnosis.divergence import Divergence, OperandChange
 from ..diagnosis.recordings import EventDifference, RecordingComparison
 from ..execution.pipeline import evidence
-from ..machine.observers.recorder import LaunchEvent
+from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import PackingNote, Recording
 from ..vectors.verification import Item
 from .findings import diagnosis_document, diagnosis_lines

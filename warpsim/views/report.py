@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
+from ..checks.hazards import Hazard
 from ..errors import WarpsimError
 from ..execution.pipeline import evidence
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
-from ..machine.events import Event
-from ..machine.hazards import Hazard
+from ..recording.events import Event
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from .information import Document, evidence_document

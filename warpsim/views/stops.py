@@ -19,8 +19,8 @@ from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
-from ..machine.events import Event
-from ..machine.observers.debugger import RegisterValue, Stop
+from ..recording.debugger import RegisterValue, Stop
+from ..recording.events import Event
 from .information import Document
 from .operands import from_registers
 from .places import Place, lane_places

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.float_samples import random
 from tests.helpers.slow_floats import KINDS, NAN, decode, encode, flush, number
-from warpsim.machine.opcodes.approximate import ROWS
+from warpsim.machine.opcodes.floating.approximate import ROWS
 from warpsim.machine.opcodes.operation import Operation, dtype_of
 
 OPERATIONS = {

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from warpsim.errors import Fault, UndefinedBehavior, WarpsimError
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 Array = npt.NDArray[Any]
 SCHEDULES = ("program", "earliest", "latest", 1, 2, 3)

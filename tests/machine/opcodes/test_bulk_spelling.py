@@ -8,8 +8,8 @@ from tests.helpers import ptxas
 from tests.helpers.effect_statements import DECLARATIONS, accepted, mutants, refused, statements
 from tests.helpers.own_operands import of_bulk as spell
 from warpsim.errors import WarpsimError
-from warpsim.machine.launching import load_text
-from warpsim.machine.opcodes import bulk
+from warpsim.host.launching import load_text
+from warpsim.machine.opcodes.asynchronous import bulk
 from warpsim.machine.opcodes.effect import Effect
 
 needs_ptxas = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")

@@ -12,8 +12,8 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, written
 from tests.helpers.own_operands import of_transfers as spell
-from warpsim.machine.opcodes import caches, transfers
 from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.memory import caches, transfers
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

@@ -13,7 +13,8 @@ import pytest
 
 from tests.helpers.float_samples import random, sources
 from tests.helpers.slow_floats import KINDS
-from warpsim.machine.opcodes import floating, rounded
+from warpsim.machine.opcodes.floating import rounded
+from warpsim.machine.opcodes.floating import singles as floating
 
 SOURCE = """
 #include <fenv.h>

@@ -15,7 +15,8 @@ import pytest
 
 from tests.helpers.cvt_samples import Array, codes_of_float, integers, sources_of
 from tests.helpers.slow_conversions import expected
-from warpsim.machine.opcodes import conversion, packing
+from warpsim.machine.opcodes.conversion import cvt as conversion
+from warpsim.machine.opcodes.conversion import cvt_packed as packing
 from warpsim.machine.opcodes.operation import Operation, Row, bits_of, dtype_of
 
 ROWS: tuple[Row, ...] = (*conversion.ROWS, *packing.ROWS)

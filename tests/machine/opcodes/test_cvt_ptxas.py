@@ -13,8 +13,9 @@ from random import Random
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.machine.opcodes import conversion, packing
-from warpsim.machine.opcodes.conversion import REGISTERS, in_manual_order
+from warpsim.machine.opcodes.conversion import cvt as conversion
+from warpsim.machine.opcodes.conversion import cvt_packed as packing
+from warpsim.machine.opcodes.conversion.cvt import REGISTERS, in_manual_order
 from warpsim.machine.opcodes.operation import Operation, Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")

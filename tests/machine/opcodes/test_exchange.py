@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.lane_kernels import run
 from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 Words = npt.NDArray[Any]
 THREADS, CTAS = 96, 3

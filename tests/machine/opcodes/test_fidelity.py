@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.machine.opcodes import _spelled, approximate, exactness
+from warpsim.machine.opcodes import _spelled, exactness
+from warpsim.machine.opcodes.floating import approximate
 
 LABELS = {
     "ldmatrix.sync.aligned.m8n8.x4.shared.b16": "exact",

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.machine.opcodes import approximate, floating, halves, minmax, rounded
+from warpsim.machine.opcodes.floating import approximate, halves, minmax, rounded
+from warpsim.machine.opcodes.floating import singles as floating
 from warpsim.machine.opcodes.operation import Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing())

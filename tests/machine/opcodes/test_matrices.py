@@ -11,13 +11,13 @@ import pytest
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers, run
 from warpsim.errors import NotModelled, UndefinedBehavior
-from warpsim.machine.arguments import arguments_of
-from warpsim.machine.device import Device
-from warpsim.machine.grid import Launch, symbols_of
-from warpsim.machine.grid import run as run_launch
-from warpsim.machine.launching import load_text
-from warpsim.machine.program import load_module
-from warpsim.machine.schedules import Schedule
+from warpsim.host.arguments import arguments_of
+from warpsim.host.launching import load_text
+from warpsim.machine.load.program import load_module
+from warpsim.machine.run.grid import Launch, symbols_of
+from warpsim.machine.run.grid import run as run_launch
+from warpsim.machine.run.schedules import Schedule
+from warpsim.machine.state.device import Device
 
 Array = npt.NDArray[Any]
 

@@ -7,8 +7,10 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
 from tests.helpers.own_operands import of_memory as spell
-from warpsim.machine.opcodes import asynchronous, mbarriers, tiles
+from warpsim.machine.opcodes.asynchronous import cp_async as asynchronous
+from warpsim.machine.opcodes.asynchronous import mbarriers
 from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.matrix import tiles
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

@@ -20,7 +20,9 @@ from tests.helpers.opcode_statements import (
     refused,
     reordered,
 )
-from warpsim.machine.opcodes import bits, carries, compare, integer, permutations
+from warpsim.machine.opcodes.integer import bits, carries, compare
+from warpsim.machine.opcodes.integer import integers as integer
+from warpsim.machine.opcodes.integer import prmt as permutations
 from warpsim.machine.opcodes.operation import Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")

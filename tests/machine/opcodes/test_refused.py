@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import ptxas
 from warpsim.errors import IllegalInstruction, NotModelled
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 from warpsim.machine.opcodes import ALONE, rows, rows_of
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"

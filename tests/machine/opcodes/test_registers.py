@@ -6,8 +6,8 @@ import pytest
 
 from tests.helpers.cluster_kernels import launched, run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.directives import Tuning
-from warpsim.machine.opcodes.registers import registers_at_entry
+from warpsim.machine.load.directives import Tuning
+from warpsim.machine.opcodes.control.setmaxnreg import registers_at_entry
 
 GIVES = """setp.lt.u32 %p1, %own, 128; @%p1 bra GIVE; setmaxnreg.inc.sync.aligned.u32 232;
 mov.u32 %d0, 1; bra END; GIVE: setmaxnreg.dec.sync.aligned.u32 40; mov.u32 %d0, 2; END:"""

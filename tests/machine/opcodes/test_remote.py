@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.cluster_kernels import MEET, run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 SCHEDULES = ["program", "earliest", "latest", 1, 2, 3]
 TOLD = ".shared::cluster.mbarrier::complete_tx::bytes"

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.lane_kernels import run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 REGISTERS = ".reg .b64 %d<9>; .reg .b32 %r<9>;"
 STATEMENTS = (

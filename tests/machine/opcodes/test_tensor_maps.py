@@ -13,7 +13,7 @@ import pytest
 
 import warpsim
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.launching import load_text
+from warpsim.host.launching import load_text
 
 Array = npt.NDArray[Any]
 A = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)

@@ -10,8 +10,9 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, judged, mutants, refused, statements
 from tests.helpers.own_operands import of_tensors as spell
-from warpsim.machine.launching import load_text
-from warpsim.machine.opcodes import tensor_maps, tensors
+from warpsim.host.launching import load_text
+from warpsim.machine.opcodes.asynchronous import tensormap as tensor_maps
+from warpsim.machine.opcodes.asynchronous import tensors
 from warpsim.machine.opcodes.effect import Effect
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")

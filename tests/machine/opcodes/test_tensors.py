@@ -19,9 +19,9 @@ import warpsim
 from tests.helpers.slow_boxes import Steps, expected, pixel_steps, row_steps, walk
 from tests.helpers.tensor_kernels import launch, load, store, text
 from warpsim.errors import Fault, NotModelled, OperandError, UndefinedBehavior, WarpsimError
+from warpsim.host.launching import load_text
+from warpsim.host.tensor_maps import ArrayMap
 from warpsim.isa.tensor_map import SWIZZLES, TensorMap
-from warpsim.machine.launching import load_text
-from warpsim.machine.tensor_maps import ArrayMap
 
 Array = npt.NDArray[Any]
 SCHEDULES = ("program", "latest", "random:1", "random:2")

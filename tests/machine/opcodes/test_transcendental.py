@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.slow_floats import KINDS, encode
-from warpsim.machine.opcodes import approximate
-from warpsim.machine.opcodes.approximate import ROWS
+from warpsim.machine.opcodes.floating import approximate
+from warpsim.machine.opcodes.floating.approximate import ROWS
 
 _CUT = 1 << 400  # terms and results are cut to so many parts
 

@@ -23,8 +23,9 @@ from tests.helpers.warp_statements import (
     names,
     statements,
 )
-from warpsim.machine.opcodes import atomics, barriers, exchange, fences
+from warpsim.machine.opcodes.control import barriers, exchange, fences
 from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.memory import atomics
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

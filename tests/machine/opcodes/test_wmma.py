@@ -14,8 +14,8 @@ from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
 from tests.helpers.kernel_texts import header, registers
 from tests.helpers.own_operands import of_wmma
-from warpsim.machine.launching import load_text
-from warpsim.machine.opcodes import wmma
+from warpsim.host.launching import load_text
+from warpsim.machine.opcodes.matrix import wmma
 
 Array = npt.NDArray[Any]
 M16 = "mma.sync.aligned.m16n8k16.row.col"

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsim.isa.architectures import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, Evidence, FusedSum
 from warpsim.isa.instruction import Instruction
-from warpsim.machine.engines import Engine as Arithmetic
+from warpsim.machine.run.engines import Engine as Arithmetic
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, reordered

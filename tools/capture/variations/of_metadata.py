@@ -13,7 +13,7 @@ from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
-from warpsim.machine.engines import Engine as Arithmetic
+from warpsim.machine.run.engines import Engine as Arithmetic
 
 from ..candidates import computing, gathered, rule_compute
 from ..experiments.experiment import Trial

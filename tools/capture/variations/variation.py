@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from warpsim.machine.engines import Engine as Arithmetic
+from warpsim.machine.run.engines import Engine as Arithmetic
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,15 +16,17 @@ from .operation import Operation, Row
 from .unexecuted import lacking
 
 if TYPE_CHECKING:
-    from ..site import Site
-    from ..wave import Step
+    from ..bind.statement_binder import Site
+    from ..run.wave import Step
 
 GROUPS = (
-    *("control", "copies", "transfers", "barriers", "clusters", "exchange", "atomics", "fences"),
-    *("matrices", "tiles", "asynchronous", "bulk", "mbarriers", "remote", "registers", "caches", "wmma"),
-    *("tensors", "tensor_maps", "wgmma"),
-    *("integer", "carries", "bits", "permutations", "compare", "floating", "halves", "minmax"),
-    *("rounded", "approximate", "conversion", "packing", "stack"),
+    *("control.flow", "memory.mov", "memory.transfers", "control.barriers", "control.cluster"),
+    *("control.exchange", "memory.atomics", "control.fences", "matrix.mma", "matrix.tiles"),
+    *("asynchronous.cp_async", "asynchronous.bulk", "asynchronous.mbarriers", "asynchronous.remote"),
+    *("control.setmaxnreg", "memory.caches", "matrix.wmma", "asynchronous.tensors"),
+    *("asynchronous.tensormap", "matrix.wgmma", "integer.integers", "integer.carries", "integer.bits"),
+    *("integer.prmt", "integer.compare", "floating.singles", "floating.halves", "floating.minmax"),
+    *("floating.rounded", "floating.approximate", "conversion.cvt", "conversion.cvt_packed", "control.stack"),
 )
 # How statements begin that PTX has and that are known not to be executed, and what they are.
 REFUSED = {
@@ -37,13 +39,13 @@ REFUSED = {
 
 # All groups of some opcodes: a trace of them begins without the other groups.
 ALONE = {
-    "mov": ("copies",),
-    "ld": ("transfers",),
-    "st": ("transfers", "remote"),
-    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), ("tiles",)),
-    "bar": ("barriers",),
-    "barrier": ("barriers", "clusters"),
-    "fence": ("fences",),
+    "mov": ("memory.mov",),
+    "ld": ("memory.transfers",),
+    "st": ("memory.transfers", "asynchronous.remote"),
+    **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), ("matrix.tiles",)),
+    "bar": ("control.barriers",),
+    "barrier": ("control.barriers", "control.cluster"),
+    "fence": ("control.fences",),
 }
 
 

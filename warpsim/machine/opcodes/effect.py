@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .operation import Operation, Row
 
 if TYPE_CHECKING:
-    from ..wave import Step
+    from ..run.wave import Step
 
 
 def no_operation(*modifiers: str) -> Operation:

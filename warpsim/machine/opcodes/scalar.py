@@ -9,12 +9,12 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
-from ..lanes import Front, Lanes
+from ..state.lanes import Front, Lanes
 from .operation import Operation
 
 if TYPE_CHECKING:
-    from ..site import Reader, Site, Writer
-    from ..wave import Step, Wave
+    from ..bind.statement_binder import Reader, Site, Writer
+    from ..run.wave import Step, Wave
 
 CARRY = "carry"  # the condition code register, kept for each frame of a wave
 

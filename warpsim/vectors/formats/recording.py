@@ -26,12 +26,12 @@ from ...environment import in_default_environment
 from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
 from ...isa.instruction import Inputs, ScaleSelectors
-from ...machine.observers.recorder import LaunchEvent, bound_of
-from ...machine.observers.strips import Timeline
 from ...ptx.decode import decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
 from ...ptx.statements import InstructionStatement
+from ...recording.recorder import LaunchEvent, bound_of
+from ...recording.strips import Timeline
 from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of

@@ -12,8 +12,8 @@ from dataclasses import fields
 from typing import Any, get_args
 
 from ...errors import TraceError
-from ...machine.observers.strip_keeper import MOST_STRIPS
-from ...machine.observers.strips import Kind, Link, Strip, Timeline, WarpName
+from ...recording.strip_keeper import MOST_STRIPS
+from ...recording.strips import Kind, Link, Strip, Timeline, WarpName
 
 Document = dict[str, Any]
 

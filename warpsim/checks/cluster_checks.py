@@ -1,0 +1,40 @@
+"""The checks that only launches of clusters, and kernels with setmaxnreg, have.
+
+Knows which launch needs which check; does not know what they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Location
+from ..machine.run.clusters import PORTABLE, Cluster
+from .cluster_memory import ClusterMemory
+from .findings import Findings, LaunchFinding
+from .register_use import RegisterUse
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Entry
+
+
+def cluster_checks(findings: Findings, entry: Entry, cluster: Cluster) -> list[Callable[[Findings], Any]]:
+    """What makes the observers of a wave, besides those that every launch has."""
+    if findings.mode == "off":
+        return []
+    found: list[Callable[[Findings], Any]] = [ClusterMemory] if cluster.count > 1 else []
+    if any(one.statement.opcode == "setmaxnreg" for one in entry.code):
+        found.append(RegisterUse)
+    return found
+
+
+def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> None:
+    """Warn of clusters that not every chip takes."""
+    if findings.mode == "off" or cluster.count <= PORTABLE:
+        return
+    message = (
+        f"a cluster of {cluster} CTAs has {cluster.count}: up to {PORTABLE} are portable, and more need "
+        f"a chip and a host that allow it (cudaFuncAttributeNonPortableClusterSizeAllowed)"
+    )
+    finding = LaunchFinding(kind="not portable", severity="warning", message=message, location=kernel)
+    findings.add(("not portable",), finding)

@@ -1,0 +1,340 @@
+"""What is said of operations that nothing orders with others: both statements, what is missing, and where.
+
+Knows wording; whether something is wrong is found in copy_order.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..isa.warps import WARP
+from ..machine.run.asynchronous import Pending
+from ..machine.run.mbarrier import named
+from ..machine.state.lanes import Front, Lanes, Mask
+from .copy_shadow import WORD, Cells, Shadow
+from .findings import LaunchFinding, Severity
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.run.wave import Wave
+    from .copy_order import CopyOrder
+    from .phase_waits import Wait
+
+_TRY = "mbarrier.try_wait.parity"
+
+
+class Words:
+    """The findings of an observer."""
+
+    def __init__(self, order: CopyOrder) -> None:
+        self.order = order
+
+    # --- what is found by accesses of warps ---
+
+    def read_early(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, late: Mask) -> None:
+        """Bytes of a copy are read by who does not know that they have come."""
+        cell, lane = _first(lanes, cells, late)
+        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, front.pc))
+        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
+        self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+
+    def multiplied_early(self, wave: Wave, front: Front, warp: int, cells: Cells, late: Mask) -> None:
+        """A tile of a wgmma has bytes of a copy of which a warp does not know that they have come."""
+        row, column = np.argwhere(late)[0].tolist()
+        cell, lane = int(cells[column]), (warp + row) * WARP
+        missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, front.pc))
+        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
+        self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+
+    def stored_under_a_copy(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, late: Mask) -> None:
+        """A warp stores what a copy may still write."""
+        cell, lane = _first(lanes, cells, late)
+        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, front.pc))
+        now = f"{_name(wave, front.pc)} writes {_byte(wave, cell)}"
+        self._say(wave, "source overwritten", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+
+    def source_overwritten(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, busy: Mask) -> None:
+        """A warp stores what an operation may still read."""
+        slot, row, column = np.argwhere(busy)[0].tolist()
+        cell, lane = int(cells[row, column]), int(lanes.index[row % lanes.count])
+        component, pc = (int(one[slot, cell]) for one in (self._shadow.reader, self._shadow.reader_at))
+        wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
+        what = (
+            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_line(wave, pc)} may still read: nothing says here that it has been read"
+        )
+        fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
+        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc)
+
+    def reader_apart(
+        self, wave: Wave, front: Front, cells: Cells, apart: Mask, mine: Cells, waiter: int
+    ) -> None:
+        """A lane stores where a copy has read, for which another lane of the warp has waited."""
+        row, column = np.argwhere(apart)[0].tolist()
+        cell, lane = int(cells[row, column]), int(mine[row, 0])
+        pc = int(self._shadow.reader_at[0, cell])
+        what = (
+            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
+            f"without bar.warp.sync in between other lanes of the warp may be here before"
+        )
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}"
+        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc, severity="warning")
+
+    def _wait_for(self, wave: Wave, component: int, due: int) -> tuple[str, str]:
+        """The statement that waits for an operation, and who has to execute it."""
+        clocks = self.order.clocks
+        if component in clocks.places:
+            return f"{_TRY} {self._phase(wave, component, due)}", ""
+        family = next(name for name, known in clocks.groups.items() if component in known)
+        lane = int(np.flatnonzero(clocks.groups[family] == component)[0])
+        wait = "wgmma.wait_group.sync.aligned 0" if family == "wgmma" else "cp.async.bulk.wait_group.read 0"
+        warp = lane // WARP % wave.warps
+        return wait, f", in warp {warp}, lane {lane % WARP}, and a barrier behind it if that is another warp"
+
+    # --- what is found when operations are issued ---
+
+    def not_ordered(self, wave: Wave, front: Front, pending: Pending, cells: Cells, unknown: Mask) -> None:
+        """An operation reads what is perhaps not there yet."""
+        cell = int(cells[unknown.argmax()])
+        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
+        if self._shadow.operation[cell]:
+            what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+        else:
+            writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
+            what = f"which warp {writer % wave.warps} stores at line {line}, without a barrier in between"
+            here = _line(wave, front.pc)
+            fix = f"put fence.proxy.async.shared::cta, then bar.sync, between lines {line} and {here}"
+        self._say(wave, "not visible", pending.lane, f"{now}, {what}", fix, front.pc, self._writer(cell))
+
+    def not_fenced(self, wave: Wave, front: Front, pending: Pending, cells: Cells, hidden: Mask) -> None:
+        """An operation reads what has been stored by the generic proxy, without a proxy fence."""
+        cell = int(cells[hidden.argmax()])
+        writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
+        what = (
+            f"{_name(wave, front.pc)} reads {_byte(wave, cell)}, which warp {writer % wave.warps} stores at "
+            f"line {line}, through the async proxy: no fence.proxy.async has come between"
+        )
+        other = writer != pending.lane // WARP
+        fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
+        self._say(wave, "not visible", pending.lane, what, fix, front.pc, self._writer(cell))
+
+    def covered_unfenced(
+        self, wave: Wave, front: Front, pending: Pending, cells: Cells, hidden: Mask
+    ) -> None:
+        """A copy is issued over what has been stored by the generic proxy, without a proxy fence."""
+        cell = int(cells[hidden.argmax()])
+        pc = self._writer(cell)
+        writer, line = int(self._shadow.writer[cell]), _line(wave, pc)
+        what = (
+            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)} through the async proxy, which "
+            f"warp {writer % wave.warps} stores at line {line}: no fence.proxy.async says which comes last"
+        )
+        other = writer != pending.lane // WARP
+        fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
+        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc, severity="warning")
+
+    def lanes_apart(self, wave: Wave, front: Front, pending: Pending, cells: Cells, apart: Mask) -> None:
+        """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
+        cell = int(cells[apart.argmax()])
+        pc, lane = self._writer(cell), int(self._shadow.lane[cell]) % WARP
+        what = (
+            f"{_name(wave, front.pc)} reads {_byte(wave, cell)}, which lane {lane} of the same warp stores "
+            f"at line {_line(wave, pc)}, without bar.warp.sync in between"
+        )
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}, where all lanes come by"
+        self._say(wave, "not visible", pending.lane, what, fix, front.pc, pc, severity="warning")
+
+    def still_read(
+        self,
+        wave: Wave,
+        front: Front,
+        pending: Pending,
+        cells: Cells,
+        reading: Mask,
+        warps: Cells,
+        first: int,
+    ) -> None:
+        """A copy is issued over words that one of some warps may still read."""
+        row, column = np.argwhere(reading)[0].tolist()
+        row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
+        pc, clock = int(self._shadow.read_at[row, cell]), int(self._shadow.read[row, cell])
+        line, here = _line(wave, pc), _line(wave, front.pc)
+        released = int(clocks.known[first + row, first + row]) > clock
+        since = (
+            "has arrived somewhere since, but nobody has waited for that here"
+            if released
+            else ("has not arrived anywhere since")
+        )
+        what = (
+            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}, which warp {row} may still read at "
+            f"line {line}: it {since}"
+        )
+        fix = f"put {_TRY} on the mbarrier that says that the readers are done before line {here}"
+        if not released:
+            fix = f"put mbarrier.arrive behind line {line}, and wait for it before line {here}"
+        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc)
+
+    def still_taken(
+        self, wave: Wave, front: Front, pending: Pending, cells: Cells, taking: Mask, slots: Cells
+    ) -> None:
+        """A copy is issued over words that an operation, of one of some readers, may still read."""
+        row, column = np.argwhere(taking)[0].tolist()
+        slot, cell = int(slots[row]), int(cells[column])
+        pc, component = int(self._shadow.reader_at[slot, cell]), int(self._shadow.reader[slot, cell])
+        wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
+        what = (
+            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_line(wave, pc)} may still read"
+        )
+        fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
+        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc)
+
+    def still_written(self, wave: Wave, front: Front, pending: Pending, cells: Cells, writing: Mask) -> None:
+        """A copy is issued over words that somebody may still write."""
+        cell = int(cells[writing.argmax()])
+        now, pc = f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
+        if self._shadow.operation[cell]:
+            what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            fix = (
+                f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, front.pc)}"
+            )
+        else:
+            warp = int(self._shadow.writer[cell]) % wave.warps
+            what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
+            fix = f"put a barrier between lines {_line(wave, pc)} and {_line(wave, front.pc)}"
+        self._say(wave, "overwritten early", pending.lane, f"{now}, {what}", fix, front.pc, pc)
+
+    # --- mbarriers and ends ---
+
+    def over_early(self, wave: Wave, pending: Pending, offset: int, phase: int) -> None:
+        """Bytes come after the end of the phase in which their copy was issued."""
+        bytes_ = next(count for one, count in pending.signals if one == offset)
+        what = (
+            f"the {bytes_} bytes of {pending.record.statement.mnemonic} come after the end of phase {phase} "
+            f"of the mbarrier {named(wave, offset)}, in which it was issued: the phase expected too few bytes"
+        )
+        fix = "let mbarrier.arrive.expect_tx expect the bytes of all copies of the phase, before it arrives"
+        self._of_pending(wave, "phase over early", pending, what, fix)
+
+    def overrun(self, wave: Wave, offset: int, record: Record, warp: int, wait: Wait) -> None:
+        """A phase is over, and nothing says that a warp has seen the end of the one before."""
+        line, place = _line(wave, wait.pc), record.statement.location()
+        which = "the phase before the first" if not wait.phase else f"phase {wait.phase}"
+        what = (
+            f"{_name(wave, wait.pc)} waits for {which} of the mbarrier {named(wave, offset)} by its parity, "
+            f"but nothing keeps phase {wait.phase + 1} from ending before, by {record.statement.mnemonic} of "
+            f"line {place.line}: the wait would then go on until phase {wait.phase + 2}"
+        )
+        fix = (
+            f"check the stage of line {line}; or let what arrives at {named(wave, offset)} in phase "
+            f"{wait.phase + 1} wait for something that warp {warp % wave.warps} does behind line {line}"
+        )
+        finding = LaunchFinding(
+            kind="phase overrun",
+            severity="error",
+            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
+            location=wave.code[wait.pc].statement.location(),
+            other=place,
+        )
+        self.order.findings.add(("phase overrun", wait.pc, place.line), finding)
+
+    def not_begun(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
+        """An mbarrier is used by a warp that does not know of its initialisation."""
+        what = (
+            f"{_name(wave, front.pc)} uses the mbarrier {named(wave, offset)}, which another warp "
+            f"initialises at line {_line(wave, pc)}, without a barrier in between"
+        )
+        fix = f"put bar.sync 0 behind line {_line(wave, pc)}"
+        self._say(wave, "not initialised", lane, what, fix, front.pc, pc)
+
+    def not_stored(self, wave: Wave, pending: Pending) -> None:
+        """A lane exits without having waited for its bulk stores."""
+        what = f"the lane exits while {pending.record.statement.mnemonic} may still read shared memory"
+        fix = "put cp.async.bulk.wait_group.read 0 before the end"
+        self._of_pending(wave, "left in flight", pending, what, fix, severity="warning")
+
+    def not_awaited(self, wave: Wave, pending: Pending, offset: int) -> None:
+        """A CTA ends, and nobody there has waited for a copy."""
+        what = (
+            f"the CTA ends while {pending.record.statement.mnemonic} may still write its shared memory: "
+            f"nobody there has seen the end of its phase of the mbarrier {named(wave, offset)}"
+        )
+        fix = f"put {_TRY} on {named(wave, offset)} before the end, or do not issue the copy"
+        self._of_pending(wave, "left in flight", pending, what, fix)
+
+    # --- parts ---
+
+    @property
+    def _shadow(self) -> Shadow:
+        return self.order.shadow
+
+    def _writer(self, cell: int) -> int:
+        return int(self._shadow.wrote_at[cell])
+
+    def _phase(self, wave: Wave, component: int, due: int) -> str:
+        place = named(wave, self.order.clocks.places[component])
+        return f"on {place} with parity {(due - 1) & 1}"
+
+    def _not_waited(self, wave: Wave, warp: int, cell: int, here: int) -> tuple[str, str]:
+        """That a warp has not seen the end of the phase of a word's copy, and what to do."""
+        component, due = int(self._shadow.writer[cell]), int(self._shadow.due[cell])
+        offset, pc = self.order.clocks.places[component], self._writer(cell)
+        seen, at = int(self.order.clocks.known[warp, component]), self.order.waits.get((warp, offset))
+        what = (
+            f"which {_name(wave, pc)} of line {_line(wave, pc)} brings: it is there when phase {due} of the "
+            f"mbarrier {named(wave, offset)} is over, and warp {warp % wave.warps} has not seen that"
+        )
+        if at is not None:
+            what += f" (its wait at line {_line(wave, at)} was over with phase {seen})"
+            return what, f"wait there for phase {due}, parity {(due - 1) & 1}, before line {here}"
+        return what, f"put {_TRY} {self._phase(wave, component, due)} before line {here}"
+
+    def _say(
+        self,
+        wave: Wave,
+        kind: str,
+        lane: int,
+        what: str,
+        fix: str,
+        pc: int,
+        other: int,
+        severity: Severity = "error",
+    ) -> None:
+        record = wave.code[pc]
+        finding = LaunchFinding(
+            kind=kind,
+            severity=severity,
+            message=f"{what}; {fix} [{wave.place(lane)}]",
+            location=record.statement.location(),
+            other=wave.code[other].statement.location(),
+        )
+        self.order.findings.add((kind, pc, other), finding)
+
+    def _of_pending(
+        self, wave: Wave, kind: str, pending: Pending, what: str, fix: str, severity: Severity = "error"
+    ) -> None:
+        place = pending.record.statement.location()
+        message = f"{what}; {fix} [{wave.place(pending.lane)}]"
+        finding = LaunchFinding(kind=kind, severity=severity, message=message, location=place)
+        self.order.findings.add((kind, place.line), finding)
+
+
+def _first(lanes: Lanes, cells: Cells, late: Mask) -> tuple[int, int]:
+    """The first word in a mask, and the lane that touches it."""
+    row, column = np.argwhere(late)[0].tolist()
+    return int(cells[row, column]), int(lanes.index[row % lanes.count])
+
+
+def _byte(wave: Wave, cell: int) -> str:
+    return f"{named(wave, cell * WORD)} of shared memory"
+
+
+def _line(wave: Wave, pc: int) -> int:
+    return wave.code[pc].statement.location().line
+
+
+def _name(wave: Wave, pc: int) -> str:
+    return wave.code[pc].statement.mnemonic

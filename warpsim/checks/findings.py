@@ -1,0 +1,76 @@
+"""What checks find: one finding a statement and kind, however often it happens.
+
+Knows modes and wording; does not know memories. ``checks="error"`` raises the first finding that is an error,
+"warn" collects all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..errors import Location, OperandError, UndefinedBehavior
+
+Mode = Literal["error", "warn", "off"]
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchFinding:
+    """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
+    statement, ``note`` what that one did, and ``fix`` what to do, "" where there is nothing to say."""
+
+    kind: str
+    severity: Severity
+    message: str
+    location: Location
+    other: Location | None = None
+    note: str = "the other access"
+    fix: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.location}: {self.severity}: {self.message}", self.location.excerpt()]
+        if self.other is not None:
+            lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
+        if self.fix:
+            lines.append(f"{self.location}: fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class FindingError(UndefinedBehavior):
+    """A finding that ends the launch; where there is something to do about it, it is shown whole."""
+
+    def __init__(self, finding: LaunchFinding) -> None:
+        super().__init__(finding.message, finding.location)
+        self.finding = finding
+
+    def render(self) -> str:
+        """The finding with both statements and what to do."""
+        return str(self.finding) if self.finding.fix else super().render()
+
+
+@dataclass
+class Findings:
+    """The findings of a launch, in the order in which they were made."""
+
+    mode: Mode = "error"
+    found: list[LaunchFinding] = field(default_factory=list)
+    known: set[tuple[object, ...]] = field(default_factory=set)
+    kept: dict[str, Any] = field(default_factory=dict)  # what observers of all waves have in common
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("error", "warn", "off"):
+            raise OperandError(f"checks={self.mode!r}: it is 'error', 'warn' or 'off'")
+
+    def collected(self) -> tuple[LaunchFinding, ...]:
+        """The errors that have been found and not raised."""
+        return tuple(one for one in self.found if one.severity == "error" and self.mode == "warn")
+
+    def add(self, key: tuple[object, ...], finding: LaunchFinding) -> None:
+        """Keep the first finding of a key; raises UndefinedBehavior for an error in mode "error"."""
+        if key in self.known:
+            return
+        self.known.add(key)
+        self.found.append(finding)
+        if self.mode == "error" and finding.severity == "error":
+            raise FindingError(finding)

@@ -1,0 +1,116 @@
+"""Memory of mbarriers that is used for something else while they are valid.
+
+Between mbarrier.init and mbarrier.inval only mbarrier operations may touch an object, and init is none of
+them: what else writes there, or begins another object, has no defined result (PTX ISA 9.1, sections
+9.7.13.15.3 and 9.7.13.15.9). These are warnings: where nobody uses the object any more, nothing follows from
+it, as in kernels of Triton 3.4 and 3.5, which let mbarriers lie in tiles. Who uses a broken object gets an
+error of its own. Does not know phases; loads are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..machine.run.asynchronous import Pending
+from ..machine.state.lanes import Front, Lanes
+from ..machine.state.memory_access import Touch
+from ..machine.state.spaces import Offsets
+from .findings import Findings, LaunchFinding
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.run.wave import Wave
+
+_BYTES = 8
+
+
+class LiveBarriers:
+    """Tells of writes to mbarriers that are valid."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.begun: dict[int, int] = {}  # by offset in the wave's shared memory: the statement that did it
+        self.active = True
+        self.valid: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by 8 bytes
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """The code as it is; where nothing begins, nothing is looked at."""
+        self.active = any(
+            one.statement.opcode == "mbarrier" and "init" in one.statement.modifiers for one in code
+        )
+        return code
+
+    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin."""
+        if not self.valid.size:
+            self.valid = np.zeros(-(-wave.shared.size // _BYTES), np.bool_)
+        for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
+            if offset in self.begun:
+                self._found(wave, front.pc, lane, offset, "initialises the mbarrier")
+            self.begun[offset] = front.pc
+        self.valid[offsets // _BYTES] = True
+
+    def invalidated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers end."""
+        for offset in offsets.tolist():
+            self.begun.pop(offset, None)
+        if self.valid.size:
+            self.valid[offsets // _BYTES] = False
+
+    def store(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are about to be written."""
+        if (
+            touch.memory is not wave.shared
+            or not self.begun
+            or wave.code[touch.front.pc].statement.opcode == "mbarrier"
+        ):
+            return
+        cells = touch.offsets[:, None] // _BYTES + np.arange(-(-touch.size // _BYTES))
+        struck = self.valid[cells]
+        if struck.any():
+            place, column = np.argwhere(struck)[0].tolist()
+            lane = int(touch.lane_of[place])
+            self._struck(wave, touch.front.pc, lane, cells[struck], int(cells[place, column]))
+
+    def atomic(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are about to be changed."""
+        self.store(wave, touch)
+
+    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+        """An operation will write."""
+        if not self.begun:
+            return
+        for one in pending.writes:
+            for first, past in one.ranges.tolist() if one.space == "shared" else ():
+                cells = np.arange(first // _BYTES, -(-past // _BYTES))
+                struck = cells[self.valid[cells]]
+                if struck.size:
+                    self._struck(wave, front.pc, pending.lane, struck, int(struck[0]))
+
+    def _struck(self, wave: Wave, pc: int, lane: int, cells: npt.NDArray[np.int64], first: int) -> None:
+        """Objects are overwritten, and are objects no more."""
+        self._found(wave, pc, lane, first * _BYTES, "overwrites the mbarrier")
+        for offset in (np.unique(cells) * _BYTES).tolist():
+            self.begun.pop(offset, None)
+        self.valid[cells] = False
+
+    def _found(self, wave: Wave, pc: int, lane: int, offset: int, what: str) -> None:
+        record, other = wave.code[pc], wave.code[self.begun[offset]]
+        line = other.statement.location().line
+        finding = LaunchFinding(
+            kind="mbarrier",
+            severity="warning",
+            message=(
+                f"{record.statement.mnemonic} {what} at {offset % wave.shared_stride:#x} of shared memory, "
+                f"which that of line {line} has begun and mbarrier.inval has not ended: PTX leaves open what "
+                f"comes of it [{wave.place(lane)}]"
+            ),
+            location=record.statement.location(),
+            other=other.statement.location(),
+            note="where it begins",
+        )
+        self.findings.add(("mbarrier", pc, self.begun[offset]), finding)

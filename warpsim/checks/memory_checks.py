@@ -1,0 +1,205 @@
+"""Checks of memories: bytes that nobody wrote, or that are still on their way.
+
+A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Who
+touched a byte is warp_races.py's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..machine.run.asynchronous import Pending
+from ..machine.run.clusters import in_shared
+from ..machine.state.lanes import Front, Lanes
+from ..machine.state.memory_access import Touch
+from ..machine.state.spaces import DEVICE_BASE, Bytes
+from .findings import Findings, LaunchFinding
+
+if TYPE_CHECKING:
+    from ..machine.run.wave import Wave
+
+Shadow = npt.NDArray[np.uint8]
+
+
+class UninitialisedReads:
+    """Tells of bytes of shared and local memory that are read before anybody wrote them, and of registers."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.written: dict[int, Shadow] = {}
+
+    def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
+        """The shadow of a memory of the wave; device memory and parameters have none."""
+        if memory is not wave.shared and memory is not wave.local:
+            return None
+        known = self.written.get(memory is wave.shared)
+        if known is None or known.size < memory.size:
+            grown = np.zeros(memory.size, np.uint8)
+            if known is not None:  # local memory has grown: a lane's bytes are no longer where they were
+                grown[:] = 1
+            known = self.written[memory is wave.shared] = grown
+        return known
+
+    def store(self, wave: Wave, touch: Touch) -> None:
+        """The bytes hold something from now on."""
+        shadow = self.shadow(wave, touch.memory)
+        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
+            wave.memory.fresh[touch.cells] = 0
+        if shadow is not None:
+            unit = min(touch.size, 8)
+            view = shadow.view(f"u{unit}")
+            for place in range(0, touch.size, unit):
+                view[(touch.offsets + place) // unit] = (1 << 8 * unit) // 255
+
+    landed = store
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """What an operation has written holds something."""
+        for stretches in pending.writes:
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    shadow[first:past] = 0 if outside else 1
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Bytes that nobody wrote are read by an operation."""
+        for stretches in pending.reads:
+            outside = stretches.space == "global"
+            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            if shadow is not None:
+                for first, past in stretches.ranges.tolist():
+                    missing = (shadow[first:past] != 0) == outside
+                    if missing.any():
+                        self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
+
+    def atomic(self, wave: Wave, touch: Touch) -> None:
+        """Bytes that nobody wrote are found, unless they are only exchanged; then they hold something."""
+        if "exch" not in wave.code[touch.front.pc].statement.modifiers:
+            self.load(wave, touch)
+        self.store(wave, touch)
+
+    def load(self, wave: Wave, touch: Touch) -> None:
+        """Bytes that nobody wrote are found."""
+        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
+            missing = wave.memory.fresh[touch.cells].any(axis=1)
+            if missing.any():
+                self._found(wave, touch, int(missing.argmax()))
+            return
+        shadow = self.shadow(wave, touch.memory)
+        if shadow is None:
+            return
+        unit = min(touch.size, 8)
+        view, whole = shadow.view(f"u{unit}"), (1 << 8 * unit) // 255
+        for place in range(0, touch.size, unit):
+            missing = view[(touch.offsets + place) // unit] != whole
+            if missing.any():
+                self._found(wave, touch, int(missing.argmax()))
+                return
+
+    def _found(self, wave: Wave, touch: Touch, first: int) -> None:
+        lane = int(touch.lane_of[first])
+        where = self._where(wave, lane, touch.memory, int(touch.offsets[first]))
+        record = wave.code[touch.front.pc]
+        message = (
+            f"{record.statement.mnemonic} reads {touch.size} bytes at {where} that nobody has written "
+            f"[{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="uninitialised", severity="warning", message=message, location=record.statement.location()
+        )
+        self.findings.add(("uninitialised", touch.front.pc), finding)
+
+    def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+        statement = pending.record.statement
+        memory = wave.memory.data if space == "global" else wave.shared
+        where = self._where(wave, pending.lane, memory, offset)
+        message = f"{statement.mnemonic} reads {where} that nobody has written [{wave.place(pending.lane)}]"
+        finding = LaunchFinding(
+            kind="uninitialised", severity="warning", message=message, location=statement.location()
+        )
+        self.findings.add(("uninitialised", statement.location().line), finding)
+
+    @staticmethod
+    def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
+        """A place in a memory in words."""
+        if memory is wave.shared:
+            return in_shared(wave, lane, offset)
+        if memory is wave.local:
+            return "local memory"
+        allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
+        return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"
+
+    def uninitialised(self, wave: Wave, front: Front, register: int, mask: npt.NDArray[np.bool_]) -> None:
+        """A register that was never written is read."""
+        if not mask.any():
+            return
+        message = "reads a register that was never written, as 0"
+        self._warned(wave, front, "register", int(mask.argmax()), message, register)
+
+    def unspecified(self, wave: Wave, front: Front, lanes: Lanes, what: str) -> None:
+        """Lanes get a result that PTX leaves open; here it is 0."""
+        self._warned(wave, front, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
+
+    def _warned(
+        self, wave: Wave, front: Front, kind: str, lane: int, what: str, detail: int | None = None
+    ) -> None:
+        """A warning about one lane at this statement, once."""
+        statement = wave.code[front.pc].statement
+        message = f"{statement.mnemonic} {what} [{wave.place(lane)}]"
+        finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
+        self.findings.add((kind, front.pc, detail), finding)
+
+
+class CopiesInFlight:
+    """Tells of bytes of shared memory that are read while an asynchronous copy may still be writing them.
+
+    ``started_at`` has, of each byte in flight, the statement that started its copy, plus 1.
+    """
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.started_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.flying = 0
+
+    def copying(self, wave: Wave, touch: Touch) -> None:
+        """The bytes are in flight from now on."""
+        if self.started_at.size != wave.shared.size:
+            self.started_at = np.zeros(wave.shared.size, np.int32)
+        self.started_at[touch.cells] = touch.front.pc + 1
+        self.flying += touch.offsets.size
+
+    def landed(self, wave: Wave, touch: Touch) -> None:
+        """The bytes are there."""
+        self.started_at[touch.cells] = 0
+        self.flying -= touch.offsets.size
+
+    def load(self, wave: Wave, touch: Touch) -> None:
+        """Bytes in flight are read: what is there is left to chance."""
+        if not self.flying or touch.memory is not wave.shared:
+            return
+        cells = touch.cells
+        started = self.started_at[cells]
+        if not started.any():
+            return
+        row, column = (int(one) for one in np.argwhere(started)[0])
+        lane = int(touch.lane_of[row])
+        record, copy = wave.code[touch.front.pc], wave.code[int(started[row, column]) - 1]
+        line = copy.statement.location().line
+        address = int(cells[row, column]) - int(wave.shared_base[lane])
+        message = (
+            f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
+            f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
+            f"[{wave.place(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="in flight",
+            severity="error",
+            message=message,
+            location=record.statement.location(),
+            other=copy.statement.location(),
+        )
+        self.findings.add(("in flight", touch.front.pc, int(started[row, column])), finding)

@@ -1,0 +1,105 @@
+"""Statements that touch registers of a wgmma: records that tell so before they do anything.
+
+Only registers that some wgmma.mma_async names as D, A or metadata count, so that other statements cost
+nothing. Knows names and records; does not know what is wrong with a use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..machine.bind.scope import RegisterName, Scope
+from ..machine.state.lanes import Front, Lanes
+from ..ptx.operands import Vector
+from ..ptx.statements import operand_names
+from .hazard import Place
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.run.wave import Step, Wave
+    from ..ptx.statements import InstructionStatement
+
+Key = tuple[int, int]  # of a register: its function, and its number there
+_METADATA = 3  # place of its operand
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """A statement that reads and writes registers of wgmma, which are named."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    place: Place
+
+
+class RegisterUses:
+    """The registers of the wgmma of a module; records of ``code`` tell ``touched(front, lanes, use)``."""
+
+    def __init__(self, code: Sequence[Record]) -> None:
+        self.original = code
+        self.names: dict[Key, str] = {}
+        for record in code:
+            if is_multiplication(record.statement):
+                self._name(record)
+        self.code = [self._telling(record) for record in code] if self.names else code
+
+    def named(self, record: Record, numbers: Sequence[int]) -> tuple[str, ...]:
+        """The names of registers of a wgmma, different ones for different registers."""
+        function = _function_of(record)
+        return tuple(self.names[function, number] for number in numbers)
+
+    def _name(self, record: Record) -> None:
+        function, taken = _function_of(record), set(self.names.values())
+        for name in _registers(record.statement):
+            found = None if record.scope is None else record.scope.find(name)
+            if isinstance(found, RegisterName) and (function, found.number) not in self.names:
+                while name in taken:
+                    name += "'"
+                taken.add(name)
+                self.names[function, found.number] = name
+
+    def _telling(self, record: Record) -> Record:
+        if is_multiplication(record.statement):
+            return record
+        flow, function = record.flow, _function_of(record)
+        reads = flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset())
+        use = Use(
+            reads=tuple(self._known(function, reads)),
+            writes=tuple(self._known(function, flow.written)),
+            place=record.statement.location,
+        )
+        return replace(record, step=_told(record.step, use)) if use.reads or use.writes else record
+
+    def _known(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
+        return (name for one in sorted(numbers) if (name := self.names.get((function, one))) is not None)
+
+
+def _told(inner: Step, use: Use) -> Step:
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+        wave.tell("touched", front, lanes, use)
+        return inner(wave, front, lanes)
+
+    return step
+
+
+def is_multiplication(statement: InstructionStatement) -> bool:
+    """Whether a statement is a wgmma.mma_async."""
+    return statement.opcode == "wgmma" and statement.modifiers[:1] == ("mma_async",)
+
+
+def _registers(statement: InstructionStatement) -> Iterator[str]:
+    """The names of D, A and metadata."""
+    for place, operand in enumerate(statement.operands or ()):
+        is_metadata = place == _METADATA and any(one.startswith("sp") for one in statement.modifiers)
+        if isinstance(operand, Vector) or is_metadata:
+            yield from operand_names(operand)
+
+
+def _function_of(record: Record) -> int:
+    """A number of the function that a record is in."""
+    scope: Scope | None = record.scope
+    while scope is not None and scope.around is not None and scope.around.around is not None:
+        scope = scope.around
+    return id(scope)

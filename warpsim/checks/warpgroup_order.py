@@ -1,0 +1,249 @@
+"""The ordering rules of wgmma in launches: fences, groups and waits that are missing, by warpgroup.
+
+The rules are those of register_order.py and hazard.py, which a Warpgroup has, too. Warpgroups that have done
+the same so far share one state. Knows what a wave tells; who touched shared memory, tile_marks.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.warps import WARP
+from ..machine.run.asynchronous import Pending
+from ..machine.run.convergence import Warpgroups
+from ..machine.state.lanes import Front, Lanes, Mask, Values
+from ..machine.state.memory_access import Touch
+from ..machine.state.spaces import Offsets
+from .copy_shadow import reduces
+from .findings import Findings, LaunchFinding
+from .hazard import Hazard, Place, by_warps, differing, overwritten, unproxied
+from .register_order import RegisterOrder
+from .register_uses import RegisterUses, Use
+from .tile_marks import CHUNK, TileMarks
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.opcodes.matrix.wgmma_groups import Verb
+    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.wave import Wave
+
+_PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
+_KEPT = "registers of wgmma"
+
+
+@dataclass(eq=False)
+class _Cohort:
+    """Warpgroups, as a mask over those of the wave, that have done the same so far."""
+
+    groups: Mask
+    order: RegisterOrder
+
+
+class WarpgroupOrder:
+    """An observer that finds what is missing between wgmma and other statements; of one wave."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.uses: RegisterUses | None = None  # None where there is no wgmma
+        self.active = True
+        self.cohorts: list[_Cohort] = []
+        self.marks: TileMarks | None = None
+        self._where = ""  # the warpgroup that is looked at
+        self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """The code, with records that tell where registers of wgmma are touched."""
+        kept: RegisterUses | None = self.findings.kept.get(_KEPT)
+        if kept is None or kept.original is not code:
+            kept = self.findings.kept[_KEPT] = RegisterUses(code)
+        self.uses = kept if kept.names else None
+        self.active = self.uses is not None
+        return kept.code
+
+    # --- events ---
+
+    def touched(self, wave: Wave, front: Front, lanes: Lanes, use: Use) -> None:
+        """Registers of wgmma are about to be read or written."""
+        for cohort in self._cohorts(wave, self._groups(wave, lanes)):
+            if use.reads:
+                cohort.order.access(use.reads, "read", use.place)
+            if use.writes:
+                cohort.order.access(use.writes, "write", use.place)
+
+    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+        """Some warpgroups are about to execute a wgmma.mma_async."""
+        if self.uses is None:
+            return
+        record, marks = wave.code[front.pc], self._marks(wave)
+        names = {role: self.uses.named(record, numbers) for role, numbers in one.registers.items()}
+        place = record.statement.location
+        mask = np.zeros(len(marks.completed), np.bool_)
+        mask[share.groups] = True
+        for cohort in self._cohorts(wave, mask):
+            groups = np.flatnonzero(cohort.groups)
+            step = cohort.order.wgmma(
+                str(one.form.shape),
+                d=names["D"],
+                a=names["A"],
+                metadata=names["metadata"][0] if names["metadata"] else None,
+                accumulate=share.scale_d,
+                place=place,
+                late=self._unproxied(wave, groups, share, place),
+            )
+            marks.reads(groups, share, step)
+
+    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+        """Some warpgroups execute wgmma.fence, commit_group or wait_group."""
+        if self.uses is None:
+            return
+        mask = np.zeros(len(self._marks(wave).completed), np.bool_)
+        mask[groups] = True
+        for cohort in self._cohorts(wave, mask):
+            if verb == "fence":
+                cohort.order.fence()
+            elif verb == "commit":
+                cohort.order.commit()
+            else:
+                cohort.order.wait(most, wave.code[front.pc].statement.location)
+                self._marks(wave).completed[cohort.groups] = cohort.order.completed
+
+    def differing(self, wave: Wave, front: Front, group: int, role: str, values: Values) -> None:
+        """An operand that must be the same in the whole warpgroup is not."""
+        self._where = Warpgroups.of(wave).place(wave, group)
+        self._report(list(differing(role, by_warps(values), wave.code[front.pc].statement.location)))
+
+    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """fence.proxy.async."""
+        if self.uses is not None and words[:1] == ("proxy",) and ".".join(words[1:]) in _PROXIES:
+            self._marks(wave).fence(np.unique(lanes.index // WARP))
+
+    def store(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are about to be written through the generic proxy."""
+        if self.uses is None or touch.memory is not wave.shared:
+            return
+        chunks = _chunks(touch.offsets, touch.size)
+        self._written(wave, chunks, wave.code[touch.front.pc].statement.location)
+        warps = touch.lane_of // WARP
+        self._marks(wave).store(chunks, np.resize(warps, chunks.size), touch.front.pc)
+
+    landed = store
+
+    def atomic(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are about to be changed through the generic proxy."""
+        self.store(wave, touch)
+
+    def copying(self, wave: Wave, touch: Touch) -> None:
+        """A cp.async may write at any time from now on."""
+        if self.uses is not None and touch.memory is wave.shared:
+            self._written(
+                wave, _chunks(touch.offsets, touch.size), wave.code[touch.front.pc].statement.location
+            )
+
+    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+        """So may other asynchronous operations; they use the async proxy."""
+        if self.uses is None:
+            return
+        for one in pending.writes:
+            if one.space == "shared" and len(one.ranges):
+                bounds = [np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in one.ranges.tolist()]
+                self._written(wave, np.concatenate(bounds), pending.record.statement.location)
+                whole = [np.arange(-(-first // CHUNK), past // CHUNK) for first, past in one.ranges.tolist()]
+                if not reduces(pending.record):
+                    self._marks(wave).brought(np.concatenate(whole))
+
+    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes are done: so should be their wgmma."""
+        if self.uses is None or not self.cohorts:
+            return
+        at = wave.code[front.pc]
+        place = (at if at.statement.opcode in ("exit", "ret") else wave.code[front.pc - 1]).statement.location
+        for cohort in self._cohorts(wave, self._groups(wave, lanes)):
+            cohort.order.finish(place)
+
+    # --- shared memory ---
+
+    def _marks(self, wave: Wave) -> TileMarks:
+        if self.marks is None:
+            self.marks = TileMarks(wave)
+        return self.marks
+
+    def _written(self, wave: Wave, chunks: npt.NDArray[np.int64], place: Place) -> None:
+        """Chunks that a wgmma in flight reads are about to be written."""
+        if not any(cohort.order.operations for cohort in self.cohorts):
+            return
+        marks = self._marks(wave)
+        found = marks.busy(chunks)
+        if found is None:
+            return
+        group, cells = found
+        (order,) = (one.order for one in self.cohorts if one.groups[group])
+        operation = order.operations[int(marks.read[group % marks.of_cta][cells].max())]
+        self._where = marks.places.place(wave, group)
+        cause = order.cause(operation, place)
+        self._report([overwritten(marks.ranges(cells), operation.place, cause, place)])
+
+    def _unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
+        """Generic stores that a wgmma need not see."""
+        marks = self._marks(wave)
+        found = marks.unseen(groups, share)
+        if found is not None:
+            group, cells = found
+            self._where = marks.places.place(wave, group)
+            latest = cells[int(marks.stored[cells].argmax())]
+            first = wave.code[int(marks.stored_at[latest])].statement.location
+            yield unproxied(marks.ranges(cells), first, place)
+
+    # --- cohorts ---
+
+    def _groups(self, wave: Wave, lanes: Lanes) -> Mask:
+        """The warpgroups that some lanes belong to."""
+        if self._seen[0] is not lanes:
+            self._seen = lanes, Warpgroups.of(wave).counts(lanes.mask) > 0
+        return self._seen[1]
+
+    def _cohorts(self, wave: Wave, groups: Mask) -> Iterator[_Cohort]:
+        """Cohorts of just these warpgroups: those of which some are not among them are parted."""
+        if not self.cohorts:
+            everyone = np.ones(len(groups), np.bool_)
+            self.cohorts.append(_Cohort(everyone, RegisterOrder(self._report)))
+        for cohort in list(self.cohorts):
+            inside = cohort.groups & groups
+            if not inside.any():
+                continue
+            if not np.array_equal(inside, cohort.groups):
+                self.cohorts.append(_Cohort(cohort.groups & ~groups, cohort.order.copy()))
+                cohort.groups = inside
+            self._where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
+            yield cohort
+
+    # --- reporting ---
+
+    def _report(self, hazards: Sequence[Hazard]) -> None:
+        for one in hazards:
+            finding = LaunchFinding(
+                kind=one.rule,
+                severity=one.severity,
+                message=f"{one.message} [{self._where}]",
+                location=one.second,
+                other=one.first,
+                note=one.note,
+                fix=one.fix,
+            )
+            self.findings.add((one.rule, *_place(one.second), *_place(one.first)), finding)
+
+
+def _place(location: Any) -> tuple[Any, ...]:
+    return (None,) if location is None else (location.file, location.line, location.column)
+
+
+def _chunks(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
+    """The chunks of words of so many bytes."""
+    first: npt.NDArray[np.int64] = offsets // CHUNK
+    if size <= CHUNK:
+        return first
+    return np.concatenate([first + place for place in range(size // CHUNK)])

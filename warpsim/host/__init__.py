@@ -1,0 +1,1 @@
+"""Launches as users hold them: devices, arguments, modules, kernels, warps and warpgroups."""

@@ -1,0 +1,253 @@
+"""Modules and kernels as users hold them: ``module = load(...)``, ``module["name"](grid, block, args)``.
+
+The shape is that of CuPy's RawModule and RawKernel. Knows arguments and reports; what happens in a
+launch is grid.py's and wave.py's business, where modules come from is loading.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..checks.cluster_checks import check_portable, cluster_checks
+from ..checks.defaults import checks_of
+from ..checks.findings import Findings, LaunchFinding, Mode
+from ..environment import in_default_environment
+from ..errors import OperandError, WarpsimError
+from ..machine.load.entries import Entry, Parameter
+from ..machine.load.program import Module, load_module
+from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
+from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
+from ..machine.run.schedules import Schedule
+from ..machine.run.statement_limit import checked
+from ..machine.state.device import Device
+from ..recording.recorder import LaunchEvent, Recorder
+from ..recording.selection import Selection, selection_of
+from ..recording.strips import Timeline
+from ..recording.timeline import TimelineRecorder
+from .arguments import arguments_of, device_of
+from .fidelity import Fidelity, fidelity_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from .spreading import Job
+
+Size = int | Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchReport:
+    """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
+    the ``timeline``, if there was to be one.
+    """
+
+    hazards: tuple[LaunchFinding, ...] = ()
+    fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
+    events: tuple[LaunchEvent, ...] = ()
+    timeline: Timeline | None = None
+
+
+class LaunchableKernel:
+    """A kernel of a module; call it to launch it."""
+
+    def __init__(self, module: Module, entry: Entry) -> None:
+        self._module = module
+        self._entry = entry
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self._entry.name
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Index, name, kind, bytes and alignment of each parameter."""
+        return self._entry.parameters
+
+    def __repr__(self) -> str:
+        names = ", ".join(f".{one.kind} {one.name}" for one in self.parameters)
+        return f"<kernel {self.name}({names}) for {self._module.target}>"
+
+    @in_default_environment
+    def __call__(
+        self,
+        grid: Size,
+        block: Size,
+        args: Sequence[Any] = (),
+        shared_bytes: int = 0,
+        cluster: Size | None = None,
+        schedule: str | int = "program",
+        checks: Mode = "error",
+        record: bool | str | Selection = False,
+        timeline: bool | str | Selection = False,
+        device: Device | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        scheduler: str | Client | None = None,
+        observers: Sequence[Any] = (),
+        engine: EngineName | Engine = "kernel",
+        undefined: Undefined = "error",
+        most_statements: int | None = None,
+    ) -> LaunchReport:
+        """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
+
+        ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
+        "program", "earliest", "latest" or a seed: the order of CTAs and warps, and when what is asynchronous
+        completes (schedules.py). ``checks`` says what
+        becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
+        collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
+        instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
+        line=120 step=3", each part of which may be left out. ``timeline`` takes the same, and keeps
+        waits, copies and matrix instructions in their order. ``observers`` watch every wave
+        (machine/observers). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
+        its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
+        "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
+        among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``scheduler``,
+        an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the CTAs over a
+        Dask cluster, also one of processes on this machine (spreading.py); for kernels without atomics,
+        fences and ordered accesses.
+
+        ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
+        names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
+
+        ``most_statements`` of all CTAs that run together, one after the other, are executed before a kernel
+        is said not to end, which is a Fault; None allows a thousand million for each 4096 threads.
+
+        Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
+        then written back.
+        """
+        findings = Findings(mode=checks)
+        recorder, times = Recorder(selection_of(record)), TimelineRecorder(selection_of(timeline))
+        asked = ((recorder, record), (times, timeline))
+        watching = (*observers, *(one for one, wanted in asked if wanted))
+        sizes = sizes_of(self._entry, grid, block, cluster, shared_bytes, self._module.target)
+        modes, order = modes_of(engine, undefined), Schedule(schedule)
+        more = cluster_checks(findings, self._entry, sizes.cluster)
+        check_portable(findings, sizes.cluster, self._module.functions[self.name].kernel.location())
+        device = _device(device, args, self._module)
+        symbols_of(device, self._module)
+        if checks == "off":
+            device.memory.fresh = None  # nobody will know what this launch writes
+        kept = len(device.memory.allocations)
+        try:
+            arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
+            launch = Launch(
+                module=self._module,
+                entry=self._entry,
+                device=device,
+                parameters=arguments.content,
+                schedule=order,
+                observers=lambda: (*checks_of(findings), *(check(findings) for check in more), *watching),
+                modes=modes,
+                most_statements=checked(most_statements),
+                **vars(sizes),
+            )
+            if scheduler is None:
+                counts = run(launch, progress)
+            else:
+                from .spreading import check_spreadable, run_spread
+
+                check_spreadable(launch, watching, engine)
+                job = self._job(launch, schedule, checks, engine, undefined)
+                counts = run_spread(launch, job, scheduler, findings, progress)
+            for back in arguments.write_back:
+                back()
+        except WarpsimError as error:
+            error.earlier = findings.collected()
+            raise
+        finally:
+            device.memory.release(kept)
+        return LaunchReport(
+            hazards=tuple(findings.found),
+            fidelity=fidelity_of(self._module, counts.tolist(), launch.inferred),
+            events=recorder.events(),
+            timeline=replace(times.timeline(), schedule=str(schedule)) if timeline else None,
+        )
+
+    def _job(
+        self, launch: Launch, schedule: str | int, checks: Mode, engine: Any, undefined: Undefined
+    ) -> Job:
+        """What another process needs to execute a part of the launch."""
+        from .spreading import Job
+
+        source, memory = self._module.program.source, launch.device.memory
+        return Job(
+            text=source.text,
+            file=source.file,
+            target=self._module.target,
+            kernel=self._entry.name,
+            grid=launch.grid,
+            block=launch.block,
+            parameters=launch.parameters,
+            shared_bytes=launch.shared_bytes,
+            schedule=schedule,
+            lanes=launch.lanes or LANES,
+            checks=checks,
+            engine=engine,
+            undefined=undefined,
+            most_statements=launch.most_statements,
+            allocations=tuple(memory.allocations),
+            symbols=launch.device.symbols[self._module],
+            memory=memory.data,
+            fresh=memory.fresh,
+        )
+
+
+def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
+    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
+    if given is None:
+        given = device_of(args) or Device(module.target)
+    if not isinstance(given, Device):
+        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+    if given.target not in (None, module.target):
+        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
+    return given
+
+
+class LoadedModule:
+    """A PTX module; ``module["name"]`` is a kernel, ``entries`` are their names.
+
+    ``module`` is what the machine runs.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return self.module.entries
+
+    @property
+    def target(self) -> str:
+        """The PTX target that it runs on."""
+        return self.module.target
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The PTX version that the text names."""
+        return self.module.version
+
+    @property
+    def problems(self) -> tuple[WarpsimError, ...]:
+        """What cannot be executed, with places, in the order of the text."""
+        return tuple(self.module.problems)
+
+    def parameters(self, name: str) -> tuple[Parameter, ...]:
+        """The parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
+        return self.module.parameters_of(name)
+
+    def __getitem__(self, name: str) -> LaunchableKernel:
+        """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
+        return LaunchableKernel(self.module, self.module.entry(name))
+
+    def __repr__(self) -> str:
+        return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"
+
+
+def load_text(text: str, file: str = "<string>", target: str | None = None) -> LoadedModule:
+    """The module of a PTX text; raises PtxError, IllegalInstruction."""
+    if not text.strip():
+        raise OperandError("the PTX text is empty")
+    return LoadedModule(load_module(text, file, target))

@@ -1,0 +1,223 @@
+"""CTAs of a launch on a Dask cluster: waves go out in parts, and what they have written comes back.
+
+Only for kernels whose CTAs cannot wait for each other: each part starts with the memory as it was before the
+launch. Bytes come back that were written, even if with what was there before, and are put in place in the
+order of the parts, so that the last CTA stays, as here. What one part has read and another has written is a
+race between CTAs, and a finding. Knows memory and parts; does not know how a cluster is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks.defaults import checks_of
+from ..checks.findings import Findings, LaunchFinding, Mode
+from ..cluster.connection import connected, thread_total
+from ..cluster.distribution import Sent, in_order
+from ..errors import OperandError
+from ..isa.warps import WARP
+from ..machine.load.program import Module, load_module
+from ..machine.run.engines import modes_of
+from ..machine.run.grid import LANES, Launch, communicates, run
+from ..machine.run.schedules import Schedule
+from ..machine.run.wave import Dimensions, Wave
+from ..machine.state.device import Device
+from ..machine.state.memory_access import Touch
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, Offsets
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_PARTS = 4  # for each thread of the cluster, so that all end at about the same time
+_LEAST = 1024  # lanes of a wave; fewer together are slower
+_READ, _WRITTEN = 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What every part of a launch needs, to be sent once."""
+
+    text: str
+    file: str
+    target: str
+    kernel: str
+    grid: Dimensions
+    block: Dimensions
+    parameters: Bytes
+    shared_bytes: int
+    schedule: str | int
+    lanes: int
+    checks: Mode
+    engine: str
+    undefined: str
+    most_statements: int | None  # of each part
+    allocations: tuple[Allocation, ...]
+    symbols: Mapping[str, int]
+    memory: Bytes
+    fresh: Bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a part has done: the bytes that it has written, and where; what it has read; findings, counts."""
+
+    places: npt.NDArray[np.int64]
+    content: Bytes
+    read: Bytes  # a bit for each byte of memory
+    findings: tuple[LaunchFinding, ...]
+    counts: npt.NDArray[np.int64]
+    ctas: int
+    inferred: Mapping[int, str]
+
+
+@dataclass
+class Touched:
+    """An observer that notes which bytes of device memory are read and written."""
+
+    marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    def _mark(self, wave: Wave, memory: Bytes, offsets: Offsets, size: int, mark: int) -> None:
+        if memory is not wave.memory.data:
+            return
+        if self.marks.size != memory.size:
+            self.marks = np.zeros(memory.size, np.uint8)
+        unit = min(size, 8)
+        view, ones = self.marks.view(f"u{unit}"), (1 << 8 * unit) // 255 * mark
+        for place in range(0, size, unit):
+            view[(offsets + place) // unit] |= np.array(ones, view.dtype)
+
+    def load(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are read."""
+        self._mark(wave, touch.memory, touch.offsets, touch.size, _READ)
+
+    def store(self, wave: Wave, touch: Touch) -> None:
+        """Bytes are written."""
+        self._mark(wave, touch.memory, touch.offsets, touch.size, _WRITTEN)
+
+
+# --- on a worker -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _module(text: str, file: str, target: str) -> Module:
+    return load_module(text, file, target)
+
+
+def execute_part(job: Job, first: int, count: int) -> Outcome:
+    """Run so many waves of a launch, from one on, on a copy of the memory. Raises what they raise."""
+    module, device = _module(job.text, job.file, job.target), Device(job.target)
+    memory, findings, touched = device.memory, Findings(mode=job.checks), Touched()
+    memory.restore(job.memory.copy(), job.allocations, None if job.fresh is None else job.fresh.copy())
+    device.symbols[module] = dict(job.symbols)
+    launch = Launch(
+        module=module,
+        entry=module.entry(job.kernel),
+        device=device,
+        grid=job.grid,
+        block=job.block,
+        parameters=job.parameters,
+        shared_bytes=job.shared_bytes,
+        schedule=Schedule(job.schedule),
+        observers=lambda: (*checks_of(findings), touched),
+        modes=modes_of(job.engine, job.undefined),  # type: ignore[arg-type]
+        lanes=job.lanes,
+        most_statements=job.most_statements,
+    )
+    part = replace(launch, first=first, count=count)
+    counts = run(part)
+    places = np.flatnonzero(touched.marks & _WRITTEN)
+    return Outcome(
+        places=places,
+        content=memory.data[places],
+        read=np.packbits(touched.marks & _READ),
+        findings=tuple(findings.found),
+        counts=counts,
+        ctas=part.total,
+        inferred=part.inferred,
+    )
+
+
+# --- here ------------------------------------------------------------------------------------------
+
+
+def check_spreadable(launch: Launch, others: Sequence[Any], engine: Any) -> None:
+    """The CTAs may go to several machines; raises OperandError."""
+    if communicates(launch.entry):
+        raise OperandError(
+            "scheduler: the module has atomics, fences or ordered accesses, by which CTAs may wait for each "
+            "other; such kernels are launched here, without scheduler"
+        )
+    if launch.cluster.count > 1:
+        raise OperandError("scheduler: CTAs of a cluster reach each other's memory; launch them here")
+    if others or callable(engine):
+        raise OperandError("scheduler: record, observers and engines of one's own stay here")
+
+
+def run_spread(
+    launch: Launch,
+    job: Job,
+    scheduler: str | Client,
+    findings: Findings,
+    progress: Callable[[int, int], None] | None = None,
+) -> npt.NDArray[np.int64]:
+    """As grid.run, over a cluster. Raises what parts raise, ClusterError, and UndefinedBehavior for races."""
+    counts, done = np.zeros(len(launch.module.code), np.int64), 0
+    memory = launch.device.memory
+    written, read = np.zeros((2, memory.data.size), np.bool_)
+    with connected(scheduler) as client:
+        job = replace(job, lanes=_lanes(launch, thread_total(client)))
+        pieces = _pieces(replace(launch, lanes=job.lanes), thread_total(client), Sent(job))
+        for outcome in in_order(execute_part, pieces, client):
+            others = np.unpackbits(outcome.read, count=memory.data.size).view(np.bool_)
+            own = np.zeros_like(written)
+            own[outcome.places] = True
+            _check_races(launch, findings, (written & others) | (read & own))
+            written |= own
+            read |= others
+            memory.data[outcome.places] = outcome.content
+            if memory.fresh is not None:
+                memory.fresh[outcome.places] = 0
+            for number, one in enumerate(outcome.findings):
+                findings.add(("part", one.kind, one.location.line, number), one)
+            counts += outcome.counts
+            launch.inferred.update(outcome.inferred)
+            done += outcome.ctas
+            if progress:
+                progress(done, launch.total)
+    return counts
+
+
+def _lanes(launch: Launch, threads: int) -> int:
+    """Lanes of a wave: fewer than here where there would be less than one for each thread."""
+    lanes = -(-launch.block[0] * launch.block[1] * launch.block[2] // WARP) * WARP
+    return int(np.clip(launch.total * lanes // max(threads, 1), min(_LEAST, LANES), LANES))
+
+
+def _pieces(launch: Launch, threads: int, job: Sent) -> Iterator[tuple[Any, ...]]:
+    """The arguments of every part."""
+    waves = launch.wave_count
+    each = max(waves // (_PARTS * max(threads, 1)), 1)
+    for first in range(0, waves, each):
+        yield job, first, min(each, waves - first)
+
+
+def _check_races(launch: Launch, findings: Findings, both: npt.NDArray[np.bool_]) -> None:
+    """No part has read what another has written."""
+    if findings.mode == "off" or not both.any():
+        return
+    address = DEVICE_BASE + int(both.argmax())
+    allocation = launch.device.memory.allocation_at(address)
+    message = (
+        f"race: byte {address - allocation.address} of the {allocation} is written by some CTAs and read by "
+        "others, which nothing orders"
+    )
+    place = launch.module.functions[launch.entry.name].kernel.location()
+    findings.add(
+        ("race", "CTAs"), LaunchFinding(kind="race", severity="error", message=message, location=place)
+    )

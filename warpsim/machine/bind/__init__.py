@@ -1,0 +1,1 @@
+"""Binding of statements: names, constants and operands become readers and writers."""

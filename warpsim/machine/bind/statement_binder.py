@@ -1,0 +1,474 @@
+"""A statement while it is loaded: its operands become readers and writers, its mistakes errors with a place.
+
+Knows which registers and constants suit a type (PTX ISA 9.1, sections 6.2 and 9.4.1); does not know opcodes.
+A reader takes (wave, front) and returns one unsigned value a lane, or one of shape () for all; a writer takes
+(wave, front, lanes, values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import numpy as np
+
+from ...errors import IllegalInstruction, NotModelled, WarpsimError
+from ...ptx.constants import Immediate
+from ...ptx.operand_types import (
+    CONSTANT_NAMES,
+    CONSTANT_TYPES,
+    TypeSet,
+    accessed_types,
+    computed_types,
+    constant_type,
+    together,
+)
+from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
+from ...ptx.statements import InstructionStatement, operand_names
+from ..opcodes.operation import bits_of, dtype_of
+from ..state import spaces, special
+from ..state.lanes import Front, Lanes, Values
+from .constants import constant_bits
+from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
+
+if TYPE_CHECKING:
+    from ..load.program import Module
+    from ..run.wave import Wave
+
+Problem = TypeVar("Problem", bound=WarpsimError)
+Reader = Callable[["Wave", Front], Values]
+Writer = Callable[["Wave", Front, Lanes, Values], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Registers by number: those read as values, as parts of addresses, and those written.
+
+    ``framed`` says that it touches the .param variables of calls, ``made_up`` names the special registers
+    that a chip may see otherwise.
+    """
+
+    values: frozenset[int] = frozenset()
+    addresses: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+    framed: bool = False
+    made_up: tuple[str, ...] = ()
+
+
+NOTHING = Flow()
+
+
+@dataclass(eq=False)
+class Site:
+    """One statement, and what the names in it mean; it remembers which registers were asked for."""
+
+    statement: InstructionStatement
+    scope: Scope
+    module: Module
+    pc: int
+    operands: Sequence[Operand] = field(init=False)
+    _values: set[int] = field(init=False, default_factory=set)
+    _addresses: set[int] = field(init=False, default_factory=set)
+    _written: set[int] = field(init=False, default_factory=set)
+    _made_up: dict[str, None] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.operands = tuple(map(self._spread, self.statement.operands or ()))
+
+    def _spread(self, operand: Operand) -> Operand:
+        """A vector of registers where its name stands alone, as ``%v`` of ``.reg .v2 .b32 %v``."""
+        if not isinstance(operand, Register) or self.scope.find(operand.name) is not None:
+            return operand
+        names = [f"{operand.name}.{one}" for one in "xyzw"]
+        known = [Register(one) for one in names if isinstance(self.scope.find(one), RegisterName)]
+        return Vector(tuple(known)) if known else operand
+
+    def flow(self) -> Flow:
+        """The registers that readers, writers and addresses were made of; others that it names are read."""
+        names = [name for operand in self.operands for name in operand_names(operand)]
+        found = [self.scope.find(name) for name in names]
+        named = {one.number for one in found if isinstance(one, RegisterName)}
+        return Flow(
+            values=frozenset(self._values | (named - self._addresses - self._written)),
+            addresses=frozenset(self._addresses),
+            written=frozenset(self._written),
+            framed=any(isinstance(one, Variable) and one.framed for one in found),
+            made_up=tuple(self._made_up),
+        )
+
+    # --- errors ---
+
+    def illegal(
+        self, message: str, operand: int | None = None, element: int | None = None
+    ) -> IllegalInstruction:
+        """An error that points at the statement, or at an operand of it."""
+        return self.at(IllegalInstruction(message), operand, element)
+
+    def not_modelled(self, message: str, operand: int | None = None) -> NotModelled:
+        """An error that points at the statement, or at an operand of it."""
+        return self.at(NotModelled(message), operand)
+
+    def at(self, error: Problem, operand: int | None = None, element: int | None = None) -> Problem:
+        """The error, pointing at the statement or at an operand."""
+        place = self.statement
+        return error.at(place.location() if operand is None else place.operand_location(operand, element))
+
+    def count(self, *counts: int) -> int:
+        """The number of operands, which is one of these; raises IllegalInstruction."""
+        given = len(self.operands)
+        if given not in counts:
+            wanted = " or ".join(map(str, counts)) + f" operand{'s'[: counts != (1,)]}"
+            have = f"{given} {'is' if given == 1 else 'are'}"
+            raise self.illegal(f"{self.statement.mnemonic} takes {wanted}, but {have} given")
+        return given
+
+    def check_available(self, name: str, since: tuple[int, int], chip: int) -> None:
+        """The module's version and target have what is named; raises IllegalInstruction."""
+        target, version = self.module.target, self.module.version
+        if int("".join(filter(str.isdecimal, target))) < chip:
+            raise self.illegal(f"{name} is not on {target}: it needs sm_{chip} or higher")
+        if version < since:
+            wanted, given = (".".join(map(str, one)) for one in (since, version))
+            raise self.illegal(f"{name} needs PTX {wanted}, but the version is {given}")
+
+    # --- names ---
+
+    def meaning(self, name: str, operand: int, element: int | None = None) -> Meaning:
+        """What a name stands for; raises IllegalInstruction where it is not declared."""
+        found = self.scope.find(name)
+        if found is None:
+            raise self.illegal(f"{name} is not declared", operand, element)
+        return found
+
+    def label(self, operand: int) -> LabelName:
+        """The label that an operand names."""
+        given = self.operands[operand]
+        found = self.scope.find(given.name) if isinstance(given, Register) else None
+        if not isinstance(found, LabelName):
+            raise self.illegal(f"expected a label, not '{given}'", operand)
+        return found
+
+    def register_operand(self, index: int) -> Register:
+        """An operand that is a register, and neither a constant nor ``_``."""
+        operand = self.operands[index]
+        self.register(operand, index)
+        assert isinstance(operand, Register)
+        return operand
+
+    def register(self, operand: Operand, index: int, element: int | None = None) -> RegisterName:
+        """The register that an operand, or an element of it, names."""
+        if not isinstance(operand, Register):
+            raise self.illegal(f"expected a register, not '{operand}'", index, element)
+        found = self.meaning(operand.name, index, element)
+        if not isinstance(found, RegisterName):
+            raise self.illegal(f"{operand.name} is no register", index, element)
+        return found
+
+    # --- sources ---
+
+    def reader(
+        self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
+    ) -> Reader:
+        """Reads an operand as a type; with ``wide`` a register may be wider than it, and is cut.
+
+        Raises IllegalInstruction for what does not suit the type.
+        """
+        if isinstance(operand, Immediate):
+            constant = self.constant(operand, type_name, index, element)
+            return lambda wave, front: constant
+        if isinstance(operand, NegatedPredicate):
+            inner = self.reader(Register(operand.name), type_name, index, element)
+            return lambda wave, front: ~inner(wave, front)
+        if isinstance(operand, Displacement):
+            return self._variable_address(operand.base, operand.offset, type_name, index, element)
+        if not isinstance(operand, Register):
+            raise self.illegal(f"expected a register or a constant, not '{operand}'", index, element)
+        if self.scope.find(operand.name) is None and special.is_special(operand.name):
+            return self._special(operand.name, type_name, index, element)
+        if not isinstance(found := self.meaning(operand.name, index, element), RegisterName):
+            if isinstance(found, Variable) and self.statement.opcode not in _NAMING:
+                raise self.illegal(f"expected a register: mov takes the address of {operand}", index, element)
+            return self._variable_address(operand, 0, type_name, index, element)
+        found = self.register(operand, index, element)
+        self.check_type(operand.name, found.type, type_name, index, element, wide)
+        self._values.add(found.number)
+        number, dtype = found.number, dtype_of(type_name)
+        if bits_of(found.type) == bits_of(type_name):
+            return lambda wave, front: _value(wave, front, number)
+        return lambda wave, front: _value(wave, front, number).astype(dtype)
+
+    def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
+        known = special.type_of(name)
+        if known is None:
+            raise self.at(NotModelled(f"the special register {name} is not modelled"), index, element)
+        self._check_special(name, type_name, index, element)
+        if special.REGISTERS[name].made_up:
+            self._made_up[name] = None
+        value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
+
+        def read(wave: Wave, front: Front) -> Values:
+            kept = wave.kept.get(name)
+            if kept is None:
+                kept = np.asarray(value(wave)).astype(dtype)
+                if special.REGISTERS[name].constant:
+                    wave.kept[name] = kept
+            return kept.astype(dtype, copy=False)
+
+        return read
+
+    def _check_special(self, name: str, type_name: str, index: int, element: int | None) -> None:
+        """Only mov, and cvt of integers to integers, read special registers; mov at their width."""
+        opcode, bits = self.statement.opcode, bits_of(type_name)
+        if opcode not in ("mov", "cvt"):
+            raise self.illegal(f"{opcode} does not take special registers: mov reads {name}", index, element)
+        known, numbers = special.REGISTERS[name].type, not any("f" in one for one in self.statement.modifiers)
+        fits = bits <= bits_of(known) if opcode == "cvt" else bits in special.widths(name)
+        if not (fits and numbers and (bits == 1) == (known == "pred")):
+            raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
+        self.check_available(name, *special.needed(name))
+
+    def _variable_address(
+        self, base: Register, offset: int, type_name: str, index: int, element: int | None
+    ) -> Reader:
+        """The address of a variable or function in its space."""
+        found = self.meaning(base.name, index, element)
+        dtype = dtype_of(type_name)
+        if isinstance(found, FunctionName):
+            if self.statement.opcode not in ("mov", "call"):
+                raise self.illegal(f"expected a register: mov takes the address of {base}", index, element)
+            number = self.module.function_number(found.name)
+            handle = np.array(number, dtype)
+            return lambda wave, front: handle
+        if not isinstance(found, Variable):
+            raise self.illegal(f"{base} has no address", index, element)
+        if type_name[0] not in "bus" or type_name.startswith("bf") or type_name.endswith("x2"):
+            raise self.illegal(f".{type_name} does not take the address of {base}", index, element)
+        address = self.address_of(found)
+        return lambda wave, front: (address(wave, front) + offset).astype(dtype)
+
+    def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
+        """The bits of a constant read as a type, shape ()."""
+        bits, dtype = bits_of(type_name), dtype_of(type_name)
+        if not self._takes(operand, type_name):
+            given = CONSTANT_NAMES[operand.kind]
+            raise self.illegal(f".{type_name} does not take {given}, as {operand}", index, element)
+        if bits == 1:
+            return np.array(bool(operand.value), np.bool_)
+        if operand.kind == "integer":
+            return np.array(operand.value & (1 << bits) - 1, np.uint64).astype(dtype)
+        return np.array(constant_bits(operand, bits), dtype)
+
+    def _takes(self, operand: Immediate, type_name: str) -> bool:
+        """Whether a constant may stand for a type; none for .bf16 where the sum is of .f32."""
+        modifiers = self.statement.modifiers
+        if self.statement.opcode == "cvt" and type_name[0] == "b" and modifiers[:1] != ("pack",):
+            return False
+        if self.statement.opcode in ("set", "setp") and type_name == "pred" and "bf16" in "".join(modifiers):
+            return False
+        if type_name == "bf16" and "f32" in modifiers:
+            return False
+        bytes_ = ("u8", "s8") if operand.kind == "integer" else ()
+        return type_name in bytes_ or type_name in CONSTANT_TYPES[operand.kind]
+
+    def check_type(
+        self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
+    ) -> None:
+        """A register of a type may stand where another is wanted; raises IllegalInstruction.
+
+        An element of a vector counts as what its elements are together.
+        """
+        operand, allowed = self.operands[index], accessed_types(wanted) if wide else computed_types(wanted)
+        if isinstance(operand, Vector):
+            known = self._type_of(operand, known, index) or self._no_vector(operand, index, wanted, allowed)
+            floats = wanted in ("f16", "f32", "f64") and self.statement.opcode != "wmma"
+            if known[0] in "us" and floats and bits_of(known) == bits_of(wanted):
+                return  # ptxas takes vectors of integers for those of floats, but no single one
+        if known not in allowed:
+            raise self._unsuited(name, known, wanted, index, element)
+
+    def _unsuited(
+        self, name: str, known: str, wanted: str, index: int, element: int | None
+    ) -> IllegalInstruction:
+        message = f"{self.statement.mnemonic} takes .{wanted} here, but {name} is .{known}"
+        return self.illegal(message, index, element)
+
+    def _type_of(self, vector: Vector, known: str, index: int) -> str | None:
+        """The type of a vector in which a register has a known one; None for elements that make none."""
+        types = (self._element_type(one, known) for one in vector.elements)
+        return together(tuple(one for one in types if one is not None))
+
+    def _element_type(self, element: Operand, known: str) -> str | None:
+        """What an element counts as beside one of a known type; None for what is not looked at."""
+        if isinstance(element, Immediate):
+            return constant_type(element.kind, max(bits_of(known), 16))
+        found = self.scope.find(element.name) if isinstance(element, Register) else None
+        return found.type if isinstance(found, RegisterName) else None
+
+    def _no_vector(self, vector: Vector, index: int, wanted: str, allowed: TypeSet) -> NoReturn:
+        """The error of elements that make no vector: of the first that is wrong by itself, or of all."""
+        types = [self._element_type(one, "b32") for one in vector.elements]
+        for place, (one, kind) in enumerate(zip(vector.elements, types, strict=True)):
+            if isinstance(one, Register) and kind is not None and kind not in allowed:
+                raise self._unsuited(str(one), kind, wanted, index, place)
+        given = dict.fromkeys(kind for kind in types if kind is not None)
+        listed = " and ".join(f".{kind}" if kind[0] in "bsu" or kind[1].isdigit() else kind for kind in given)
+        raise self.illegal(f"'{vector}' has elements of {listed}, which make no vector", index)
+
+    def reading(self, number: int) -> Reader:
+        """Reads a register by number."""
+        self._values.add(number)
+        return lambda wave, front: _value(wave, front, number)
+
+    # --- results ---
+
+    def writing(self, number: int) -> Writer:
+        """Writes a register by number."""
+        self._written.add(number)
+        return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+
+    def writer(
+        self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
+    ) -> Writer:
+        """Writes a register of a type; with ``wide`` it may be wider, and the value is extended."""
+        if isinstance(operand, Sink):
+            if element is None and self.statement.opcode not in _DISCARDING:
+                raise self.illegal(f"{self.statement.opcode} does not take _ for its result", index)
+            return _nowhere
+        found = self.register(operand, index, element)
+        self.check_type(str(operand), found.type, type_name, index, element, wide)
+        self._written.add(found.number)
+        number = found.number
+        if bits_of(found.type) == bits_of(type_name):
+            return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+        if bits_of(found.type) > 64:
+            message = f"a .{type_name} that is extended to .{found.type} is not modelled"
+            raise self.not_modelled(message, index)
+        dtype = dtype_of(found.type)
+        signed = np.dtype(f"i{dtype_of(type_name).itemsize}") if type_name[0] == "s" else None
+        wide_signed = np.dtype(f"i{dtype.itemsize}")
+
+        def extended(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+            if signed is not None:
+                values = values.view(signed).astype(wide_signed).view(dtype)
+            wave.write(front, lanes, number, values.astype(dtype, copy=False))
+
+        return extended
+
+    def policy(self, index: int) -> None:
+        """A cache policy, which nothing here looks at; raises IllegalInstruction for what is none."""
+        self.whole(index, "a cache policy")
+
+    def whole(self, index: int, what: str) -> Reader:
+        """Reads 64 bits that are no float and no address; raises IllegalInstruction for others."""
+        operand = self.operands[index]
+        if isinstance(operand, Displacement):
+            raise self.illegal(f"{what} is a register or an integer, not '{operand}'", index)
+        return self.reader(operand, "u64", index)
+
+    def elements(self, index: int, count: int) -> tuple[Operand, ...]:
+        """The registers of a vector operand of that many, or the operand itself for one."""
+        operand = self.operands[index]
+        given = operand.elements if isinstance(operand, Vector) else (operand,)
+        if len(given) != count:
+            raise self.illegal(f"expected {_counted(count, 'element')}, not '{operand}'", index)
+        return given
+
+    # --- addresses ---
+
+    def address_of(self, variable: Variable) -> Reader:
+        """The address of a variable in its own space, int64."""
+        if variable.space in ("global", "const"):
+            name = variable.name
+            return lambda wave, front: np.array(wave.kept["symbols"][name], np.int64)
+        if variable.space == "local" or variable.framed:
+            place = variable.offset
+            return lambda wave, front: np.array(place + front.frame.local, np.int64)
+        if variable.space == "shared" and variable.dynamic:
+            return lambda wave, front: np.array(wave.entry.static_shared_bytes, np.int64)
+        place = variable.offset
+        return lambda wave, front: np.array(place, np.int64)
+
+    def place(self, index: int, space: str) -> tuple[Reader, str]:
+        """address, and the space that it really lies in: .param of a call is kept in local memory."""
+        operand = self.operands[index]
+        base = operand.base if isinstance(operand, Address) else None
+        found = self.scope.find(base.name) if base else None
+        framed = space == "param" and isinstance(found, Variable) and found.framed
+        return self.address(index, space), "local" if framed else space
+
+    def narrow(self, what: str, index: int) -> IllegalInstruction:
+        """The error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in .global."""
+        return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
+
+    def address(self, index: int, space: str, *, box: bool = False) -> Reader:
+        """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
+
+        Of a ``box`` it is that of its map. Raises IllegalInstruction for a register that holds no address,
+        and a variable of another space.
+        """
+        operand = self.operands[index]
+        if not isinstance(operand, Address) or (operand.coordinates and not box):
+            raise self.illegal(f"expected an address in brackets, as [%r1+16], not '{operand}'", index)
+        offset = operand.offset
+        if operand.base is None:
+            if space != "local":
+                raise self.illegal(f"a constant address is one in .local, not in .{space}", index)
+            return lambda wave, front: np.array(offset, np.int64)
+        found = self.meaning(operand.base.name, index)
+        if isinstance(found, RegisterName):
+            if found.type not in _ADDRESSES:
+                raise self.illegal(f"{operand.base} is .{found.type}: an address has 32 or 64 bits", index)
+            wide_only = space in ("generic", "global") and self.statement.opcode not in _NARROW
+            if wide_only and bits_of(found.type) == 32:
+                raise self.narrow(f"the address {operand.base}", index)
+            self._addresses.add(found.number)
+            number, narrow = found.number, bits_of(found.type) == 32
+            return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
+        if not isinstance(found, Variable):
+            raise self.illegal(f"{operand.base} has no address", index)
+        base = self.address_of(found)
+        shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
+        near = space in ("generic", found.space) or (space, found.space) == ("shared::cluster", "shared")
+        if not near or (space == "generic" and found.framed):
+            raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
+        return lambda wave, front: base(wave, front) + (offset + shift)
+
+
+_NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
+# Opcodes that take _ for a result; in vectors it may always stand.
+_DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
+_NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
+_ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
+_WINDOWS = {
+    "shared": spaces.SHARED_WINDOW,
+    "local": spaces.LOCAL_WINDOW,
+    "param": spaces.PARAM_WINDOW,
+}
+
+
+def _value(wave: Wave, front: Front, number: int) -> Values:
+    """A register; the usual case of one that is written in all lanes is not handed on."""
+    frame = front.frame
+    value = frame.values[number]
+    if value is None or frame.partial:
+        return wave.read(front, number)
+    return value
+
+
+def _address(values: Values, offset: int, narrow: bool) -> Values:
+    """Addresses as int64; those of 32 bits are unsigned, and their sum with an offset wraps.
+
+    nvcc counts on that: of ``s[255 - 3 * threadIdx.x]`` it makes ``[%r+1020]`` with a negative register.
+    """
+    if narrow:
+        return values.astype(np.int64) + offset & 0xFFFFFFFF if offset else values.astype(np.int64)
+    return values.astype(np.int64) + offset if offset else values.view(np.int64)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s'[: count != 1]}"
+
+
+def _nowhere(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+    """What ``_`` does with a result."""

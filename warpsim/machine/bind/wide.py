@@ -1,0 +1,77 @@
+"""Values of 128 bits: a register .b128 is two of 64, the lower half first (PTX ISA 9.1, section 5.2.1).
+
+Statements that take .b128 next to narrower types ask here for the words of an operand: two of 64 bits, or the
+one that it is. Does not know opcodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...ptx.constants import Immediate
+from ...ptx.operands import Operand, Register
+from .scope import Variable
+
+if TYPE_CHECKING:
+    from .statement_binder import Reader, Site, Writer
+
+WIDE = "b128"
+SINCE, CHIP = (8, 3), 70
+_SYSTEM_SINCE = (8, 4)  # of .b128 with .sys
+_HALF = "b64"
+
+
+def word_type(type_name: str) -> tuple[str, int]:
+    """The type of the words that a value consists of, and how many there are."""
+    return (_HALF, 2) if type_name == WIDE else (type_name, 1)
+
+
+def needed(modifiers: tuple[str, ...]) -> tuple[tuple[int, int], int]:
+    """The first PTX version and target of a statement with these modifiers, as far as .b128 decides."""
+    if WIDE not in modifiers:
+        return (1, 0), 0
+    return (_SYSTEM_SINCE if "sys" in modifiers else SINCE), CHIP
+
+
+def word_readers(
+    site: Site,
+    operand: Operand,
+    type_name: str,
+    index: int,
+    element: int | None = None,
+    *,
+    wide: bool = False,
+) -> list[Reader]:
+    """Reads the words of an operand, the lowest first.
+
+    Raises IllegalInstruction, and NotModelled for what ptxas takes and no manual explains.
+    """
+    if type_name != WIDE:
+        return [site.reader(operand, type_name, index, element, wide=wide)]
+    if isinstance(operand, Immediate):
+        if operand.kind != "integer" or not 0 <= operand.value < 1 << 63:
+            raise site.not_modelled(f"the constant {operand} as .{WIDE} is not modelled", index)
+        parts = (operand, Immediate(0))
+        return [site.reader(one, _HALF, index, element) for one in parts]
+    if isinstance(operand, Register) and isinstance(site.scope.find(operand.name), Variable):
+        raise site.not_modelled(f"the address of {operand} as .{WIDE} is not modelled", index)
+    found = site.register(operand, index, element)
+    site.check_type(str(operand), found.type, type_name, index, element)
+    return [site.reading(found.number), site.reading(found.number + 1)]
+
+
+def word_writers(
+    site: Site,
+    operand: Operand,
+    type_name: str,
+    index: int,
+    element: int | None = None,
+    *,
+    wide: bool = False,
+) -> list[Writer]:
+    """Writes the words of a register, the lowest first; raises IllegalInstruction."""
+    if type_name != WIDE:
+        return [site.writer(operand, type_name, index, element, wide=wide)]
+    found = site.register(operand, index, element)
+    site.check_type(str(operand), found.type, type_name, index, element)
+    return [site.writing(found.number), site.writing(found.number + 1)]

@@ -1,0 +1,1 @@
+"""Loading of modules: PTX text becomes records with numbered registers."""

@@ -1,0 +1,121 @@
+"""Directives between the parameters of a kernel and its body: sizes it asks for (PTX ISA 9.1, section 11.4).
+
+Knows their numbers, and which go with which target, version and with each other; does not know launches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...errors import IllegalInstruction, Location
+from ...isa.numerals import whole_number
+from ...ptx.statements import Kernel
+
+Three = tuple[int, int, int]
+_LARGEST = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
+_DIRECTIVE = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
+# The first PTX version and target of those that are newer than kernels.
+_SINCE = {
+    "reqnctapercluster": ((7, 8), 90),
+    "explicitcluster": ((7, 8), 90),
+    "maxclusterrank": ((7, 8), 90),
+    "blocksareclusters": ((9, 0), 90),
+}
+_NUMBERS = {
+    "explicitcluster": 0,
+    "blocksareclusters": 0,
+    "maxclusterrank": 1,
+    "maxnreg": 1,
+    "minnctapersm": 1,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What the directives of a kernel say; None and False where they say nothing."""
+
+    block: Three | None = None  # .reqntid
+    most_threads: int | None = None  # .maxntid
+    cluster: Three | None = None  # .reqnctapercluster
+    most_cluster: int | None = None  # .maxclusterrank
+    explicit_cluster: bool = False
+    blocks_are_clusters: bool = False
+    most_registers: int | None = None  # .maxnreg
+    least_ctas: int | None = None  # .minnctapersm
+
+
+def tuning_of(kernel: Kernel) -> Tuning:
+    """What the directives of a kernel say."""
+    given = {name: _three(kernel, numbers) for name, numbers in _DIRECTIVE.findall(kernel.tuning)}
+    most = given.get("maxntid")
+    first = {name: numbers[0] for name, numbers in given.items()}
+    return Tuning(
+        block=given.get("reqntid"),
+        most_threads=most[0] * most[1] * most[2] if most else None,
+        cluster=given.get("reqnctapercluster"),
+        most_cluster=first.get("maxclusterrank"),
+        explicit_cluster="explicitcluster" in given,
+        blocks_are_clusters="blocksareclusters" in given,
+        most_registers=first.get("maxnreg"),
+        least_ctas=first.get("minnctapersm"),
+    )
+
+
+def _three(kernel: Kernel, numbers: str) -> Three:
+    given = [whole_number(one.strip(), _LARGEST) for one in numbers.split(",") if one.strip()]
+    known = [one for one in given if one is not None]
+    if len(known) < len(given) or len(known) > 3:
+        message = f"{kernel.name}: {numbers[:40]!r}: expected one to three numbers of 31 bits"
+        raise IllegalInstruction(message, kernel.location())
+    x, y, z = (*known, 1, 1, 1)[:3]
+    return x, y, z
+
+
+# --- what is wrong with them ------------------------------------------------------------------------------
+
+
+def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) -> Iterator[IllegalInstruction]:
+    """What ptxas would not take, each with its place."""
+    found = list(_DIRECTIVE.finditer(kernel.tuning))
+    chip = int("".join(filter(str.isdecimal, target)) or 0)
+    for one in found:
+        name, since = one[1], _SINCE.get(one[1])
+        if since is not None and chip < since[1]:
+            yield _problem(kernel, one, f".{name} needs sm_{since[1]} or higher, not {target}")
+        elif since is not None and version < since[0]:
+            yield _problem(kernel, one, f".{name} needs PTX {'.'.join(map(str, since[0]))}")
+        yield from _miscounted(kernel, one)
+    yield from _conflicting(kernel, {one[1]: one for one in found})
+
+
+def _miscounted(kernel: Kernel, one: re.Match[str]) -> Iterator[IllegalInstruction]:
+    """Directives with more or fewer numbers than they have."""
+    name, count = one[1], len(one[2].split(",")) if one[2] else 0
+    if name in _NUMBERS and count != _NUMBERS[name]:
+        wanted = _NUMBERS[name] or "no"
+        yield _problem(kernel, one, f".{name} takes {wanted} number{'s'[: wanted != 1]}, not {count}")
+    if name == "reqnctapercluster" and not 1 <= count <= 3:
+        yield _problem(kernel, one, f".{name} takes 1 to 3 numbers, not {count}")
+
+
+def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:
+    """Directives that do not go together, or not without others."""
+    if {"reqnctapercluster", "maxclusterrank"} <= given.keys():
+        message = ".reqnctapercluster and .maxclusterrank do not go together"
+        yield _problem(kernel, given["maxclusterrank"], message)
+    missing = {"reqntid", "reqnctapercluster"} - given.keys()
+    if "blocksareclusters" in given and missing:
+        message = ".blocksareclusters needs " + " and ".join(f".{one}" for one in sorted(missing))
+        yield _problem(kernel, given["blocksareclusters"], message)
+
+
+def _problem(kernel: Kernel, one: re.Match[str], message: str) -> IllegalInstruction:
+    return IllegalInstruction(message, _place(kernel, one))
+
+
+def _place(kernel: Kernel, one: re.Match[str]) -> Location:
+    """Where a directive of a kernel stands."""
+    start = kernel.source.text.find(kernel.tuning, kernel.start) + one.start()
+    return kernel.source.location(start, start + len(one[1]) + 1)

@@ -1,0 +1,133 @@
+"""The initial bytes of variables, and the addresses among them (PTX ISA 9.1, section 5.4.4 "Initializers").
+
+Knows texts; does not know where variables and functions lie, which only a device says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import IllegalInstruction, NotModelled, PtxError
+from ...ptx.constants import Immediate, read_immediate
+from ...ptx.parser import initial_items
+from ...ptx.source import Cursor, Source
+from ...ptx.statements import VariableDeclaration
+
+_TOKEN = re.compile(r"[{}]|[^{},]+")
+_NAME = r"[A-Za-z_$%][\w$]*"
+_ADDRESS = re.compile(
+    rf"(?:(?P<mask>0[xX][0-9a-fA-F]{{1,16}})\()?"
+    rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
+    r"\s*(?P<addend>[+-]\s*\d{1,19})?\s*(?(mask)\))"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialAddress:
+    """``size`` bytes from byte ``place`` on hold the address of ``name`` plus ``addend``.
+
+    Of the address only the bits of ``mask`` are taken, and shifted down to bit 0.
+    """
+
+    place: int
+    size: int
+    name: str
+    addend: int = 0
+    mask: int = (1 << 64) - 1
+
+    def content(self, address: int) -> bytes:
+        """The bytes, where the name lies at that address."""
+        lowest = (self.mask & -self.mask).bit_length() - 1
+        value = (address + self.addend & self.mask) >> max(lowest, 0)
+        return (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
+
+
+def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:
+    """The addresses among the initial values of a variable."""
+    size = element_bytes(statement.type)
+    found = ((place * size, _ADDRESS.fullmatch(one)) for place, one in enumerate(_values(statement)))
+    return tuple(_address(place, size, match) for place, match in found if match)
+
+
+def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
+    return InitialAddress(
+        place=place,
+        size=size,
+        name=match["generic"] or match["name"],
+        addend=int("".join((match["addend"] or "0").split())),
+        mask=int(match["mask"] or hex((1 << 64) - 1), 16),
+    )
+
+
+def _values(statement: VariableDeclaration) -> list[str]:
+    """The texts of the initial values, one an element."""
+    tokens = (one.strip() for one in _TOKEN.findall(statement.initializer or ""))
+    return [one for one in tokens if one not in ("", "{", "}")]
+
+
+def element_bytes(type_name: str) -> int:
+    """Bytes of one element of a fundamental type."""
+    digits = re.sub(r"\D", "", type_name.partition("x")[0])
+    return int(digits) // 8 * (2 if type_name.endswith("x2") else 1)
+
+
+def initial_bytes(statement: VariableDeclaration) -> bytes:
+    """The bytes that a variable starts with, as many as it has; none where nothing is said.
+
+    Addresses are 0 here. Raises IllegalInstruction for too many values, NotModelled for expressions.
+    """
+    if statement.initializer is None:
+        return b""
+    _check_shape(statement, statement.initializer, statement.extents)
+    size = element_bytes(statement.type)
+    values = _values(statement)
+    content = b"".join(_bytes(statement, one, size) for one in values)
+    if len(content) > statement.size:
+        message = f"{statement.name} has {statement.size} bytes, but {len(values)} values of {size} are given"
+        raise IllegalInstruction(message, statement.location())
+    return content.ljust(statement.size, b"\0")
+
+
+def _check_shape(statement: VariableDeclaration, text: str, extents: tuple[int, ...]) -> None:
+    """Braces are those of the array, with no more items than there is room for; raises IllegalInstruction.
+
+    ptxas puts what is given in a row, also where inner braces are not full.
+    """
+    braces = text.strip().startswith("{")
+    if not extents and not braces:
+        return
+    if braces != bool(extents):
+        wanted = "braces around" if extents else "no braces around"
+        message = f"{statement.name}: expected {wanted} the initial value '{text.strip()}'"
+        raise IllegalInstruction(message, statement.location())
+    items = initial_items(text)
+    if len(items) > extents[0]:
+        message = f"{statement.name}: {len(items)} initial values where there is room for {extents[0]}"
+        raise IllegalInstruction(message, statement.location())
+    for one in items:
+        _check_shape(statement, one, extents[1:])
+
+
+def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
+    if _ADDRESS.fullmatch(text):
+        return bytes(size)
+    try:
+        value = read_immediate(Cursor(Source(text, statement.source.file)))
+    except PtxError:
+        message = f"the initial value '{text}' of {statement.name} is not modelled: it is no constant"
+        raise NotModelled(message, statement.location()) from None
+    return _encoded(value, statement.type, size)
+
+
+def _encoded(value: Immediate, type_name: str, size: int) -> bytes:
+    if value.kind == "integer":
+        if type_name[0] == "f":
+            return np.array(float(value.value), f"<f{size}").tobytes()
+        return (value.value & (1 << 8 * size) - 1).to_bytes(size, "little")
+    own = 4 if value.kind == "f32" else 8
+    number = np.array(value.value, f"<u{own}").view(f"<f{own}")
+    with np.errstate(all="ignore"):
+        return number.astype(f"<f{size}").tobytes() if type_name[0] == "f" else number.tobytes()[:size]

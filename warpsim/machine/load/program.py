@@ -1,0 +1,312 @@
+"""A module, loaded once: PTX text becomes records that are executed without looking at the text again.
+
+Directives, variables in memory, functions, and the kernels, each an Entry. Everything that cannot be
+executed is listed, with its place, before anything runs. Knows names and statements; does not know
+arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, sections 5, 7 and 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
+
+from ...errors import IllegalInstruction, PtxError, WarpsimError, located
+from ...ptx.decode import parse_version
+from ...ptx.parser import parse
+from ...ptx.qualifiers import check_target
+from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
+from ..bind.scope import FunctionName, Scope, Variable
+from . import initial
+from .directives import directive_problems, tuning_of
+from .entries import Entry, Function, Parameter, Record
+from .function_body import load_body
+from .problems import NoSuchKernel, joined
+from .shared_layout import SharedLayout
+
+_CODE_ALIGNMENT = 16  # bytes
+
+
+class Module:
+    """A PTX module: ``target``, ``version`` and, by name, its kernels and variables.
+
+    ``problems`` are the errors of all statements that cannot be executed, in the order of the text.
+    """
+
+    def __init__(self, program: Program, target: str | None = None) -> None:
+        self.program = program
+        self.target = target or _directive(program, "target").split(",")[0].strip()
+        self.version = parse_version(_directive(program, "version"))
+        self.problems: list[WarpsimError] = []
+        self._general: list[WarpsimError] = []  # problems of every kernel
+        self._of_variables: dict[str, WarpsimError] = {}
+        self._check_directives(target)
+        self.code: list[Record] = []
+        self.scope = Scope()
+        self.variables: list[Variable] = []  # of global and const space
+        self.functions: dict[str, Function] = {}
+        self._names: list[str] = []  # of functions, by the number that stands for their address
+        self.shared: list[Variable] = []  # of shared space, that no kernel declares
+        self._layout = SharedLayout(self.functions)
+        self._declare_all()
+        self._check_addresses()
+        self._load_all()
+
+    def entry(self, name: str) -> Entry:
+        """A kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
+        function = self._kernel(name)
+        if found := self.problems_of(name):
+            raise joined(found)
+        return _entry(self, function)
+
+    def parameters_of(self, name: str) -> tuple[Parameter, ...]:
+        """The parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
+        return tuple(_described(self._kernel(name)))
+
+    def _kernel(self, name: str) -> Function:
+        if name not in self.entries:
+            known = ", ".join(self.entries) or "none"
+            raise NoSuchKernel(f"no kernel {name!r}; the kernels are {known}")
+        return self.functions[name]
+
+    def problems_of(self, name: str) -> list[WarpsimError]:
+        """The problems of a kernel and of what it calls, in the order of the text."""
+        reached, left = set[str](), [name]
+        while left:
+            one = left.pop()
+            if one not in reached:
+                reached.add(one)
+                left += self.functions[one].named if one in self.functions else self._held(one)
+        found = list(self._general)
+        for one in reached:
+            found += self.functions[one].problems if one in self.functions else ()
+            found += [self._of_variables[one]] if one in self._of_variables else ()
+        known = {id(one) for one in found}
+        return [one for one in self.problems if id(one) in known]
+
+    def _held(self, name: str) -> list[str]:
+        """What a variable holds addresses of."""
+        found = self.scope.names.get(name)
+        return [one.name for one in found.addresses] if isinstance(found, Variable) else []
+
+    @cached_property
+    def entries(self) -> tuple[str, ...]:
+        """The names of the kernels, in the order of the text."""
+        kernels = ((name, one.kernel) for name, one in self.functions.items())
+        return tuple(name for name, one in kernels if one.kind == "entry" and one.body is not None)
+
+    @property
+    def statements(self) -> int:
+        """How many there are, without the return that each function ends in."""
+        return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
+
+    def function_number(self, name: str) -> int:
+        """The number that stands for the address of a function.
+
+        The lowest bits are 0, as code is aligned: pointers to members of C++ keep a flag there.
+        """
+        if name not in self._names:
+            self._names.append(name)
+        return (self._names.index(name) + 1) * _CODE_ALIGNMENT
+
+    def function_at(self, number: int) -> Function | None:
+        """The function whose address a number is."""
+        place, rest = divmod(number, _CODE_ALIGNMENT)
+        known = not rest and 1 <= place <= len(self._names)
+        return self.functions.get(self._names[place - 1]) if known else None
+
+    def function_around(self, pc: int) -> Function:
+        """The function whose code a program counter lies in."""
+        started = [one for one in self.functions.values() if 0 <= one.start <= pc]
+        return max(started, key=lambda one: one.start)
+
+    # --- declarations ---
+
+    def _check_directives(self, target: str | None) -> None:
+        """The target is known, and the version of the text has its own; raises IllegalInstruction."""
+        if target is not None:
+            check_target(target)
+            return
+        with located(lambda: _directive_of(self.program, "target").location()):
+            check_target(self.target)
+        try:
+            with located(lambda: _directive_of(self.program, "version").location()):
+                check_target(self.target, self.version)
+        except WarpsimError as error:
+            self.problems.append(error)
+            self._general.append(error)
+
+    def _declare_all(self) -> None:
+        for statement in self.program.statements:
+            if isinstance(statement, VariableDeclaration):
+                count = len(self.problems)
+                self.noted(partial(self.declare_variable, self.scope, statement, None))
+                if len(self.problems) > count:
+                    self._of_variables[statement.name] = self.problems[-1]
+            elif isinstance(statement, Kernel):
+                self._declare_function(statement)
+
+    def _check_addresses(self) -> None:
+        """What initial values name is a function or lies in memory of the device."""
+        for statement in self.program.statements:
+            if isinstance(statement, VariableDeclaration) and statement.name not in self._of_variables:
+                for name in self._held(statement.name):
+                    found = self.scope.names.get(name)
+                    if isinstance(found, FunctionName) or found in self.variables:
+                        continue
+                    message = (
+                        f"{statement.name} starts with the address of {name}, "
+                        "which is no function and no variable in .global or .const"
+                    )
+                    self.problems.append(IllegalInstruction(message, statement.location()))
+                    self._of_variables[statement.name] = self.problems[-1]
+
+    def _declare_function(self, kernel: Kernel) -> None:
+        known = self.functions.get(kernel.name)
+        if known is None or known.kernel.body is None:
+            self.functions[kernel.name] = Function(name=kernel.name, kernel=kernel)
+            self.scope.names[kernel.name] = FunctionName(kernel.name)
+
+    def declare_variable(
+        self, scope: Scope, statement: VariableDeclaration, function: Function | None
+    ) -> None:
+        """Give a variable its place in its space."""
+        alignment = statement.align or max(initial.element_bytes(statement.type), 1)
+        offset, dynamic = 0, False
+        if statement.space == "param" and function is not None:
+            scope.declare(statement.name, self.parameter(statement, function, 0, framed=True), statement)
+            return
+        if statement.space == "shared":
+            dynamic = statement.size == 0
+            offset = self._layout.place(statement, alignment, function)
+        elif statement.space == "local" and function is not None:
+            offset = -(-function.local_bytes // alignment) * alignment
+            function.local_bytes = offset + statement.size
+        variable = Variable(
+            name=statement.name,
+            space=statement.space,
+            size=statement.size,
+            alignment=alignment,
+            offset=offset,
+            dynamic=dynamic,
+        )
+        scope.declare(statement.name, variable, statement)
+        _check_extent(statement)
+        content, addresses = initial.initial_bytes(statement), initial.initial_addresses(statement)
+        variable = replace(variable, initial=content, addresses=addresses)
+        scope.names[statement.name] = variable
+        if statement.space in ("global", "const"):
+            self.variables.append(variable)
+        elif statement.space == "shared":
+            entered = function is not None and function.kernel.kind == "entry"
+            (function.shared if function and entered else self.shared).append(variable)
+
+    def parameter(
+        self, statement: VariableDeclaration, function: Function, place: int, framed: bool | None = None
+    ) -> Variable:
+        """A .param variable: behind ``place`` among those of a kernel, elsewhere in the frame."""
+        alignment = statement.align or initial.element_bytes(statement.type)
+        framed = function.kernel.kind == "func" if framed is None else framed
+        offset = -(-(function.local_bytes if framed else place) // alignment) * alignment
+        if framed:
+            function.local_bytes = offset + statement.size
+        return Variable(
+            name=statement.name,
+            space="param",
+            size=statement.size,
+            alignment=alignment,
+            offset=offset,
+            framed=framed,
+        )
+
+    def static_shared_bytes(self, function: Function) -> int:
+        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
+        return self._layout.static_bytes(function)
+
+    # --- code ---
+
+    def _load_all(self) -> None:
+        for function in list(self.functions.values()):
+            if function.kernel.body is not None:
+                function.start, known = len(self.code), len(self.problems)
+                self.problems += directive_problems(function.kernel, self.target, self.version)
+                load_body(self, function)
+                function.problems = self.problems[known:]
+
+    def noted(self, action: Callable[[], object]) -> None:
+        """Do something; its error is a problem of the module."""
+        try:
+            action()
+        except WarpsimError as error:
+            self.problems.append(error)
+
+
+def load_module(text: str, file: str = "<string>", target: str | None = None) -> Module:
+    """The module of a PTX text; raises PtxError, and IllegalInstruction where directives are missing."""
+    return Module(parse(text, file), target)
+
+
+def _directive(program: Program, name: str) -> str:
+    return _directive_of(program, name).text.strip()
+
+
+def _directive_of(program: Program, name: str) -> Directive:
+    for statement in program.statements:
+        if isinstance(statement, Directive) and statement.name == name:
+            return statement
+    raise PtxError(
+        f"a module begins with .version and .target: .{name} is missing", program.source.location(0)
+    )
+
+
+_MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory
+    "global": 1 << 36,  # no chip has more memory
+    "const": 1 << 16,   # ptxas: "uses too much global constant data", 0x10000 bytes at most
+    "local": 1 << 19,   # of a thread: CUDA C++ Programming Guide, technical specifications
+    "param": 1 << 15,
+}  # fmt: skip
+
+
+def _check_extent(statement: VariableDeclaration) -> None:
+    """Raise IllegalInstruction for a variable that is larger than its space, or at no power of two."""
+    most, align = _MOST_BYTES.get(statement.space), statement.align
+    if most is not None and statement.size > most:
+        message = f"{statement.name} has {statement.size} bytes, but .{statement.space} has at most {most}"
+        raise IllegalInstruction(message, statement.location())
+    if align is not None and (align < 1 or align & (align - 1) or align > _MOST_BYTES["const"]):
+        message = (
+            f"{statement.name} has alignment {align}: it is a power of two, {_MOST_BYTES['const']} at most"
+        )
+        raise IllegalInstruction(message, statement.location())
+
+
+def _entry(module: Module, function: Function) -> Entry:
+    parameters = tuple(_described(function))
+    last = parameters[-1] if parameters else None
+    return Entry(
+        name=function.name,
+        code=module.code,
+        start=function.start,
+        registers=len(function.types),
+        dtypes=function.dtypes,
+        parameters=parameters,
+        parameter_bytes=last.offset + last.bytes if last else 0,
+        static_shared_bytes=module.static_shared_bytes(function),
+        shared=(*module.shared, *function.shared),
+        dynamic_shared=True,
+        local_bytes=function.local_bytes,
+        tuning=tuning_of(function.kernel),
+    )
+
+
+def _described(function: Function) -> Iterator[Parameter]:
+    declared = [one for one in function.kernel.parameters if isinstance(one, VariableDeclaration)]
+    for index, (one, variable) in enumerate(zip(declared, function.parameters, strict=True)):
+        yield Parameter(
+            index=index,
+            name=one.name,
+            kind=one.type,
+            bytes=variable.size,
+            alignment=variable.alignment,
+            offset=variable.offset,
+        )

@@ -1,0 +1,1 @@
+"""Opcodes of asynchronous copies, tensor maps and mbarriers."""

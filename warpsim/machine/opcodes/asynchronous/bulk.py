@@ -1,0 +1,395 @@
+"""cp.async.bulk, cp.reduce.async.bulk and their groups: copies of many bytes that one lane starts.
+
+Addresses and sizes are multiples of 16; a copy lies within one allocation, or within the shared memory of one
+CTA. What is wrong is found when a copy is issued; bytes move when the schedule has it (asynchrony.py). Every
+lane that executes a statement starts a copy. Reductions go element by element; add.f32 flushes subnormals in
+global memory, as red does (inferred). A prefetch does nothing but check. PTX ISA 9.1, section 9.7.9.25.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....ptx.constants import Immediate
+from ...run.asynchronous import Pending, Stretches, commit, drain, issue
+from ...run.clusters import RANK_BYTES
+from ...state.lanes import Front, Lanes, Values
+from ...state.spaces import DEVICE_BASE, Bytes, Offsets, Trespass
+from ..effect import Effect
+from ..memory.updates import FLUSHED, FLUSHES, Update, apply, updates_of
+from ..operation import Version, dtype_of
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site
+    from ...run.wave import Step, Wave
+
+UNIT = 16  # bytes: sizes and addresses are multiples
+MOST = (1 << 20) - UNIT
+RANKS = 16  # of CTAs in a cluster, one bit each of a mask
+_BYTES, _GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
+_SPACES = ("global", "shared::cta", "shared::cluster")
+FAMILY = "bulk"
+
+Put = Callable[["Wave", str, int, Bytes], None]  # into a space, from an offset on, what has been read
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Form:
+    """What a statement's modifiers and operands mean; readers give one value a lane."""
+
+    spaces: tuple[str, str]  # to, from
+    target: Reader
+    source: Reader
+    size: Reader
+    barrier: Reader | None
+    ranks: Reader | None
+    put: Callable[[int], Put]  # of the mask of bytes
+    mask: Reader | None
+    kind: str
+
+
+# --- operands ----------------------------------------------------------------------------------------
+
+
+def _form(site: Site, put: Callable[[int], Put], kind: str) -> _Form:
+    """The operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
+    words = site.statement.modifiers
+    to, from_ = _direction(site)
+    optional = [one for one in ("multicast::cluster", "L2::cache_hint", "cp_mask") if one in words]
+    counted = _BYTES in words
+    site.count(3 + counted + len(optional))
+    places = {one: 3 + counted + index for index, one in enumerate(optional)}
+    if (policy := places.get("L2::cache_hint")) is not None:
+        site.policy(policy)
+    return _Form(
+        spaces=(to, from_),
+        target=site.address(0, to.partition("::")[0]),
+        source=site.address(1, from_.partition("::")[0]),
+        size=_size(site, 2),
+        barrier=site.address(3, "shared") if counted else None,
+        ranks=_word(site, places.get("multicast::cluster")),
+        mask=_word(site, places.get("cp_mask")),
+        put=put,
+        kind=kind,
+    )
+
+
+def _direction(site: Site) -> tuple[str, str]:
+    """The spaces in the order in which they are written, to and from; raises IllegalInstruction."""
+    words = site.statement.modifiers
+    found = tuple(one for one in words if one in _SPACES)
+    if len(found) != 2 or found == ("shared::cta", "shared::cluster") or found[1] == "shared::cluster":
+        raise site.illegal(f"{site.statement.opcode}.async.bulk does not go to .{' from .'.join(found)}")
+    stored = found[0] == "global"
+    if stored is not (_GROUP in words) or ("reduce" in words and found == ("shared::cta", "global")):
+        raise site.illegal(f"{site.statement.mnemonic}: its modifiers do not go together")
+    return found[0], found[1]
+
+
+def _size(site: Site, index: int) -> Reader:
+    """Bytes, a multiple of 16; raises IllegalInstruction for other constants."""
+    operand = site.operands[index]
+    if isinstance(operand, Immediate) and operand.kind == "integer":
+        size = operand.value & 0xFFFF_FFFF
+        if size % UNIT or size > MOST:
+            raise site.illegal(f"a size of {operand}: it is a multiple of {UNIT}, at most {MOST}", index)
+    return site.reader(operand, "u32", index)
+
+
+def _word(site: Site, index: int | None) -> Reader | None:
+    return None if index is None else site.reader(site.operands[index], "b16", index)
+
+
+def _values(read: Reader | None, wave: Wave, front: Front, lanes: Lanes, default: int = 0) -> Values:
+    """(lanes.count,) int64: an operand."""
+    given = np.array(default) if read is None else read(wave, front)
+    return np.broadcast_to(lanes.of(given), (lanes.count,)).astype(np.int64)
+
+
+# --- starting a copy ---------------------------------------------------------------------------------
+
+
+def _checked_sizes(form: _Form, wave: Wave, front: Front, lanes: Lanes) -> Values:
+    """Bytes of each lane's copy; raises Fault where PTX leaves it undefined."""
+    sizes = _values(form.size, wave, front, lanes)
+    wrong = np.flatnonzero((sizes % UNIT != 0) | (sizes > MOST))
+    if wrong.size:
+        message = f"a size of {int(sizes[wrong[0]])}: it is a multiple of {UNIT}, at most {MOST}"
+        raise wave.fault(wave.code[front.pc], int(lanes.index[wrong[0]]), message)
+    return sizes
+
+
+def _ends(wave: Wave, space: str, lanes: Lanes, addresses: Values, sizes: Values) -> Offsets:
+    """Where in its memory each lane's bytes begin, now that all of them are known to be there."""
+    space = "shared" if space == "shared::cta" else space
+    begin = wave.places(space, lanes, addresses, UNIT)[1]
+    if space == "global":
+        _check_allocations(wave, lanes, begin + DEVICE_BASE, sizes)
+    else:
+        wave.places(space, lanes, addresses + np.maximum(sizes, UNIT) - UNIT, UNIT)
+    return begin
+
+
+def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Values) -> None:
+    """Both ends of a copy lie in one allocation; raises Trespass."""
+    for lane, address, size in zip(lanes.index.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
+        found = wave.memory.allocation_at(address)
+        if address + size > found.address + found.size:
+            past = address + size - found.address - found.size
+            raise Trespass(
+                lane, address, f"lacks room: {size} bytes from there run {past} bytes over the end of {found}"
+            )
+
+
+def _ranked(addresses: Values, rank: int) -> Values:
+    """The same offsets in the CTA of that rank."""
+    return np.asarray(addresses % RANK_BYTES + (rank + 1) * RANK_BYTES)
+
+
+def _targets(
+    form: _Form, wave: Wave, front: Front, lanes: Lanes, sizes: Values
+) -> list[list[tuple[int, int]]]:
+    """Of each lane, where its bytes go and the mbarrier there, or -1; a pair for each CTA that gets them."""
+    to, barriers = _values(form.target, wave, front, lanes), _values(form.barrier, wave, front, lanes, -1)
+    if form.ranks is None:
+        return [[pair] for pair in _pairs(form, wave, lanes, to, barriers, sizes)]
+    masks = _values(form.ranks, wave, front, lanes)
+    found: list[list[tuple[int, int]]] = [[] for _ in range(lanes.count)]
+    for rank in range(RANKS):
+        chosen = np.flatnonzero(masks >> rank & 1)
+        if chosen.size:
+            mask = np.zeros_like(lanes.mask)
+            mask[lanes.index[chosen]] = True
+            there = _ranked(to[chosen], rank), _ranked(barriers[chosen], rank), sizes[chosen]
+            for place, pair in zip(chosen.tolist(), _pairs(form, wave, Lanes(mask), *there), strict=True):
+                found[place].append(pair)
+    return found
+
+
+def _pairs(
+    form: _Form, wave: Wave, lanes: Lanes, to: Values, barriers: Values, sizes: Values
+) -> list[tuple[int, int]]:
+    begin = _ends(wave, form.spaces[0], lanes, to, sizes).tolist()
+    if form.barrier is None:
+        return [(one, -1) for one in begin]
+    space = "shared" if form.spaces[0] == "shared::cta" else form.spaces[0]
+    return list(zip(begin, wave.places(space, lanes, barriers, 8)[1].tolist(), strict=True))
+
+
+def _starting(form: _Form) -> Step:
+    """Every lane's copy is checked, then all of them are issued."""
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        sizes = _checked_sizes(form, wave, front, lanes)
+        begin = _ends(wave, form.spaces[1], lanes, _values(form.source, wave, front, lanes), sizes)
+        targets = _targets(form, wave, front, lanes, sizes)
+        masks = _values(form.mask, wave, front, lanes, (1 << UNIT) - 1)
+        rows = zip(lanes.index.tolist(), begin.tolist(), targets, sizes.tolist(), masks.tolist(), strict=True)
+        record = wave.code[front.pc]
+        made = [_pending(form, record, *row) for row in rows]
+        for one in made:
+            issue(wave, front, one)
+
+    return step
+
+
+def _memory(wave: Wave, space: str) -> Bytes:
+    return wave.memory.data if space == "global" else wave.shared
+
+
+def _pending(
+    form: _Form,
+    record: object,
+    lane: int,
+    begin: int,
+    targets: Sequence[tuple[int, int]],
+    size: int,
+    mask: int,
+) -> Pending:
+    """One lane's copy."""
+    to, from_ = (one.partition("::")[0] for one in form.spaces)
+    put, held = form.put(mask), list[Bytes]()
+
+    def read(wave: Wave) -> None:
+        held.append(_memory(wave, from_)[begin : begin + size].copy())
+
+    def complete(wave: Wave) -> None:
+        for first, _ in targets:
+            put(wave, to, first, held[0])
+
+    return Pending(
+        record=record,  # type: ignore[arg-type]
+        lane=lane,
+        kind=form.kind,
+        read=read,
+        complete=complete,
+        reads=(Stretches.one(from_, begin, size),),
+        writes=tuple(_written(to, first, size, mask) for first, _ in targets),
+        signals=tuple((barrier, size) for _, barrier in targets if barrier >= 0),
+        group="" if form.barrier else FAMILY,
+    )
+
+
+def _written(space: str, first: int, size: int, mask: int) -> Stretches:
+    """The bytes that a copy writes, with a mask of those of each 16."""
+    if mask == (1 << UNIT) - 1:
+        return Stretches.one(space, first, size)
+    chosen = [place for place in range(UNIT) if mask >> place & 1]
+    begin = (np.arange(first, first + size, UNIT)[:, None] + np.array(chosen, np.int64)).reshape(-1)
+    return Stretches(space=space, ranges=np.stack([begin, begin + 1], axis=1))
+
+
+# --- what becomes of the bytes -----------------------------------------------------------------------
+
+
+def _overwriting(mask: int) -> Put:
+    if mask == (1 << UNIT) - 1:
+
+        def put(wave: Wave, space: str, first: int, content: Bytes) -> None:
+            _memory(wave, space)[first : first + content.size] = content
+
+        return put
+    chosen = np.flatnonzero([mask >> place & 1 for place in range(UNIT)])
+
+    def put_some(wave: Wave, space: str, first: int, content: Bytes) -> None:
+        memory = _memory(wave, space)[first : first + content.size].reshape(-1, UNIT)
+        memory[:, chosen] = content.reshape(-1, UNIT)[:, chosen]
+
+    return put_some
+
+
+def _reducing(updates: dict[str, Update], type_name: str) -> Put:
+    dtype = dtype_of(type_name)
+
+    def put(wave: Wave, space: str, first: int, content: Bytes) -> None:
+        words = content.view(dtype)[:, None]
+        apply(_memory(wave, space), first + np.arange(len(words)) * dtype.itemsize, [words], updates[space])
+
+    return put
+
+
+# --- statements --------------------------------------------------------------------------------------
+
+
+def _copy(site: Site, *modifiers: str) -> Step:
+    _check_order(site, "async", "bulk")
+    return _starting(_form(site, _overwriting, "bulk copy"))
+
+
+def _reduce(site: Site, *modifiers: str) -> Step:
+    _check_order(site, "reduce", "async", "bulk")
+    type_name = modifiers[-1]
+    put = _reducing(updates_of(modifiers[-3], type_name), type_name)
+    start = _starting(_form(site, lambda mask: put, "bulk reduction"))
+    if (modifiers[-3], type_name) != FLUSHED:
+        return start
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+        wave.infer(front.pc, FLUSHES)
+        return start(wave, front, lanes)
+
+    return step
+
+
+def _check_order(site: Site, *words: str) -> None:
+    """The words that belong to the name of an instruction come first; raises IllegalInstruction."""
+    if site.statement.modifiers[: len(words)] != words:
+        name = ".".join((site.statement.opcode, *words))
+        raise site.illegal(f"{site.statement.mnemonic}: the name of the instruction is {name}")
+
+
+def _prefetch(site: Site, *modifiers: str) -> Step:
+    _check_order(site, "async", "bulk", "prefetch")
+    hint = "L2::cache_hint" in modifiers
+    site.count(2 + hint)
+    address, size = site.address(0, "global"), _size(site, 1)
+    if hint:
+        site.policy(2)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        sizes = _values(size, wave, front, lanes)
+        wrong = np.flatnonzero((_values(address, wave, front, lanes) | sizes) % UNIT)
+        if wrong.size:
+            lane, message = int(lanes.index[wrong[0]]), f"the address or the size is no multiple of {UNIT}"
+            raise wave.fault(wave.code[front.pc], lane, message)
+
+    return step
+
+
+def _commit(site: Site, *modifiers: str) -> Step:
+    _check_order(site, "async", "bulk", "commit_group")
+    site.count(0)
+    return lambda wave, front, lanes: commit(wave, lanes, FAMILY)
+
+
+def _wait(site: Site, *modifiers: str) -> Step:
+    _check_order(site, "async", "bulk", "wait_group")
+    site.count(1)
+    operand, reads = site.operands[0], "read" in modifiers
+    if not isinstance(operand, Immediate) or operand.kind != "integer":
+        raise site.illegal(f"the number of groups is an integer constant, not '{operand}'", 0)
+    most = min(operand.value & 0xFFFF_FFFF, 1 << 31)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        drain(wave, front, lanes, FAMILY, most, reads=reads)
+
+    return step
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+Slots = tuple[tuple[str, ...], ...]
+
+_BULK: Slots = (("async",), ("bulk",))
+_REDUCE: Slots = (("reduce",), *_BULK)
+_LOADED: Slots = (*_BULK, ("shared::cta",), ("global",), (_BYTES,))
+_FAR: Slots = (*_BULK, ("shared::cluster",), ("global",), (_BYTES,))
+_PEER: Slots = (("shared::cluster",), ("shared::cta",), (_BYTES,))
+_STORED: Slots = (("global",), ("shared::cta",), (_GROUP,))
+_HINT: Slots = (("", "L2::cache_hint"),)
+_NONE = ("",)
+
+# fmt: off
+_TABLE: tuple[tuple[Callable[..., Step], Slots, Version, int], ...] = (
+    (_copy, (*_LOADED, *_HINT),                                      (8, 6), 90),
+    (_copy, (*_FAR, ("", "multicast::cluster"), *_HINT),             (8, 0), 90),
+    (_copy, (*_BULK, *_PEER),                                        (8, 0), 90),
+    (_copy, (*_BULK, *_STORED, *_HINT),                              (8, 0), 90),
+    (_copy, (*_BULK, *_STORED, *_HINT, ("cp_mask",)),                (8, 6), 100),
+    (_prefetch, (*_BULK, ("prefetch",), ("L2",), ("global",), *_HINT), (8, 0), 90),
+    (_commit, (*_BULK, ("commit_group",)),                           (8, 0), 90),
+    (_wait, (*_BULK, ("wait_group",), ("", "read")),                 (8, 0), 90),
+)
+_REDUCTIONS: tuple[tuple[Slots, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (_PEER,   ("add",),              _NONE,      ("u32", "s32", "u64")),
+    (_PEER,   ("min", "max"),        _NONE,      ("u32", "s32")),
+    (_PEER,   ("inc", "dec"),        _NONE,      ("u32",)),
+    (_PEER,   ("and", "or", "xor"),  _NONE,      ("b32",)),
+    (_STORED, ("add",),              _NONE,      ("u32", "s32", "u64", "f32", "f64")),
+    (_STORED, ("add",),              ("noftz",), ("f16", "bf16")),
+    (_STORED, ("min", "max"),        _NONE,      ("u32", "s32", "u64", "s64", "f16", "bf16")),
+    (_STORED, ("inc", "dec"),        _NONE,      ("u32",)),
+    (_STORED, ("and", "or", "xor"),  _NONE,      ("b32", "b64")),
+)
+# fmt: on
+
+ROWS: tuple[Effect, ...] = (
+    *(
+        Effect(opcode="cp", slots=slots, bind=bind, since=since, chip=chip)
+        for bind, slots, since, chip in _TABLE
+    ),
+    *(
+        Effect(
+            opcode="cp",
+            slots=(*_REDUCE, *places, *(_HINT if places is _STORED else ()), names, flushing, types),
+            bind=_reduce,
+            since=(8, 0),
+            chip=90,
+        )
+        for places, names, flushing, types in _REDUCTIONS
+    ),
+)

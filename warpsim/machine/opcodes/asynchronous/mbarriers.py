@@ -1,0 +1,335 @@
+"""mbarrier: barriers that are objects of 64 bits in shared memory, and arrive at the end of copies.
+
+A state, as arrive returns it, is the object as it was before. Lanes of one statement arrive in the order of
+their numbers. Lanes of try_wait sleep until the phase is over: its time limit never passes. Objects of other
+CTAs of the cluster take arrivals and bytes, and nothing else: they are initialised and waited for where they
+lie. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....ptx.constants import Immediate
+from ....ptx.operands import Sink
+from ...run.mbarrier import (
+    MOST,
+    Change,
+    Misuse,
+    Object,
+    arrive,
+    begin,
+    changed,
+    expect,
+    sleep,
+    undefined,
+    update,
+)
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ...state.memory_access import Touch
+from .. import check_available
+from ..effect import Effect, no_operation
+from ..memory.transfers import load, store
+from ..operation import Row, Version
+from .cp_async import land_all
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site
+    from ...run.wave import Step, Wave
+
+# --- statements --------------------------------------------------------------------------------------
+
+
+def _space(modifiers: tuple[str, ...]) -> str:
+    return "shared" if any(one.startswith("shared") for one in modifiers) else "generic"
+
+
+def _reach(modifiers: tuple[str, ...]) -> str:
+    """The space of objects that take arrivals and bytes: other CTAs' too, by generic addresses as well."""
+    return "shared" if {"shared", "shared::cta"} & set(modifiers) else "shared::cluster"
+
+
+def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> Reader:
+    """Addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
+    generic = _space(modifiers) == "generic"
+    read = site.address(index, "generic" if generic else "shared")  # a variable is of either kind
+
+    def address(wave: Wave, front: Front) -> Values:
+        where = np.broadcast_to(read(wave, front), (wave.lanes,))
+        if not generic:
+            return where
+        outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+        if outside.any():
+            lane = int(outside.argmax())
+            message = f"the generic address {int(where[lane]):#x} is not in shared memory"
+            raise wave.fault(wave.code[front.pc], lane, message)
+        return where - spaces.SHARED_WINDOW
+
+    return address
+
+
+def _count(site: Site, index: int, most: int | None = None) -> Reader:
+    """A count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
+    operand = site.operands[index]
+    if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
+        word = operand.value & (1 << 32) - 1
+        if not 1 <= word - (word >> 31 << 32) <= most:
+            raise site.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
+    read = site.reader(site.operands[index], "u32", index)
+    return lambda wave, front: np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
+
+
+def _one(wave: Wave, front: Front) -> Values:
+    return np.ones(wave.lanes, np.int64)
+
+
+def _same(one: Object, count: int) -> Object:
+    return one
+
+
+def _initialise(site: Site, *modifiers: str) -> Step:
+    site.count(2)
+    address, count = _address(site, 0, modifiers), _count(site, 1, MOST)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, front))
+        wrong = np.flatnonzero((counts < 1) | (counts > MOST))
+        if wrong.size:
+            message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
+            raise undefined(wave, front, int(lanes.index[wrong[0]]), message)
+        words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
+        where = lanes.of(address(wave, front))
+        store(wave, front, lanes, "shared", where, words[:, None])
+        offsets = wave.places("shared", lanes, where, 8)[1]
+        begin(wave, offsets)
+        if wave.observers:
+            wave.tell("initialised", front, lanes, offsets)
+
+    return step
+
+
+def _invalidate(site: Site, *modifiers: str) -> Step:
+    site.count(1)
+    address = _address(site, 0, modifiers)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        where = lanes.of(address(wave, front))
+        words = load(wave, front, lanes, "shared", where, 8, 1)
+        for place, word in enumerate(words[:, 0].tolist()):
+            changed(wave, front, int(lanes.index[place]), word, 0, _same)
+        store(wave, front, lanes, "shared", where, np.zeros_like(words))
+        if wave.observers:
+            wave.tell("invalidated", front, lanes, wave.places("shared", lanes, where, 8)[1])
+
+    return step
+
+
+def _transaction(site: Site, *modifiers: str) -> Step:
+    """expect_tx and complete_tx."""
+    site.count(2)
+    address, count = _address(site, 0, modifiers), _count(site, 1)
+    sign, space = 1 if "expect_tx" in modifiers else -1, _reach(modifiers)
+
+    def change(one: Object, bytes_: int) -> Object:
+        return expect(one, sign * bytes_)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, front))
+        update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
+
+    return step
+
+
+def _arrival(modifiers: tuple[str, ...]) -> Change:
+    """What one lane's arrival does to the object."""
+    drop = "arrive_drop" in modifiers
+    if "expect_tx" in modifiers:
+        return lambda one, count: arrive(expect(one, count), 1, drop=drop)
+    if "noComplete" not in modifiers:
+        return lambda one, count: arrive(one, count, drop=drop)
+
+    def incomplete(one: Object, count: int) -> Object:
+        after = arrive(one, count, drop=drop)
+        if not after.pending and not after.tx:
+            raise Misuse("the arrival completes the phase, which .noComplete rules out")
+        return after
+
+    return incomplete
+
+
+_POSITIVE = (1 << 31) - 1
+_COUNTED = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 8), chip=90)  # a count, to arrive
+_SINK = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 1), chip=80)  # '_' for the state
+
+
+def _arrive(site: Site, *modifiers: str) -> Step:
+    needs = {"expect_tx", "noComplete"} & set(modifiers)
+    given = site.count(3) if needs else site.count(2, 3)
+    if given == 3 and not needs:
+        check_available(site, _COUNTED)
+    if isinstance(site.operands[0], Sink):
+        check_available(site, _SINK)
+    if "shared::cluster" in modifiers and not isinstance(site.operands[0], Sink):
+        raise site.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
+    write, address = site.writer(site.operands[0], "u64", 0), _address(site, 1, modifiers)
+    most = None if "expect_tx" in modifiers else _POSITIVE
+    count, change = _count(site, 2, most) if given == 3 else _one, _arrival(modifiers)
+    space = _reach(modifiers) if isinstance(site.operands[0], Sink) else "shared"
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, front))
+        before = update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
+        write(wave, front, lanes, lanes.spread(before))
+
+    return step
+
+
+def _wait(site: Site, *modifiers: str) -> Step:
+    """test_wait and try_wait: whether the phase of a state, or of a parity, is over."""
+    sleeps, by_parity = "try_wait" in modifiers, "parity" in modifiers
+    given = site.count(3, 4) if sleeps else site.count(3)
+    if isinstance(site.operands[0], Sink):
+        raise site.illegal("expected a predicate, not '_'", 0)
+    write, address = site.writer(site.operands[0], "pred", 0), _address(site, 1, modifiers)
+    last = site.operands[2]
+    if by_parity and isinstance(last, Immediate) and last.value not in (0, 1):
+        raise site.illegal(f"a parity is 0 or 1, not {last}", 2)
+    phase = site.reader(last, "u32", 2) if by_parity else site.whole(2, "a state")
+    if given == 4:
+        site.reader(site.operands[3], "u32", 3)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
+        where = lanes.of(address(wave, front))
+        value = phase(wave, front)
+        wanted = value & 1 if by_parity else value >> np.uint64(62) & np.uint64(1)
+        over = _over(wave, front, lanes, where, lanes.of(wanted))
+        asleep = lanes.mask & ~lanes.spread(over)
+        if not sleeps or not asleep.any():
+            write(wave, front, lanes, lanes.spread(over))
+            return False
+        if over.any():
+            write(wave, front, Lanes(lanes.mask & ~asleep), np.ones(wave.lanes, np.bool_))
+        return sleep(wave, front, Lanes(asleep), lanes.spread(where))
+
+    return step
+
+
+def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values) -> Values:
+    """(lanes.count,) bool: whether the phase with the wanted parity is over."""
+    memory, offsets = wave.places("shared", lanes, where, 8)
+    words = spaces.words_at(memory, offsets, 8)[:, 0]
+    invalid = np.flatnonzero(words >> np.uint64(61) & np.uint64(1) == 0)
+    if invalid.size:
+        lane = int(lanes.index[invalid[0]])
+        raise undefined(wave, front, lane, "no mbarrier has been initialised there")
+    found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
+    if wave.observers:
+        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
+        if found.any():
+            wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
+            wave.tell("acquired", front, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
+    return found
+
+
+def _pending(site: Site, *modifiers: str) -> Step:
+    site.count(2)
+    if isinstance(site.operands[0], Sink):
+        raise site.illegal("mbarrier.pending_count does not take '_' for its result", 0)
+    write, read = site.writer(site.operands[0], "u32", 0), site.whole(1, "a state")
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        state = np.broadcast_to(read(wave, front), (wave.lanes,))
+        write(wave, front, lanes, (state >> np.uint64(20) & np.uint64(MOST)).astype(np.uint32))
+
+    return step
+
+
+def _arrive_when_copied(site: Site, *modifiers: str) -> Step:
+    """cp.async.mbarrier.arrive: the lane's copies land, and it arrives; without noinc as one more."""
+    site.count(1)
+    address, counts = _address(site, 0, modifiers), "noinc" in modifiers
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        where = lanes.of(address(wave, front))
+        wave.places("shared", lanes, where, 8)  # raises before anything lands
+        land_all(wave, front, lanes)
+        update(wave, front, lanes, where, np.ones(lanes.count, np.int64), arrive if counts else _same)
+
+    return step
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+Need = tuple[Version, int]  # the first PTX version, the first target
+
+_SPACES: dict[str, Need] = {
+    "": ((7, 0), 80),
+    "shared": ((7, 0), 80),
+    "shared::cta": ((7, 8), 80),
+    "shared::cluster": ((8, 0), 90),
+}
+_OWN = ("", "shared", "shared::cta")
+_ALL = tuple(_SPACES)
+_NONE: dict[tuple[str, str], Need] = {("", ""): ((7, 0), 80)}
+_RELAXED: dict[tuple[str, str], Need] = {
+    ("relaxed", "cta"): ((8, 6), 90),
+    ("relaxed", "cluster"): ((8, 6), 90),
+}
+
+
+def _ordered(order: str) -> dict[tuple[str, str], Need]:
+    return {**_NONE, (order, "cta"): ((8, 0), 80), (order, "cluster"): ((8, 0), 90), **_RELAXED}
+
+
+_BYTES = {**_NONE, ("relaxed", "cta"): ((8, 0), 90), ("relaxed", "cluster"): ((8, 0), 90)}
+_RELEASE, _ACQUIRE = _ordered("release"), _ordered("acquire")
+_INCOMPLETE = {**_NONE, ("release", "cta"): ((8, 0), 80)}
+
+
+def _rows(
+    names: tuple[str, ...],
+    bind: Callable[..., Step],
+    need: Need,
+    spaces_: tuple[str, ...] = _OWN,
+    orders: dict[tuple[str, str], Need] = _NONE,
+    opcode: str = "mbarrier",
+) -> tuple[Effect, ...]:
+    """One row for each space and order, since all that it spells is there."""
+    return tuple(
+        Effect(
+            opcode=opcode,
+            slots=(*((name,) for name in names), (order,), (scope,), (space,), ("b64",)),
+            bind=bind,
+            since=max(need[0], _SPACES[space][0], since),
+            chip=max(need[1], _SPACES[space][1], chip),
+        )
+        for space in spaces_
+        for (order, scope), (since, chip) in orders.items()
+    )
+
+
+_FIRST, _HOPPER = ((7, 0), 80), ((8, 0), 90)
+
+ROWS: tuple[Effect, ...] = (
+    *_rows(("init",), _initialise, _FIRST),
+    *_rows(("inval",), _invalidate, _FIRST),
+    *_rows(("expect_tx",), _transaction, _HOPPER, _ALL, _BYTES),
+    *_rows(("complete_tx",), _transaction, _HOPPER, _ALL, _BYTES),
+    *_rows(("arrive",), _arrive, _FIRST, _ALL, _RELEASE),
+    *_rows(("arrive", "noComplete"), _arrive, _FIRST, _OWN, _INCOMPLETE),
+    *_rows(("arrive", "expect_tx"), _arrive, _HOPPER, _ALL, _RELEASE),
+    *_rows(("arrive_drop",), _arrive, _FIRST, _ALL, _RELEASE),
+    *_rows(("arrive_drop", "noComplete"), _arrive, _FIRST, _OWN, _INCOMPLETE),
+    *_rows(("arrive_drop", "expect_tx"), _arrive, _HOPPER, _ALL, _RELEASE),
+    *_rows(("test_wait",), _wait, _FIRST, _OWN, _ACQUIRE),
+    *_rows(("test_wait", "parity"), _wait, ((7, 1), 80), _OWN, _ACQUIRE),
+    *_rows(("try_wait",), _wait, ((7, 8), 90), _OWN, _ACQUIRE),
+    *_rows(("try_wait", "parity"), _wait, ((7, 8), 90), _OWN, _ACQUIRE),
+    *_rows(("pending_count",), _pending, _FIRST, ("",)),
+    *_rows(("async", "mbarrier", "arrive"), _arrive_when_copied, _FIRST, opcode="cp"),
+    *_rows(("async", "mbarrier", "arrive", "noinc"), _arrive_when_copied, _FIRST, opcode="cp"),
+)

@@ -1,0 +1,258 @@
+"""st.async and red.async: stores and reductions that complete later (PTX ISA 9.1, 9.7.9.12, 9.7.13.7).
+
+st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type  [a], b, [mbar];
+red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type  [a], b, [mbar];
+st.async{.mmio}.release.scope{.global}.type  [a], b;        red.async… .op.type  [a], b;
+
+Those of shared memory tell an mbarrier beside their destination when they have completed, in bytes; those of
+global memory are not waited for. Each lane's is an operation of its own: when it completes is the schedule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...run.asynchronous import Pending, Stretches, issue
+from ...run.mbarrier import undefined
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ...state.spaces import Bytes
+from ..effect import Effect
+from ..memory.transfers import space_of
+from ..memory.updates import apply, updates_of
+from ..operation import bits_of, dtype_of
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site
+    from ...run.wave import Step, Wave
+
+Write = Callable[[Bytes, Values, Values], None]  # memory, the place of one word or vector, its (1, words)
+
+
+def _put(memory: Bytes, place: Values, words: Values) -> None:
+    spaces.put_words(memory, place, words)
+
+
+def _updating(name: str, type_name: str, space: str) -> Write:
+    update = updates_of(name, type_name)[space]
+
+    def write(memory: Bytes, place: Values, words: Values) -> None:
+        apply(memory, place, [words], update)
+
+    return write
+
+
+def _sources(site: Site, count: int, type_name: str) -> list[Reader]:
+    """The elements of what is stored."""
+    return [
+        site.reader(one, type_name, 1, place if count > 1 else None)
+        for place, one in enumerate(site.elements(1, count))
+    ]
+
+
+def _words(wave: Wave, front: Front, lanes: Lanes, sources: list[Reader], type_name: str) -> Values:
+    """(lanes.count, elements): what each lane stores."""
+    values = [np.broadcast_to(read(wave, front), (wave.lanes,)) for read in sources]
+    return np.stack([lanes.of(one).astype(dtype_of(type_name), copy=False) for one in values], axis=-1)
+
+
+def _issue_each(
+    wave: Wave,
+    front: Front,
+    lanes: Lanes,
+    space: str,
+    offsets: Values,
+    words: Values,
+    write: Write,
+    barriers: Values | None = None,
+) -> None:
+    """Each lane's operation begins."""
+    record, size = wave.code[front.pc], words.dtype.itemsize * words.shape[1]
+    kind = f"{record.statement.opcode}.async"
+
+    def complete(place: int, wave: Wave) -> None:
+        memory = wave.shared if space == "shared" else wave.memory.data
+        write(memory, offsets[place : place + 1], words[place : place + 1])
+
+    for place, (lane, offset) in enumerate(zip(lanes.index.tolist(), offsets.tolist(), strict=True)):
+        pending = Pending(
+            record=record,
+            lane=lane,
+            kind=kind,
+            complete=partial(complete, place),
+            writes=(Stretches.one(space, offset, size),),
+            signals=() if barriers is None else ((int(barriers[place]), size),),
+        )
+        issue(wave, front, pending)
+
+
+# --- to shared memory -----------------------------------------------------------------------------------
+
+
+def _remote(site: Site, space: str, count: int, type_name: str, write: Write) -> Step:
+    """Stores or updates words in shared memory of the cluster."""
+    site.count(3)
+    space = space_of(space)
+    address, barrier = site.address(0, space), site.address(2, space)
+    sources, size = _sources(site, count, type_name), bits_of(type_name) // 8 * count
+    other = site.statement.opcode == "red"
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        offsets, barriers = (
+            _in_shared(wave, front, lanes, space, read, each)
+            for read, each in ((address, size), (barrier, 8))
+        )
+        _check_ctas(wave, front, lanes, offsets, barriers, other)
+        words = _words(wave, front, lanes, sources, type_name)
+        _issue_each(wave, front, lanes, "shared", offsets, words, write, barriers)
+
+    return step
+
+
+def _in_shared(wave: Wave, front: Front, lanes: Lanes, space: str, read: Reader, size: int) -> Values:
+    """The places of words in the wave's shared memory; raises Fault for what lies elsewhere, and Trespass."""
+    where = np.broadcast_to(lanes.of(read(wave, front)), (lanes.count,))
+    if space == "generic":
+        outside = np.flatnonzero(spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+        if outside.size:
+            lane, address = int(lanes.index[outside[0]]), int(where[outside[0]])
+            statement = wave.code[front.pc].statement
+            message = f"{statement.mnemonic}: the generic address {address:#x} is not in shared memory"
+            raise wave.fault(wave.code[front.pc], lane, message)
+    return wave.places(space, lanes, where, size)[1]
+
+
+def _check_ctas(
+    wave: Wave, front: Front, lanes: Lanes, offsets: Values, barriers: Values, other: bool
+) -> None:
+    """Destination and mbarrier lie in one CTA, of a cluster of several; raises UndefinedBehavior."""
+    ctas, own = offsets // wave.shared_stride, lanes.of(wave.cta)
+    apart = ctas != barriers // wave.shared_stride
+    for wrong, why in (
+        (apart, "the mbarrier is not in the CTA of the destination"),
+        (apart | (wave.cluster.count == 1), "the CTA is alone in its cluster"),
+        (
+            other & (ctas == own),
+            "the destination is in the lane's own CTA: it is in another one of the cluster",
+        ),
+    ):
+        if wrong.any():
+            raise undefined(wave, front, int(lanes.index[int(wrong.argmax())]), why)
+
+
+def _store_remote(
+    site: Site, _: str, weak: str, space: str, mechanism: str, vector: str, type_name: str
+) -> Step:
+    return _remote(site, space, int(vector[1:] or 1), type_name, _put)
+
+
+def _reduce_remote(
+    site: Site, _: str, order: str, scope: str, space: str, mechanism: str, name: str, type_name: str
+) -> Step:
+    return _remote(site, space, 1, type_name, _updating(name, type_name, "shared"))
+
+
+# --- to global memory -----------------------------------------------------------------------------------
+
+
+def _released(site: Site, space: str, type_name: str, write: Write) -> Step:
+    """Stores or updates words in global memory, some time."""
+    site.count(2)
+    space = space_of(space)
+    address, size = site.address(0, space), bits_of(type_name) // 8
+    sources = _sources(site, 1, type_name)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        where = np.broadcast_to(lanes.of(address(wave, front)), (lanes.count,))
+        _, offsets = wave.places("global", lanes, where, size)  # generic addresses must lie there
+        _issue_each(
+            wave, front, lanes, "global", offsets, _words(wave, front, lanes, sources, type_name), write
+        )
+
+    return step
+
+
+def _store_released(
+    site: Site, _: str, mmio: str, order: str, scope: str, space: str, type_name: str
+) -> Step:
+    return _released(site, space, type_name, _put)
+
+
+def _reduce_released(
+    site: Site, _: str, mmio: str, order: str, scope: str, space: str, name: str, type_name: str
+) -> Step:
+    return _released(site, space, type_name, _updating(name, type_name, "global"))
+
+
+# --- rows -----------------------------------------------------------------------------------------------
+
+
+def _fits(_: str, weak: str, space: str, mechanism: str, vector: str, type_name: str) -> bool:
+    """At most 128 bits."""
+    return int(vector[1:] or 1) * bits_of(type_name) <= 128
+
+
+def _scoped(_: str, mmio: str, order: str, scope: str, *more: str) -> bool:
+    """mmio is of the whole system."""
+    return not mmio or scope == "sys"
+
+
+_ASYNC, _BYTES = ("async",), ("mbarrier::complete_tx::bytes",)
+_ANY_SHARED = ("", "shared::cluster", "shared", "shared::cta")
+_WORDS = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+_SMALL = ("b8", "u8", "s8", "b16", "u16", "s16")
+_NEAR, _RELAXED = ("", "shared::cluster"), (("relaxed",), ("cluster",))
+_RELEASED = (("", "mmio"), ("release",), ("gpu", "sys"), ("", "global"))
+_OPERATIONS = (
+    (("inc", "dec"), ("u32",)),
+    (("min", "max"), ("u32", "s32")),
+    (("add",), ("u32", "s32", "u64", "s64")),
+    (("and", "or", "xor"), ("b32",)),
+)
+
+ROWS: tuple[Effect, ...] = (
+    *(
+        Effect(
+            opcode="st",
+            slots=(_ASYNC, orders, spaces_, _BYTES, ("", "v2", "v4"), _WORDS),
+            bind=_store_remote,
+            since=(8, 1),
+            chip=90,
+            legal=_fits,
+        )
+        for orders, spaces_ in ((("", "weak"), _ANY_SHARED), (("cluster",), _NEAR))
+    ),
+    Effect(
+        opcode="st",
+        slots=(_ASYNC, *_RELEASED, (*_WORDS, *_SMALL)),
+        bind=_store_released,
+        since=(8, 7),
+        chip=100,
+        legal=_scoped,
+    ),
+    *(
+        Effect(
+            opcode="red",
+            slots=(_ASYNC, *_RELAXED, _NEAR, _BYTES, *forms),
+            bind=_reduce_remote,
+            since=(8, 1),
+            chip=90,
+        )
+        for forms in _OPERATIONS
+    ),
+    *(
+        Effect(
+            opcode="red",
+            slots=(_ASYNC, *_RELEASED, *forms),
+            bind=_reduce_released,
+            since=(8, 7),
+            chip=100,
+            legal=_scoped,
+        )
+        for forms in _OPERATIONS
+    ),
+)

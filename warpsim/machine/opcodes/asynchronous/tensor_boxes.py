@@ -1,0 +1,258 @@
+"""Boxes that statements name: the map behind an address, the pieces of the box, their places in memory.
+
+What is wrong is found here, before anything moves: a map that is none, or one of another kind or rank;
+coordinates that PTX excludes; a box that leaves memory. Does not know operands or forms (opcodes/tensors.py),
+nor when bytes move. PTX ISA 9.1, sections 9.7.9.27.1.1 "Restriction on Tensor Copy instructions" and
+9.7.9.27.1.2.
+
+Inferred: that sm_90 has neither elements with gaps nor atoms of more than 16 bytes, since tensormap.replace
+has none of them there; that coordinates need no alignment, as halos of stencils have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....errors import OperandError, WarpsimError
+from ....isa.tensor_box import Pieces, box_pieces, row_pieces
+from ....isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
+from ....isa.tensor_map_bytes import decode
+from ...run.clusters import RANK_BYTES
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ...state.spaces import Offsets, Trespass
+from ..memory.transfers import load, store
+from .tensor_moves import REDUCTIONS
+
+if TYPE_CHECKING:
+    from ...run.wave import Wave
+
+Reader = Callable[["Wave", Front], Values]
+
+ALIGNMENT = 128  # of a box in shared memory, in bytes
+FOUR = ("tile::gather4", "tile::scatter4")
+_BLACKWELL = 100  # the first chip with elements that have gaps, and with larger atoms
+_LATER_SWIZZLES = ("128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B", "96B")
+_LATER_ELEMENTS = ("b4x16", "b4x16_p64", "b6x16_p32")
+_WRONG_WINDOWS = {spaces.SHARED_WINDOW: "shared", spaces.LOCAL_WINDOW: "local"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """Which box a statement names; readers give one value a lane."""
+
+    rank: int
+    mode: str
+    map: Reader
+    coordinates: tuple[Reader, ...]
+    offsets: tuple[Reader, ...]
+    chip: int
+    stored: bool
+    reduction: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NamedBox:
+    """The box of one lane."""
+
+    lanes: Lanes  # one
+    map: TensorMap
+    pieces: Pieces
+
+    @property
+    def lane(self) -> int:
+        """The number of the lane."""
+        return int(self.lanes.index[0])
+
+
+def values_of(read: Reader | None, wave: Wave, front: Front, lanes: Lanes) -> list[int]:
+    """One integer for each of the lanes; 0 where there is nothing to read."""
+    given = np.zeros((), np.int64) if read is None else read(wave, front)
+    return [int(one) for one in np.broadcast_to(lanes.of(given), (lanes.count,)).tolist()]
+
+
+def _signed(read: Reader, wave: Wave, front: Front, lanes: Lanes) -> list[int]:
+    return [(one ^ 1 << 31) - (1 << 31) for one in values_of(read, wave, front, lanes)]
+
+
+def single(wave: Wave, lane: int) -> Lanes:
+    """One lane of a wave."""
+    mask = np.zeros(wave.lanes, np.bool_)
+    mask[lane] = True
+    return Lanes(mask)
+
+
+@contextmanager
+def at_lane(wave: Wave, front: Front, lane: int) -> Iterator[None]:
+    """A block whose errors become errors of the statement that the front stands at, and name the lane."""
+    record = wave.code[front.pc]
+    try:
+        yield
+    except OperandError as error:
+        raise wave.fault(record, lane, f"{record.statement.mnemonic}: {error.message}") from None
+    except WarpsimError as error:
+        if error.location is not None:
+            raise
+        message = f"{record.statement.mnemonic}: {error.message} [{wave.place(lane)}]"
+        raise type(error)(message, record.statement.location()) from None
+
+
+def boxes_of(box: Box, wave: Wave, front: Front, lanes: Lanes) -> list[NamedBox]:
+    """The box of each lane. Raises Fault, Trespass, UndefinedBehavior and NotModelled."""
+    maps = values_of(box.map, wave, front, lanes)
+    coordinates = [_signed(read, wave, front, lanes) for read in box.coordinates]
+    offsets = [values_of(read, wave, front, lanes) for read in box.offsets]
+    found = list[NamedBox]()
+    for place, lane in enumerate(lanes.index.tolist()):
+        one = single(wave, lane)
+        with at_lane(wave, front, lane):
+            map_ = map_at(wave, front, one, maps[place])
+            at = [each[place] for each in coordinates]
+            pieces = _pieces(box, map_, at, [each[place] for each in offsets])
+            _check_allocated(wave, lane, pieces)
+        found.append(NamedBox(lanes=one, map=map_, pieces=pieces))
+    return found
+
+
+# --- maps --------------------------------------------------------------------------------------------
+
+
+def map_at(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
+    """The map at a generic address. Raises Trespass, and OperandError for what is none."""
+    known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
+    if address in known:
+        return known[address]
+    if wave.observers:
+        wave.tell("map_used", front, one, address)
+    found = _map_read(wave, front, one, address)
+    if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
+        known[address] = found
+    return found
+
+
+def _map_read(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
+    window = _WRONG_WINDOWS.get(address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES)
+    if window is not None:
+        reason = f"is in .{window}: tensor maps are in .param, .const or .global"
+        raise Trespass(int(one.index[0]), address, reason)
+    return decode(map_bytes(wave, front, one, "generic", address))
+
+
+def map_bytes(wave: Wave, front: Front, one: Lanes, space: str, address: int) -> bytes:
+    """The 128 bytes at an address. Raises Trespass."""
+    check_map_place(wave, one, space, address)
+    halves = [np.array([address + first], np.int64) for first in range(0, MAP_BYTES, MAP_ALIGNMENT)]
+    words = [load(wave, front, one, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
+    return b"".join(np.ascontiguousarray(one).tobytes() for one in words)
+
+
+def check_map_place(wave: Wave, one: Lanes, space: str, address: int) -> None:
+    """A map can lie at an address; raises Trespass."""
+    if address % MAP_ALIGNMENT:
+        reason = f"is not a multiple of {MAP_ALIGNMENT}, as those of tensor maps are"
+        raise Trespass(int(one.index[0]), address, reason)
+    wave.places(space, one, np.array([address + MAP_BYTES - 1], np.int64), 1)
+
+
+def put_map(
+    wave: Wave, front: Front, one: Lanes, space: str, address: int, content: bytes, *, released: bool = False
+) -> None:
+    """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises Trespass."""
+    if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
+        wave.tell("map_changed", front, one, address, released)
+    for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
+        words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
+        store(wave, front, one, space, np.array([address + first], np.int64), words[None, :])
+
+
+def _check_map(box: Box, map_: TensorMap) -> None:
+    """The map is one for the statement; raises OperandError."""
+    mode = "tile" if box.mode in ("tile", *FOUR) else "im2col"
+    if map_.mode != mode:
+        raise OperandError(f"the map is one for {map_.mode}, but the instruction is one of {mode}")
+    if map_.rank != box.rank:
+        raise OperandError(f"the map's tensor has {map_.rank} dimensions, but the instruction {box.rank}")
+    later = [
+        f"{what} {word}"
+        for what, word, words in (
+            ("swizzle", map_.swizzle, _LATER_SWIZZLES),
+            ("elements of", map_.element, _LATER_ELEMENTS),
+        )
+        if word in words
+    ]
+    if later and box.chip < _BLACKWELL:
+        raise OperandError(f"the map has {later[0]}: sm_{box.chip} has none, sm_{_BLACKWELL} and later do")
+
+
+def _check_store(box: Box, map_: TensorMap, coordinates: Sequence[int]) -> None:
+    """What a store cannot do; raises OperandError (PTX ISA 9.1, section 9.7.9.27.1.1)."""
+    for one in coordinates:
+        if one < 0:
+            raise OperandError(f"coordinate {one}: those of a store to global memory are not negative")
+    if map_.element == "b4x16_p64" or map_.swizzle == "128B_ATOM_32B_FLIP_8B":
+        what = map_.element if map_.element == "b4x16_p64" else f"swizzle {map_.swizzle}"
+        raise OperandError(f"the map has {what}, which loads have and stores to global memory have not")
+    im2col = map_.im2col
+    if im2col is not None and (min(im2col.lower) < 0 or max(im2col.upper) > 0):
+        raise OperandError("the corners of the map leave the tensor: those of a store stay inside")
+    _check_reduction(box, map_)
+
+
+def _check_reduction(box: Box, map_: TensorMap) -> None:
+    if box.reduction and map_.element not in REDUCTIONS[box.reduction]:
+        known = ", ".join(REDUCTIONS[box.reduction])
+        raise OperandError(f".{box.reduction} of {map_.element}: it takes elements of {known}")
+
+
+def _pieces(box: Box, map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int]) -> Pieces:
+    _check_map(box, map_)
+    if box.stored:
+        _check_store(box, map_, coordinates)
+    element = bool(box.reduction)
+    if box.mode in FOUR:
+        return row_pieces(map_, coordinates, element=element)
+    return box_pieces(map_, coordinates, offsets=offsets, element=element)
+
+
+def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
+    """Every byte inside of the tensor is one of an allocation; raises Trespass."""
+    addresses = pieces.addresses[pieces.inside]
+    wrong = wave.memory.outside(addresses, pieces.size)
+    if wrong is not None:
+        reason = wave.memory.describe(wrong)
+        raise Trespass(lane, wrong, f"of the map's tensor {reason}")
+
+
+# --- shared memory -----------------------------------------------------------------------------------
+
+
+def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
+    """Where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises Trespass."""
+    inner = address % RANK_BYTES
+    if address % ALIGNMENT:
+        reason = f"is not a multiple of {ALIGNMENT}, as those of boxes of tensors are"
+        raise Trespass(box.lane, address, reason)
+    first = int(wave.places(space, box.lanes, np.array([address], np.int64), 1)[1][0])
+    places = box.pieces.landing(inner, box.map)
+    end = int(places.max()) + box.pieces.pitch
+    if end > wave.shared_bytes:
+        size = f"a box of {box.pieces.bytes} bytes ends at {end:#x}"
+        reason = f"lacks room: {size}, beyond {wave.shared_bytes} bytes of shared memory"
+        raise Trespass(box.lane, address, reason)
+    return places + (first - inner)
+
+
+def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, int]:
+    """An mbarrier as an offset in ``wave.shared``, and the bytes that complete there. Raises Trespass."""
+    offset = wave.places(space, box.lanes, np.array([address], np.int64), 8)[1]
+    return int(offset[0]), box.pieces.bytes
+
+
+def ranked(address: int, rank: int) -> int:
+    """The same offset in the CTA of that rank."""
+    return address % RANK_BYTES + (rank + 1) * RANK_BYTES

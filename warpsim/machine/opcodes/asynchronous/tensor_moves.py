@@ -1,0 +1,165 @@
+"""Boxes of tensors on their way between global and shared memory: gather, fill, scatter, reduce.
+
+Knows memories, the pieces of a box (isa/tensor_box.py) and what elements outside of a tensor read as. Does
+not know statements, lanes' registers or when a copy completes. PTX ISA 9.1, sections 5.5.1 and 5.5.3.3.
+
+Elements of tf32 are rounded on their way to shared memory: to nearest even, NaN and infinities as they are.
+CUTLASS relies on it for its f32 products (sm90_mma_tma_gmma_ss_warpspecialized.hpp), and Triton's test of
+round_f32_to_tf32 passed on sm_120 with ties, carries, NaN and infinities.
+
+Inferred: OOB-NaN, whose bits the manual does not give, is 0x7ff7 in every 16 bits, as reported of f16 on
+sm_120; gaps that b4x16_p64 and b6x16_p32 leave in shared memory keep what was there; stores of tf32 do not
+round; .ftz changes nothing in copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....isa.tensor_box import Pieces
+from ....isa.tensor_map import TensorMap
+from ...run.asynchronous import Stretches
+from ...run.wave import Wave
+from ...state.spaces import DEVICE_BASE, Bytes, Offsets
+from ..floating.halves import OUT_OF_BOUNDS
+from ..memory.updates import Update, apply
+from ..operation import dtype_of
+
+Content = npt.NDArray[Any]  # (pieces, words of a piece)
+REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.3)
+    "add": ("u32", "s32", "u64", "f32", "f16", "bf16"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
+}
+_ROUNDS = "inferred: elements of tf32 are rounded to nearest even on their way to shared memory"
+_FILLS = "inferred: outside of the tensor every 16 bits are 0x7ff7, a NaN of f16"
+_ROUNDED = ("tf32", "tf32.ftz")  # on their way to shared memory
+_PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
+
+
+def word_of(size: int) -> int:
+    """The widest word in which so many bytes can be moved."""
+    return next(word for word in (8, 4, 2, 1) if size % word == 0)
+
+
+def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
+    """``(offsets, words)``: so many bytes from each offset, which is a multiple of their widest word."""
+    word = word_of(size)
+    if size & (size - 1) == 0:  # offsets are multiples of it
+        rows: Content = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
+        return rows
+    found: Content = memory.view(f"u{word}")[offsets[:, None] // word + np.arange(size // word)]
+    return found
+
+
+def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
+    """The inverse of ``gathered``."""
+    word, count = content.dtype.itemsize, content.shape[1]
+    if count & (count - 1) == 0:
+        memory.view(content.dtype).reshape(-1, count)[offsets // (word * count)] = content
+    else:
+        memory.view(content.dtype)[offsets[:, None] // word + np.arange(count)] = content
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Move:
+    """A box of a map: its pieces, and where they lie in ``wave.shared`` of each CTA that has it."""
+
+    map: TensorMap
+    pieces: Pieces
+    landings: tuple[Offsets, ...]
+
+    # --- to shared memory ---
+
+    @property
+    def inferred(self) -> str | None:
+        """What of a load nobody documents; None for nothing."""
+        if self.map.element in _ROUNDED:
+            return _ROUNDS
+        return _FILLS if self.map.fill == "nan" and not self.pieces.inside.all() else None
+
+    def fetched(self, wave: Wave) -> Content:
+        """What lies in global memory, and what fills the rest."""
+        fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
+        content = gathered(wave.memory.data, self._safe(), self.pieces.size)
+        if self.map.element in _ROUNDED:
+            content = _nearest_tf32(content.view(np.uint32)).view(content.dtype)
+        if not self.pieces.inside.all():
+            word = content.dtype.itemsize
+            filler = np.full(4, fill, np.uint16).view(np.uint8)[:word].view(content.dtype)[0]
+            content[~self.pieces.inside] = filler
+        return content
+
+    def land(self, wave: Wave, content: Content) -> None:
+        """Write what was fetched."""
+        for landing in self.landings:
+            scattered(wave.shared, landing, content)
+
+    # --- to global memory ---
+
+    def taken(self, wave: Wave) -> Content:
+        """What lies in shared memory, as global memory will have it."""
+        content = gathered(wave.shared, self.landings[0], self.pieces.pitch)
+        return _six_bits(content) if self.map.element == _PACKED else content
+
+    def store(self, wave: Wave, content: Content) -> None:
+        """Write what was taken, as far as it is inside of the tensor."""
+        inside = self.pieces.inside
+        scattered(wave.memory.data, self.offsets[inside], content[inside])
+
+    def reduce(self, wave: Wave, content: Content, update: Update) -> None:
+        """Update elements one by one; pieces are single elements."""
+        words = content.view(dtype_of(f"b{self.map.type.bits}"))[self.pieces.inside]
+        apply(wave.memory.data, self.offsets[self.pieces.inside], [words], update)
+
+    # --- places ---
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where pieces lie in the memory of the device; without meaning for those outside."""
+        return self.pieces.addresses - DEVICE_BASE
+
+    def _safe(self) -> Offsets:
+        return np.where(self.pieces.inside, self.offsets, 0)
+
+    def in_global(self) -> Stretches:
+        """The bytes in global memory."""
+        return stretches("global", self.offsets[self.pieces.inside], self.pieces.size)
+
+    def in_shared(self) -> tuple[Stretches, ...]:
+        """The bytes in shared memory, of each CTA; gaps are none of them."""
+        return tuple(stretches("shared", landing, self.pieces.size) for landing in self.landings)
+
+    def source(self) -> Stretches:
+        """The bytes that a store reads in shared memory."""
+        return stretches("shared", self.landings[0], self.pieces.pitch)
+
+
+def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
+    """Runs of bytes, so many from each offset, joined where they meet."""
+    if not offsets.size:
+        return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
+    starts = np.sort(offsets)
+    gaps = np.flatnonzero(starts[1:] - starts[:-1] > size)
+    firsts = starts[np.concatenate(([0], gaps + 1))]
+    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
+    return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))
+
+
+def _nearest_tf32(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Codes of f32 with 10 bits of fraction, rounded to nearest even; infinities and NaN as they are."""
+    half = np.uint32(0xFFF) + (codes >> np.uint32(13) & np.uint32(1))
+    finite = codes & np.uint32(0x7F800000) != np.uint32(0x7F800000)
+    return np.where(finite, codes + half & np.uint32(0xFFFFE000), codes)
+
+
+def _six_bits(content: Content) -> Content:
+    """``(pieces, 3)`` words of 32 bits: the lower six bits of 16 bytes, the first one lowest."""
+    bits = np.unpackbits(content.view(np.uint8).reshape(-1, 16, 1), axis=2, bitorder="little")[:, :, :6]
+    packed = np.packbits(bits.reshape(len(content), -1), axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint32)

@@ -1,0 +1,302 @@
+"""cp.async.bulk.tensor, cp.reduce.async.bulk.tensor and cp.async.bulk.prefetch.tensor: boxes of tensors.
+
+Every lane that executes a statement moves a box. What is wrong is found when it is issued (tensor_boxes.py);
+bytes move when the schedule has it (asynchrony.py). The tx-count falls by the bytes of the whole box in
+shared memory, those that are filled included; that gaps count with elements that have them is inferred.
+Destinations and sources in shared memory are multiples of 128 bytes. Reductions go element by element, and
+flush subnormals of f32 as red does (inferred). PTX ISA 9.1, section 9.7.9.27.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ....ptx.operands import Address, Operand, Vector
+from ...run.asynchronous import Pending, issue
+from ...state.lanes import Front, Lanes
+from ..effect import Effect
+from ..memory.updates import FLUSHED, FLUSHES, updates_of
+from ..operation import Version
+from .tensor_boxes import FOUR, Box, NamedBox, Reader, boxes_of, landing, ranked, signal, values_of
+from .tensor_moves import Content, Move
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...run.wave import Step, Wave
+
+FAMILY = "bulk"  # of groups
+_RANKS = 16  # of CTAs in a cluster, one bit each of a mask
+_BYTES, _GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
+_COLUMNS = ("im2col", "im2col_no_offs")
+_WIDE = ("im2col::w", "im2col::w::128")
+
+
+# --- operands ----------------------------------------------------------------------------------------
+
+
+def _box(site: Site, index: int, offsets: int | None = None, reduction: str = "") -> Box:
+    """The box of an operand ``[map, {coordinates}]``; ``offsets`` is the place of im2col's. Raises
+    IllegalInstruction.
+    """
+    words = site.statement.modifiers
+    rank = next(int(word[0]) for word in words if word in _DIMENSIONS)
+    mode = next((word for word in words if word in _MODES), "tile")
+    if mode in _WIDE:
+        raise site.not_modelled(f"{mode}: the manual shows the order of its pixels in figures only")
+    count = 5 if mode in FOUR else rank
+    return Box(
+        rank=rank,
+        mode=mode,
+        map=site.address(index, "generic", box=True),
+        coordinates=_vector(site, index, _coordinates(site, index), count, "s32"),
+        offsets=() if offsets is None else _vector(site, offsets, site.operands[offsets], rank - 2, "u16"),
+        chip=int("".join(filter(str.isdecimal, site.module.target))),
+        stored=_GROUP in words,
+        reduction=reduction,
+    )
+
+
+def _coordinates(site: Site, index: int) -> Operand:
+    operand = site.operands[index]
+    if isinstance(operand, Address) and operand.offset:
+        raise site.illegal(f"the address of a tensor map takes no offset, as '{operand}' has one", index)
+    if not isinstance(operand, Address) or len(operand.coordinates) != 1:
+        raise site.illegal(f"expected a map and coordinates, as [map, {{x, y}}], not '{operand}'", index)
+    return operand.coordinates[0]
+
+
+def _vector(site: Site, index: int, operand: Operand, count: int, kind: str) -> tuple[Reader, ...]:
+    given = operand.elements if isinstance(operand, Vector) else (operand,)
+    if not isinstance(operand, Vector) or len(given) != count:
+        raise site.illegal(f"expected {count} values in braces, not '{operand}'", index)
+    return tuple(site.reader(one, kind, index) for one in given)
+
+
+# --- statements --------------------------------------------------------------------------------------
+
+
+def _check_order(site: Site, *words: str) -> None:
+    """The words of the name come first, and "to" before "from"; raises IllegalInstruction."""
+    given = site.statement.modifiers
+    if given[: len(words)] != words:
+        name = ".".join((site.statement.opcode, *words))
+        raise site.illegal(f"{site.statement.mnemonic}: the name of the instruction is {name}")
+    places = [word for word in given if word in ("global", *_CTA, *_CLUSTER)]
+    if len(places) == 2 and (places[0] == "global") is not (_GROUP in given):
+        places.reverse()
+        swapped = f"goes to .{places[0]} from .{places[1]}, and says so in that order"
+        raise site.illegal(f"{site.statement.mnemonic} {swapped}")
+
+
+def _load(site: Site, *modifiers: str) -> Step:
+    """From global to shared memory; operands: to, box, mbarrier, offsets, CTAs, policy."""
+    words = site.statement.modifiers
+    _check_order(site, "async", "bulk", "tensor")
+    if "cta_group::2" in words:
+        raise site.not_modelled("cta_group::2: pairs of CTAs are not modelled")
+    more = [one for one in (*_COLUMNS, *_WIDE, "multicast::cluster", "L2::cache_hint") if one in words]
+    site.count(3 + len(more))
+    places = {one: 3 + index for index, one in enumerate(more)}
+    if (policy := places.get("L2::cache_hint")) is not None:
+        site.policy(policy)
+    space = "shared::cluster" if "shared::cluster" in words else "shared"
+    target, barrier = site.address(0, space), site.address(2, space)
+    mask = places.get("multicast::cluster")
+    ranks = None if mask is None else site.reader(site.operands[mask], "b16", mask)
+    box = _box(site, 1, places.get("im2col"))
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        boxes = boxes_of(box, wave, front, lanes)
+        to, barriers = (values_of(read, wave, front, lanes) for read in (target, barrier))
+        masks = values_of(ranks, wave, front, lanes)
+        made = list[Pending]()
+        for named, *where, chosen in zip(boxes, to, barriers, masks, strict=True):
+            pairs = [tuple(where)] if ranks is None else _everywhere(chosen, *where)
+            made.append(_loading(wave, front, named, space, pairs))
+        for one in made:
+            issue(wave, front, one)
+
+    return step
+
+
+def _everywhere(mask: int, to: int, barrier: int) -> list[tuple[int, ...]]:
+    """Destination and mbarrier in each CTA of a mask."""
+    chosen = (rank for rank in range(_RANKS) if mask >> rank & 1)
+    return [(ranked(to, rank), ranked(barrier, rank)) for rank in chosen]
+
+
+def _loading(
+    wave: Wave, front: Front, named: NamedBox, space: str, pairs: Sequence[tuple[int, ...]]
+) -> Pending:
+    """One lane's load, to each CTA."""
+    landings = tuple(landing(wave, named, space, to) for to, _ in pairs)
+    signals = tuple(signal(wave, named, space, barrier) for _, barrier in pairs)
+    move, held = Move(map=named.map, pieces=named.pieces, landings=landings), list[Content]()
+    if (why := move.inferred) is not None:
+        wave.infer(front.pc, why)
+    return Pending(
+        record=wave.code[front.pc],
+        lane=named.lane,
+        kind="tensor copy",
+        read=lambda wave: held.append(move.fetched(wave)),
+        complete=lambda wave: move.land(wave, held[0]),
+        reads=(move.in_global(),) if wave.observers else (),
+        writes=move.in_shared() if wave.observers else (),
+        signals=signals,
+    )
+
+
+def _store(site: Site, *modifiers: str) -> Step:
+    """From shared to global memory; operands: box, from, policy. Reductions, too."""
+    words = site.statement.modifiers
+    reduces = words[0] == "reduce"
+    _check_order(site, *(("reduce",) if reduces else ()), "async", "bulk", "tensor")
+    hint = "L2::cache_hint" in words
+    site.count(2 + hint)
+    if hint:
+        site.policy(2)
+    box = _box(site, 0, reduction=next((word for word in words if word in _REDUCTIONS), ""))
+    source = site.address(1, "shared")
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        boxes = boxes_of(box, wave, front, lanes)
+        made = [
+            _storing(wave, front, box, named, address)
+            for named, address in zip(boxes, values_of(source, wave, front, lanes), strict=True)
+        ]
+        for one in made:
+            issue(wave, front, one)
+
+    return step
+
+
+def _storing(wave: Wave, front: Front, box: Box, named: NamedBox, address: int) -> Pending:
+    """One lane's store or reduction."""
+    there = landing(wave, named, "shared", address)
+    move, held = Move(map=named.map, pieces=named.pieces, landings=(there,)), list[Content]()
+    put = _reducing(move, box.reduction) if box.reduction else move.store
+    if (box.reduction, named.map.element) == FLUSHED:
+        wave.infer(front.pc, FLUSHES)
+    return Pending(
+        record=wave.code[front.pc],
+        lane=named.lane,
+        kind="tensor reduction" if box.reduction else "tensor copy",
+        read=lambda wave: held.append(move.taken(wave)),
+        complete=lambda wave: put(wave, held[0]),
+        reads=(move.source(),) if wave.observers else (),
+        writes=(move.in_global(),) if wave.observers else (),
+        group=FAMILY,
+    )
+
+
+def _reducing(move: Move, name: str) -> Callable[[Wave, Content], None]:
+    update = updates_of(name, move.map.element)["global"]
+    return lambda wave, content: move.reduce(wave, content, update)
+
+
+def _prefetch(site: Site, *modifiers: str) -> Step:
+    """Nothing but a look at the map and the coordinates."""
+    words = site.statement.modifiers
+    _check_order(site, "async", "bulk", "prefetch", "tensor")
+    more = [one for one in (*_COLUMNS, *_WIDE, "L2::cache_hint") if one in words]
+    site.count(1 + len(more))
+    if "L2::cache_hint" in words:
+        site.policy(len(more))
+    box = _box(site, 0, 1 if "im2col" in words else None)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        boxes_of(box, wave, front, lanes)
+
+    return step
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+Slots = tuple[tuple[str, ...], ...]
+
+_DIMENSIONS = ("1d", "2d", "3d", "4d", "5d")
+_MODES = ("tile", *FOUR, *_COLUMNS, *_WIDE)
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_ANY, _IMAGES, _ROWS = _DIMENSIONS, _DIMENSIONS[2:], ("2d",)
+_TILE, _PIXELS = ("", "tile"), ("im2col",)
+_HINT = ("", "L2::cache_hint")
+_NAME: Slots = (("async",), ("bulk",), ("tensor",))
+_REDUCE: Slots = (("reduce",), *_NAME)
+_PREFETCH: Slots = (("async",), ("bulk",), ("prefetch",), ("tensor",))
+_LOADED: Slots = (("global",), (_BYTES,))
+_STORED: Slots = (("global",), ("shared::cta",), (_GROUP,), _HINT)
+_HINTED: Slots = (("L2",), ("global",), _HINT)
+_CTA, _CLUSTER = ("shared::cta",), ("shared::cluster",)
+_MANY, _NONE = ("", "multicast::cluster"), ("",)
+_PAIRS = ("cta_group::1", "cta_group::2")
+_FAMILY = (100, 101, 103, 110)  # chips with what sm_120 lacks
+
+_Need = tuple[Version, int, tuple[int, ...]]
+_FIRST: _Need = ((8, 0), 90, ())
+_NEAR: _Need = ((8, 6), 90, ())
+_LATER: _Need = ((8, 6), 100, ())
+_OWN: _Need = ((8, 6), 100, _FAMILY)
+
+# fmt: off
+_LOADS: tuple[tuple[Slots, _Need], ...] = (  # dimensions, to, mode, multicast, pairs
+    ((_ANY,    _CLUSTER, _TILE,                _MANY, _NONE),  _FIRST),
+    ((_IMAGES, _CLUSTER, _PIXELS,              _MANY, _NONE),  _FIRST),
+    ((_ANY,    _CTA,     _TILE,                _NONE, _NONE),  _NEAR),
+    ((_IMAGES, _CTA,     _PIXELS,              _NONE, _NONE),  _NEAR),
+    ((_ROWS,   _CTA,     ("tile::gather4",),   _NONE, _NONE),  _LATER),
+    ((_IMAGES, _CTA,     ("im2col::w",),       _NONE, _NONE),  _LATER),
+    ((_ROWS,   _CLUSTER, ("tile::gather4",),   _MANY, _NONE),  _OWN),
+    ((_IMAGES, _CLUSTER, _WIDE,                _MANY, _NONE),  _OWN),
+    ((_IMAGES, _CTA,     ("im2col::w::128",),  _NONE, _NONE),  _OWN),
+    ((_ANY,    _CLUSTER, _TILE,                _MANY, _PAIRS), _OWN),
+    ((_ANY,    _CTA,     _TILE,                _NONE, _PAIRS), _OWN),
+    ((_ROWS,   _CLUSTER, ("tile::gather4",),   _MANY, _PAIRS), _OWN),
+    ((_ROWS,   _CTA,     ("tile::gather4",),   _NONE, _PAIRS), _OWN),
+    ((_IMAGES, _CLUSTER, (*_PIXELS, *_WIDE),   _MANY, _PAIRS), _OWN),
+    ((_IMAGES, _CTA,     (*_PIXELS, *_WIDE),   _NONE, _PAIRS), _OWN),
+)
+_STORES: tuple[tuple[Slots, _Need], ...] = (
+    ((_ANY,    _TILE),                _FIRST),
+    ((_IMAGES, ("im2col_no_offs",)),  _FIRST),
+    ((_ROWS,   ("tile::scatter4",)),  _OWN),
+)
+_PREFETCHES: tuple[tuple[Slots, _Need], ...] = (
+    ((_ANY,    _TILE),                _FIRST),
+    ((_IMAGES, _PIXELS),              _FIRST),
+    ((_ROWS,   ("tile::gather4",)),   _OWN),
+    ((_IMAGES, _WIDE),                _OWN),
+)
+# fmt: on
+
+
+_ORDER = (
+    "inferred: pixels are visited with W fastest, and from the box's lower corner on; the manual has figures"
+)
+
+
+def _row(bind: Callable[..., Step], slots: Slots, need: _Need) -> Effect:
+    since, chip, chips = need
+    note = _ORDER if any(word in slot for slot in slots for word in _COLUMNS) else ""
+    return Effect(
+        opcode="cp",
+        slots=slots,
+        bind=bind,
+        since=since,
+        chip=chip,
+        chips=chips,
+        suffix="f" if chips else "",
+        fidelity="inferred" if note else "exact",
+        note=note,
+    )
+
+
+ROWS: tuple[Effect, ...] = (
+    *(_row(_load, (*_NAME, *slots, *_LOADED, _HINT), need) for slots, need in _LOADS),
+    *(_row(_store, (*_NAME, *slots, *_STORED), need) for slots, need in _STORES),
+    *(_row(_store, (*_REDUCE, *slots, *_STORED, _REDUCTIONS), need) for slots, need in _STORES),
+    *(
+        _row(_prefetch, (*_PREFETCH, *slots, ("L2",), ("global",), _HINT), need)
+        for slots, need in _PREFETCHES
+    ),
+)

@@ -1,0 +1,1 @@
+"""Opcodes of control flow, barriers, fences, and exchange between lanes."""

@@ -1,0 +1,89 @@
+"""membar, fence and griddepcontrol (PTX ISA 9.1, sections 9.7.13.3, 9.7.13.4 and 9.7.13.14).
+
+A statement is done, for all to see, before the next one begins: nothing needs to be ordered. Fences do
+nothing but tell observers, who may ask for them (races, the async proxy). Knows which ones there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ....ptx.constants import Immediate
+from ...state.lanes import Front, Lanes
+from ..effect import Effect
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...run.wave import Step, Wave
+
+_MAP_BYTES = 128  # of a tensor map, the one size that its fence takes
+
+
+def _fence(site: Site, *modifiers: str) -> Step:
+    site.count(0)
+    return _telling(modifiers)
+
+
+def _telling(modifiers: tuple[str, ...]) -> Step:
+    words = tuple(filter(None, modifiers))
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        if wave.observers:
+            wave.tell("fence", front, lanes, words)
+
+    return step
+
+
+def _of_map(site: Site, *modifiers: str) -> Step:
+    """fence.proxy.tensormap::generic.acquire [address], 128."""
+    site.count(2)
+    site.address(0, "generic")
+    size = site.operands[1]
+    if not isinstance(size, Immediate) or size.value != _MAP_BYTES:
+        raise site.illegal(f"expected {_MAP_BYTES}, the bytes of a tensor map, not '{size}'", 1)
+    return _telling(modifiers)
+
+
+def _nothing(site: Site, what: str) -> Step:
+    """The grid before has ended, and the next one begins afterwards."""
+    site.count(0)
+    return lambda wave, front, lanes: None
+
+
+_SCOPES, _CLUSTER = ("cta", "gpu", "sys"), ("cluster",)
+_ALL = (*_SCOPES, *_CLUSTER)
+_PROXY, _TENSOR, _ASYNC = ("proxy",), ("tensormap::generic",), ("async::generic",)
+_SPACES = ("", "global", "shared::cta", "shared::cluster")
+_FAR, _NEAR = ("sync_restrict::shared::cluster",), ("sync_restrict::shared::cta",)
+_ACQUIRE, _RELEASE = ("acquire",), ("release",)
+
+_ORDERS, _HALVES = ("", "sc", "acq_rel"), ("acquire", "release")
+
+_Slots = tuple[tuple[str, ...], ...]
+
+# fmt: off
+_TABLE: tuple[tuple[str, _Slots, Callable[..., Step], tuple[int, int], int], ...] = (
+    ("membar", (("cta", "gl"),), _fence, (1, 4), 0),
+    ("membar", (("sys",),), _fence, (2, 0), 20),
+    ("membar", (_PROXY, ("alias",)), _fence, (7, 5), 70),
+    ("fence", (_ORDERS, _SCOPES), _fence, (6, 0), 70),
+    ("fence", (_ORDERS, _CLUSTER), _fence, (7, 8), 90),
+    ("fence", (_HALVES, _ALL), _fence, (8, 6), 90),
+    ("fence", (_ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), 90),
+    ("fence", (_RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), 90),
+    ("fence", (("mbarrier_init",), _RELEASE, _CLUSTER), _fence, (8, 0), 90),
+    ("fence", (_PROXY, ("alias",)), _fence, (7, 5), 70),
+    ("fence", (_PROXY, ("async",), _SPACES), _fence, (8, 0), 90),
+    ("fence", (_PROXY, _TENSOR, _RELEASE, _ALL), _fence, (8, 3), 90),
+    ("fence", (_PROXY, _TENSOR, _ACQUIRE, _ALL), _of_map, (8, 3), 90),
+    ("fence", (_PROXY, _ASYNC, _ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), 90),
+    ("fence", (_PROXY, _ASYNC, _RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), 90),
+    ("griddepcontrol", (("wait", "launch_dependents"),), _nothing, (7, 8), 90),
+)
+# fmt: on
+
+ROWS: tuple[Effect, ...] = tuple(
+    Effect(opcode=opcode, slots=slots, bind=bind, since=since, chip=chip)
+    for opcode, slots, bind, since, chip in _TABLE
+)

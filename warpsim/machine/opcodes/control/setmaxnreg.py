@@ -1,0 +1,204 @@
+"""setmaxnreg: warps give registers to their CTA, and take them (PTX ISA 9.1, section 9.7.20.5).
+
+setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32  count;
+
+No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
+warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
+warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
+statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves
+registers or does not, ``setmaxnreg_apart`` of two warps that ask for the same in other places).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ....errors import UndefinedBehavior
+from ....isa.warps import WARP
+from ....ptx.constants import Immediate
+from ...run.convergence import EVERYONE, together
+from ...run.mbarrier import undefined
+from ...run.waits import LaneWait
+from ...state.lanes import Front, Lanes
+from ..effect import Effect
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...load.directives import Tuning
+    from ...run.wave import Step, Wave
+
+LEAST, MOST, STEP = 24, 256, 8
+REGISTERS = 65536  # of a multiprocessor
+_WARPS = 4  # of a warpgroup
+_KEPT = "registers of warps"
+
+
+def registers_at_entry(tuning: Tuning) -> int | None:
+    """Registers that a lane begins with: .maxnreg, or what the CTAs of .minnctapersm leave; None: unknown."""
+    bounds = [] if tuning.most_registers is None else [tuning.most_registers]
+    threads = tuning.block[0] * tuning.block[1] * tuning.block[2] if tuning.block else tuning.most_threads
+    if tuning.least_ctas and threads:
+        each = REGISTERS // (tuning.least_ctas * -(-threads // WARP) * WARP)
+        bounds.append(each // STEP * STEP)
+    return min(-(-min(bounds) // STEP) * STEP, MOST) if bounds else None
+
+
+class _Asked(NamedTuple):
+    """A statement that a warp has executed."""
+
+    pc: int
+    act: str
+    registers: int
+
+
+class Pool:
+    """Registers of a wave: ``held`` (warps,) by each lane of a warp, ``free`` (ctas,) as many in the pool.
+
+    ``done`` has, for each warp, the statements that it has executed, by their places and what they ask for.
+    """
+
+    def __init__(self, wave: Wave, begun: int) -> None:
+        self.held = np.full(wave.lanes // WARP, begun)
+        self.free = np.zeros(len(wave.ctas), np.int64)
+        self.done: list[list[_Asked]] = [[] for _ in self.held]
+        wave.leaving.append(self.left)
+
+    @classmethod
+    def of(cls, wave: Wave) -> Pool | None:
+        """That of a wave; None where nobody knows with how many registers its lanes begin."""
+        if _KEPT not in wave.kept:
+            begun = registers_at_entry(wave.entry.tuning)
+            wave.kept[_KEPT] = None if begun is None else cls(wave, begun)
+        found: Pool | None = wave.kept[_KEPT]
+        return found
+
+    def group(self, wave: Wave, warp: int) -> range:
+        """The warps of the warpgroup of a warp."""
+        first = warp - warp % wave.warps % _WARPS
+        return range(first, min(first + _WARPS, warp - warp % wave.warps + wave.warps))
+
+    def change(self, wave: Wave, front: Front, warp: int, act: str, count: int) -> bool:
+        """A warp changes its registers; false where it has to wait. Raises UndefinedBehavior."""
+        held, cta = int(self.held[warp]), warp // wave.warps
+        if (count > held) if act == "dec" else (count < held):
+            why = (
+                f"the warp has {held} registers a lane: .{act} {'raises' if count > held else 'lowers'} them"
+            )
+            raise undefined(wave, front, warp * WARP, why)
+        asked = _Asked(front.pc, act, count)
+        self._check_order(wave, front, warp, asked, moves=count != held)
+        if count - held > self.free[cta]:
+            return False
+        self.free[cta] -= count - held
+        self.held[warp] = count
+        self.done[warp].append(asked)
+        if wave.observers:
+            wave.tell("setmaxnreg", front, warp, count != held)
+        return True
+
+    def _check_order(self, wave: Wave, front: Front, warp: int, asked: _Asked, *, moves: bool) -> None:
+        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior.
+
+        The checks tell of what cannot matter: statements that ask for the same at other places, and those
+        that ask for the registers that a warp has, which ``moves`` none.
+        """
+        number = len(self.done[warp])
+        for other in self.group(wave, warp):
+            done = self.done[other]
+            if len(done) > number and done[number] != asked:
+                before = done[number]
+                if (before.act, before.registers) == (asked.act, asked.registers):
+                    wave.tell("setmaxnreg_apart", front, warp, other, before.pc)
+                    continue
+                line = wave.code[before.pc].statement.location().line
+                why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
+                raise undefined(wave, front, warp * WARP, why)
+            if moves and len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
+                line = wave.code[self.done[warp][-1].pc].statement.location().line
+                why = f"warp {other % wave.warps} of its warpgroup has yet to execute that of line {line}: "
+                raise undefined(wave, front, warp * WARP, why + "a barrier of the warpgroup is missing")
+
+    def left(self, wave: Wave, lanes: Lanes) -> None:
+        """Warps have exited: those of a warpgroup have executed as many; raises UndefinedBehavior."""
+        for warp in np.unique(lanes.index // WARP).tolist():
+            group = self.group(wave, warp)
+            if wave.alive_mask[group.start * WARP : group.stop * WARP].any():
+                continue
+            longest = max(group, key=lambda one: len(self.done[one]))
+            for other in group:
+                if len(self.done[other]) < len(self.done[longest]):
+                    statement = wave.code[self.done[longest][len(self.done[other])].pc].statement
+                    message = (
+                        f"{statement.mnemonic}: warp {longest % wave.warps} has executed it, but warp "
+                        f"{other % wave.warps} of its warpgroup has not [{wave.place(other * WARP)}]"
+                    )
+                    raise UndefinedBehavior(message, statement.location())
+
+
+def _short(wave: Wave, front: Front) -> str:
+    """What warps wait for that want registers."""
+    pool = Pool.of(wave)
+    assert pool is not None
+    warp = int(front.lanes.index[0]) // WARP
+    wanted = wave.code[front.pc].statement.operand_text
+    free = int(pool.free[warp // wave.warps])
+    return (
+        f"{wanted} registers a lane: the warp has {pool.held[warp]}, and the CTA's warps have given back "
+        f"{free} more for one warp"
+    )
+
+
+_REGISTERS = LaneWait(names="registers that other warps give back", explain=_short)
+
+
+def _set(site: Site, act: str, sync: str, aligned: str, kind: str) -> Step:
+    count = _checked(site)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
+        pool, short = Pool.of(wave), list[int]()
+
+        def change(wave: Wave, front: Front, lanes: Lanes) -> None:
+            if pool is None:
+                wave.tell("setmaxnreg_ignored", front, lanes)
+                return
+            warps = np.unique(lanes.index // WARP).tolist()
+            short.extend(warp for warp in warps if not pool.change(wave, front, warp, act, count))
+            if act == "dec":
+                wave.wake(_REGISTERS, np.ones(wave.lanes, np.bool_))
+
+        if together(wave, front, lanes, EVERYONE, change):
+            return True
+        if not short:
+            return False
+        waiting = front.lanes.mask & np.isin(np.arange(wave.lanes) // WARP, short)
+        return wave.wait(front, Lanes(waiting), _REGISTERS, behind=False)
+
+    return step
+
+
+def _checked(site: Site) -> int:
+    """The number of registers; raises IllegalInstruction for what it cannot be."""
+    site.count(1)
+    given = site.operands[0]
+    if not isinstance(given, Immediate) or given.kind != "integer":
+        raise site.illegal(f"expected a constant, not '{given}'", 0)
+    count = given.value
+    if not LEAST <= count <= MOST or count % STEP:
+        message = f"a count of {given}: it is {LEAST} to {MOST} in steps of {STEP}"
+        raise site.illegal(message, 0)
+    return count
+
+
+ROWS: tuple[Effect, ...] = tuple(
+    Effect(
+        opcode="setmaxnreg",
+        slots=((act,), ("sync",), ("aligned",), ("u32", "s32")),
+        bind=_set,
+        since=(8, 0),
+        chip=90,
+        suffix="f",
+    )
+    for act in ("inc", "dec")
+)

@@ -1,0 +1,106 @@
+"""alloca, stacksave, stackrestore: local memory taken at run time (PTX ISA 9.1, section 9.7.17).
+
+What a lane has taken lies behind the variables of its frame, and is given back when the function returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import UndefinedBehavior
+from ....ptx.constants import Immediate
+from ...state.lanes import Frame, Front, Lanes
+from ..effect import Effect
+from ..operation import dtype_of
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...run.wave import Step, Wave
+
+_ALIGNMENT = 8  # where none is given
+_MOST = 512 * 1024  # bytes of local memory of a thread (CUDA C++ Programming Guide, "Compute Capabilities")
+Places = npt.NDArray[np.int64]
+
+
+def _start(wave: Wave, frame: Frame) -> int:
+    """Where the stack of a frame begins in local memory."""
+    return frame.local + -(-wave.local_bytes_of(frame) // 16) * 16
+
+
+def _top(wave: Wave, frame: Frame) -> Places:
+    """(lanes,): the first byte behind what each lane has taken."""
+    return np.full(wave.lanes, _start(wave, frame)) if frame.top is None else frame.top
+
+
+def end_of(wave: Wave, frame: Frame) -> int:
+    """Where the frame of a function that is called begins: the same place in all lanes."""
+    return -(-int(_top(wave, frame).max()) // 16) * 16
+
+
+def _alloca(site: Site, type_name: str) -> Step:
+    count = site.count(2, 3)
+    alignment = _alignment(site) if count == 3 else _ALIGNMENT
+    write, read = (
+        site.writer(site.register_operand(0), type_name, 0),
+        site.reader(site.operands[1], type_name, 1),
+    )
+    dtype = dtype_of(type_name)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        top, size = _top(wave, front.frame), np.broadcast_to(read(wave, front), (wave.lanes,))
+        begin = (top + alignment - 1) // alignment * alignment
+        over = lanes.mask & (size > np.maximum(_MOST - begin, 0).astype(np.uint64))
+        if over.any():
+            lane = int(over.argmax())
+            message = f"alloca of {int(size[lane])} bytes: a thread has {_MOST} bytes of local memory"
+            raise wave.fault(wave.code[front.pc], lane, message)
+        ends = begin + np.where(lanes.mask, size, 0).astype(np.int64)
+        front.frame.top = np.where(lanes.mask, ends, top)
+        wave.reserve_local(int(front.frame.top.max()))
+        write(wave, front, lanes, begin.astype(dtype))
+
+    return step
+
+
+def _alignment(site: Site) -> int:
+    given = site.operands[2]
+    if not isinstance(given, Immediate):
+        raise site.illegal(f"the alignment of alloca is a constant, not '{given}'", 2)
+    if given.kind != "integer" or given.value <= 0 or given.value & given.value - 1:
+        raise site.illegal(f"an alignment of {given}: expected a power of two", 2)
+    return given.value
+
+
+def _save(site: Site, type_name: str) -> Step:
+    site.count(1)
+    write, dtype = site.writer(site.register_operand(0), type_name, 0), dtype_of(type_name)
+    return lambda wave, front, lanes: write(wave, front, lanes, _top(wave, front.frame).astype(dtype))
+
+
+def _restore(site: Site, type_name: str) -> Step:
+    site.count(1)
+    read = site.reader(site.register_operand(0), type_name, 0)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        top, start = _top(wave, front.frame), _start(wave, front.frame)
+        given = np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
+        wrong = lanes.mask & ((given < start) | (given > top))
+        if wrong.any():
+            lane = int(wrong.argmax())
+            message = f"stackrestore of {int(given[lane]):#x}, which no stacksave of this function gave"
+            location = site.statement.location()
+            raise UndefinedBehavior(f"{message} [{wave.place(lane)}]", location)
+        front.frame.top = np.where(lanes.mask, given, top)
+
+    return step
+
+
+_TYPES = ("u32", "u64")
+ROWS: tuple[Effect, ...] = (
+    Effect(opcode="alloca", slots=(_TYPES,), bind=_alloca, since=(7, 3), chip=52),
+    Effect(opcode="stacksave", slots=(_TYPES,), bind=_save, since=(7, 3), chip=52),
+    Effect(opcode="stackrestore", slots=(_TYPES,), bind=_restore, since=(7, 3), chip=52),
+)

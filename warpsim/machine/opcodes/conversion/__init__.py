@@ -1,0 +1,1 @@
+"""Opcodes of conversion between types."""

@@ -1,0 +1,1 @@
+"""Opcodes of floating-point arithmetic."""

@@ -1,0 +1,1 @@
+"""Opcodes of integers, bits and comparison."""

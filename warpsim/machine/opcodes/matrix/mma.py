@@ -1,0 +1,200 @@
+"""mma and mma.sp: all warps that stand at one are computed together.
+
+Knows how registers become the inputs of an instruction; forms, operands and arithmetic are those of isa, ptx
+and execution. ``wave.kept["engine"]`` is what computes, ``(instruction, inputs) -> d``, and
+``wave.kept["undefined"]`` "error" or "fallback", the mode of metadata without a meaning (PTX ISA 9.1,
+sections 9.7.14.5.14 and 9.7.14.6.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from ....errors import NotModelled, UndefinedBehavior
+from ....execution.pipeline import execute_inputs
+from ....isa.families import forms
+from ....isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
+from ....isa.warps import WARP
+from ....ptx.binding import Bound, bind
+from ....ptx.constants import Immediate
+from ....ptx.decode import Bind, bind_statement
+from ....ptx.operands import NegatedPredicate, Register, Vector
+from ....ptx.warpgroup import WarpgroupBound
+from ...bind.constants import constant_bits
+from ...bind.scope import RegisterName
+from ...state.lanes import Front, Lanes, Values
+from ..effect import Effect
+from .warpwide import Warps, stacked, unstack, whole_warps
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site, Writer
+    from ...run.wave import Step, Wave
+
+Engine = Callable[[Instruction, Inputs], Values]
+B = TypeVar("B", Bound, WarpgroupBound)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixRow(Effect):
+    """The row of an opcode whose forms are those of the instruction families."""
+
+    def forms(self) -> Iterator[tuple[str, ...]]:
+        """The modifiers of every form, in PTX's order."""
+        return (tuple(name.split(".")[1:]) for name in forms(self.opcode))
+
+    def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Whatever they are: decode says what is wrong with them."""
+        return modifiers
+
+
+# --- loading ---------------------------------------------------------------------------------------
+
+
+def _names(site: Site) -> Iterator[str]:
+    """Every name in the operands."""
+    for operand in site.operands:
+        for one in operand.elements if isinstance(operand, Vector) else (operand,):
+            if isinstance(one, Register | NegatedPredicate):
+                yield one.name
+
+
+def types_of(site: Site) -> dict[str, str]:
+    """Register name to type, of the registers that the statement names, its guard included."""
+    guard = [site.statement.guard[1]] if site.statement.guard else []
+    found = {name: site.scope.find(name) for name in (*_names(site), *guard)}
+    return {name: one.type for name, one in found.items() if isinstance(one, RegisterName)}
+
+
+def bound_of(site: Site, binder: Bind[B]) -> B:
+    """The instruction on the module's target, with checked operands; no register is written twice."""
+    module = site.module
+    bound = bind_statement(site.statement, module.target, module.version, types_of(site), binder)
+    for place, name in enumerate(bound.d):
+        if name is not None and name in bound.d[:place]:
+            message = f"{name} is written twice: PTX does not define which value stays"
+            raise site.at(UndefinedBehavior(message), 0, place)
+    return bound
+
+
+def source_of(site: Site, source: str | Immediate | int, bits: int) -> Reader:
+    """Reads a register, or a constant, as bits."""
+    if not isinstance(source, str):
+        value = source if isinstance(source, int) else constant_bits(source, bits)
+        constant = np.array(value, f"u{bits // 8}")
+        return lambda wave, front: constant
+    found = site.scope.find(source)
+    assert isinstance(found, RegisterName)
+    return site.reading(found.number)
+
+
+def _sources(site: Site, bound: Bound) -> dict[str, list[Reader]]:
+    """Readers of each operand but D."""
+    bits = bound.instruction.register_bits
+    found = {role: [source_of(site, one, bits) for one in getattr(bound, role)] for role in "abc"}
+    for role in ("e", "scale_a", "scale_b"):
+        if (name := getattr(bound, role)) is not None:
+            found[role] = [source_of(site, name, 32)]
+    return found
+
+
+def targets_of(site: Site, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
+    """Place in D and writer of each register of D; sinks are left out."""
+    operand = site.operands[0]
+    assert isinstance(operand, Vector)
+    width = f"b{bound.instruction.register_bits}"
+    return [
+        (place, site.writer(one, width, 0, place))
+        for place, one in enumerate(operand.elements)
+        if bound.d[place] is not None
+    ]
+
+
+Choose = Callable[["Wave", Front, Lanes], ScaleSelectors]
+
+
+def _selectors(site: Site, bound: Bound) -> Choose:
+    """Byte and thread ids of block scales: constants, or registers on which all lanes agree."""
+    if all(isinstance(one, int) for one in bound.ids):
+        constant = ScaleSelectors(*(int(one) & 0xFFFF for one in bound.ids))
+        return lambda wave, front, lanes: constant
+    places = [bound.places[role] for role in ("ids_a", "ids_a", "ids_b", "ids_b")]
+    readers = [
+        _agreed(site, one, place) if isinstance(one, str) else _constant(one)
+        for one, place in zip(bound.ids, places, strict=True)
+    ]
+    return lambda wave, front, lanes: ScaleSelectors(*(read(wave, front, lanes) for read in readers))
+
+
+Number = Callable[["Wave", Front, Lanes], int]
+
+
+def _constant(value: int) -> Number:
+    return lambda wave, front, lanes: value
+
+
+def _agreed(site: Site, name: str, operand: int) -> Number:
+    """A register on which all lanes agree; raises NotModelled where they do not."""
+    read = source_of(site, name, 16)
+
+    def number(wave: Wave, front: Front, lanes: Lanes) -> int:
+        values = lanes.of(read(wave, front))
+        if (values != values[0]).any():
+            message = f"{name} differs between lanes; scale ids are modelled where all lanes agree"
+            raise site.not_modelled(message, operand)
+        return int(values[0])
+
+    return number
+
+
+# --- running ---------------------------------------------------------------------------------------
+
+
+def _matrix(site: Site, *modifiers: str) -> Step:
+    bound = bound_of(site, bind)
+    form = bound.instruction
+    sources, targets, choose = _sources(site, bound), targets_of(site, bound), _selectors(site, bound)
+    dtypes = {role: np.dtype(f"u{form.register_bits // 8}" if role in "abc" else "u4") for role in sources}
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        registers = {
+            role: stacked(wave, front, warps, readers, dtypes[role]) for role, readers in sources.items()
+        }
+        inputs = Inputs(
+            registers=registers,
+            selector=bound.selector,
+            scale_selectors=choose(wave, front, lanes),
+            literal=wave.kept.get("undefined") == "fallback",
+        )
+        d = computed(wave, form, inputs, warps)
+        unstack(wave, front, lanes, warps, targets, d)
+        if wave.observers:
+            wave.tell("matrix", front, wave.code[front.pc], form, inputs, d, warps)
+
+    return whole_warps(act)
+
+
+def computed(wave: Wave, form: Instruction, inputs: Inputs, warps: Warps) -> Values:
+    """D ``(executions, lanes, registers)``; an error names the first warp that is in error."""
+    engine: Engine = wave.kept.get("engine", execute_inputs)
+    try:
+        return engine(form, inputs)
+    except (UndefinedBehavior, NotModelled):
+        for place, warp in enumerate(warps.tolist()):
+            _alone(wave, engine, form, part_of(inputs, place), warp)
+        raise
+
+
+def _alone(wave: Wave, engine: Engine, form: Instruction, inputs: Inputs, warp: int) -> None:
+    """Compute one execution, for its error, which then says where it is."""
+    try:
+        engine(form, inputs)
+    except (UndefinedBehavior, NotModelled) as error:
+        error.message += f" [{wave.place(WARP * warp).rpartition(',')[0]}]"
+        raise
+
+
+ROWS: tuple[Effect, ...] = (MatrixRow(opcode="mma", slots=(), bind=_matrix, together=WARP),)

@@ -1,0 +1,285 @@
+"""ldmatrix, stmatrix and movmatrix: matrices between shared memory and registers, and transposed.
+
+A matrix is 8 or 16 rows of 16 bytes, each at an address that one lane gives: lane t that of row t, counted
+through all matrices. Where each byte goes is a table, written down once as a formula; loads and stores differ
+in its direction. PTX ISA 9.1, sections 9.7.14.5.15 to 9.7.14.5.17; the layouts of 8-bit elements that are
+transposed are inferred from the layouts that CUTLASS gives these instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import UndefinedBehavior
+from ....isa.warps import WARP
+from ....ptx.constants import Immediate
+from ....ptx.operands import Register, Sink, Vector
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ..effect import Effect
+from ..memory.transfers import load, store
+from .warpwide import Warps, stacked, unstack, whole_warps
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site
+    from ...run.wave import Step, Wave
+
+_ROW = 16  # bytes
+_WORD = np.dtype(np.uint32)
+_SHARED, _CTA = ("", "shared"), ("shared::cta",)  # since PTX 6.5, and 7.8
+_ALL = _SHARED + _CTA
+Bytes = npt.NDArray[np.uint8]
+Table = npt.NDArray[np.intp]
+Place = Callable[[Any, Any, Any, Any], Any]
+
+# --- layouts: (g, q, j, i) -> byte among all rows, for byte i of register j in lane 4g + q --------------
+
+
+def _rows(g: Any, q: Any, j: Any, i: Any) -> Any:
+    return (8 * j + g) * _ROW + 4 * q + i
+
+
+def _columns_of_halves(g: Any, q: Any, j: Any, i: Any) -> Any:
+    return (8 * j + 2 * q + i // 2) * _ROW + 2 * g + i % 2
+
+
+def _columns_of_bytes(g: Any, q: Any, j: Any, i: Any) -> Any:
+    return (16 * (j // 2) + 4 * q + 2 * (j % 2) + i % 2) * _ROW + g + 8 * (i // 2)
+
+
+def _columns_of_stored_bytes(g: Any, q: Any, j: Any, i: Any) -> Any:
+    return (8 * j + 2 * q + i % 2) * _ROW + g + 8 * (i // 2)
+
+
+_UNITS: dict[Place, int] = {_rows: 4, _columns_of_halves: 2}  # bytes that stay together
+
+
+@cache
+def _table(place: Place, registers: int) -> Table:
+    """For each unit of the registers, lane by lane, its place among those of the rows."""
+    lane, j, i = np.meshgrid(np.arange(WARP), np.arange(registers), np.arange(4), indexing="ij")
+    found: Table = np.asarray(place(lane // 4, lane % 4, j, i), np.intp).reshape(-1)
+    unit = _UNITS.get(place, 1)
+    return found[::unit] // unit
+
+
+@cache
+def _inverse(place: Place, registers: int) -> Table:
+    """For each unit among the rows, its place among those of the registers."""
+    return np.argsort(_table(place, registers))
+
+
+def _taken(data: Values, table: Table, place: Place) -> Values:
+    """``(warps, bytes)`` in the order of a table of a layout."""
+    units = data.reshape(len(data), -1).view(f"u{_UNITS.get(place, 1)}")
+    return np.take(units, table, axis=1).view(np.uint8)
+
+
+# --- packed elements ---------------------------------------------------------------------------------
+
+
+def _plain(rows: Bytes) -> Bytes:
+    return rows
+
+
+def _fours(rows: Bytes) -> Bytes:
+    """16 elements of 4 bits in the low 8 bytes, each to a byte."""
+    low = rows[..., :8]
+    return np.stack([low & 15, low >> 4], axis=-1).reshape(rows.shape)
+
+
+def _sixes(rows: Bytes) -> Bytes:
+    """16 elements of 6 bits in the low 12 bytes, four in three bytes, each to a byte."""
+    three = rows[..., :12].reshape(*rows.shape[:-1], 4, 3).astype(_WORD)
+    word = three[..., 0] | three[..., 1] << 8 | three[..., 2] << 16
+    shifts = np.arange(0, 24, 6, dtype=_WORD)
+    return (word[..., None] >> shifts & 63).astype(np.uint8).reshape(rows.shape)
+
+
+_UNPACKED = {"b16": _plain, "b8": _plain, "b6x16_p32": _sixes, "b4x16_p64": _fours}
+
+# (shape, transposed) -> layout, registers of a matrix.
+_LOADS: dict[tuple[str, bool], tuple[Place, int]] = {
+    ("m8n8", False): (_rows, 1),
+    ("m8n8", True): (_columns_of_halves, 1),
+    ("m8n16", False): (_rows, 1),
+    ("m16n16", True): (_columns_of_bytes, 2),
+}
+_STORES: dict[tuple[str, bool], Place] = {
+    ("m8n8", False): _rows,
+    ("m8n8", True): _columns_of_halves,
+    ("m16n8", True): _columns_of_stored_bytes,
+}
+
+# --- statements --------------------------------------------------------------------------------------
+
+
+def _load(site: Site, *modifiers: str) -> Step:
+    _, _, shape, number, transposed, space, *kinds = modifiers
+    _in_order(site, kinds)
+    place, each = _LOADS[shape, bool(transposed)]
+    registers = int(number[1:]) * each
+    writers = [(j, site.writer(one, "b32", 0, j)) for j, one in enumerate(_targets(site, registers))]
+    address, table, unpack = _address(site, 1, space), _table(place, registers), _UNPACKED[kinds[-1]]
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        where = address(wave, front)
+        givers = _givers(lanes, 8 * registers)
+        words = load(wave, front, givers, "shared", givers.of(where), 8, 2)
+        rows = unpack(np.ascontiguousarray(words).view(np.uint8))
+        taken = _taken(rows.reshape(len(warps), -1), table, place).view(_WORD).reshape(-1, WARP, registers)
+        unstack(wave, front, lanes, warps, writers, taken)
+
+    return whole_warps(act)
+
+
+def _store(site: Site, *modifiers: str) -> Step:
+    _, _, shape, number, transposed, space, _ = modifiers
+    registers = int(number[1:])
+    place = _STORES[shape, bool(transposed)]
+    inverse = _inverse(place, registers)
+    readers = _sources(site, registers)
+    address = _address(site, 0, space)
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        where = address(wave, front)
+        given = stacked(wave, front, warps, readers, _WORD).view(np.uint8).reshape(len(warps), -1)
+        rows = _taken(given, inverse, place).reshape(-1, _ROW).view(np.uint64)
+        givers = _givers(lanes, 8 * registers)
+        store(wave, front, givers, "shared", givers.of(where), rows)
+
+    return whole_warps(act)
+
+
+def _move(site: Site, *modifiers: str) -> Step:
+    """movmatrix: what a store by rows and a load by columns would do."""
+    site.count(2)
+    for index, one in enumerate(site.operands):
+        if not isinstance(one, Register):
+            raise site.illegal(f"movmatrix takes a register, not '{one}'", index)
+    write, read = site.writer(site.operands[0], "b32", 0), site.reader(site.operands[1], "b32", 1)
+    table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        given = stacked(wave, front, warps, [read], _WORD).view(np.uint8).reshape(len(warps), -1)
+        taken = _taken(given, table, _columns_of_halves).view(_WORD).reshape(-1, WARP, 1)
+        unstack(wave, front, lanes, warps, [(0, write)], taken)
+
+    return whole_warps(act)
+
+
+def _givers(lanes: Lanes, rows: int) -> Lanes:
+    """The lanes whose addresses count."""
+    if rows == WARP:
+        return lanes
+    return Lanes(lanes.mask & (np.arange(lanes.mask.size) % WARP < rows))
+
+
+def _address(site: Site, index: int, space: str) -> Reader:
+    """Addresses (lanes,) in shared memory; a generic one elsewhere is undefined, and reported."""
+    site.count(2)
+    operand = site.operands[index]
+    if getattr(operand, "base", None) is None:
+        raise site.illegal(f"'{operand}' is no address that {site.statement.opcode} takes", index)
+    read = site.address(index, "shared" if space else "generic")
+
+    def shared(wave: Wave, front: Front) -> Values:
+        return np.broadcast_to(read(wave, front), (wave.lanes,))
+
+    def generic(wave: Wave, front: Front) -> Values:
+        where = shared(wave, front)
+        outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+        if outside.any():
+            lane = int(outside.argmax())
+            message = f"the generic address {int(where[lane]):#x} is not in shared memory"
+            raise wave.fault(wave.code[front.pc], lane, message)
+        return where - spaces.SHARED_WINDOW
+
+    return shared if space else generic
+
+
+def _vector(site: Site, index: int, count: int) -> Sequence[Any]:
+    """The elements of a vector, which is in braces even where it has only one."""
+    operand = site.operands[index]
+    if not isinstance(operand, Vector):
+        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
+    return site.elements(index, count)
+
+
+def _targets(site: Site, count: int) -> Sequence[Any]:
+    """Registers and sinks of an ldmatrix; no register twice."""
+    site.count(2)
+    elements = _vector(site, 0, count)
+    if all(isinstance(one, Sink) for one in elements):
+        raise site.illegal("all sinks '_', which leaves the type open: name one register", 0)
+    for place, one in enumerate(elements):
+        if isinstance(one, Register) and one in elements[:place]:
+            message = f"{one} is written twice: PTX does not define which value stays"
+            raise site.at(UndefinedBehavior(message), 0, place)
+    return elements
+
+
+def _sources(site: Site, count: int) -> list[Reader]:
+    """Readers of registers, among which constants may stand."""
+    site.count(2)
+    elements = _vector(site, 1, count)
+    if all(isinstance(one, Immediate) for one in elements):
+        raise site.illegal("all constants, which leaves the type open: name one register", 1)
+    return [site.reader(one, "b32", 1, place) for place, one in enumerate(elements)]
+
+
+def _in_order(site: Site, kinds: Sequence[str]) -> None:
+    """Destination format before source format: types keep their order."""
+    places = [site.statement.modifiers.index(one) for one in kinds]
+    if places != sorted(places):
+        raise site.illegal(f"the formats of {site.statement.mnemonic} are {'.'.join(kinds)}, in this order")
+
+
+_TOGETHER = (("sync",), ("aligned",))
+_COUNTS = ("x1", "x2", "x4")
+_PACKED = ("b6x16_p32", "b4x16_p64")
+_INFERRED = "the layout is that of CUTLASS; PTX shows it only in a figure"
+
+
+def _load_row(*slots: tuple[str, ...], since: tuple[int, int], chip: int, suffix: str = "") -> Effect:
+    note = _INFERRED if suffix and slots[2] == ("trans",) else ""
+    return Effect(
+        opcode="ldmatrix", slots=(*_TOGETHER, *slots), bind=_load, together=WARP, since=since, chip=chip,
+        suffix=suffix, fidelity="inferred" if note else "exact", note=note,
+    )  # fmt: skip
+
+
+def _store_row(*slots: tuple[str, ...], since: tuple[int, int], chip: int, suffix: str = "") -> Effect:
+    note = _INFERRED if suffix else ""
+    return Effect(
+        opcode="stmatrix", slots=(*_TOGETHER, *slots), bind=_store, together=WARP, since=since, chip=chip,
+        suffix=suffix, fidelity="inferred" if note else "exact", note=note,
+    )  # fmt: skip
+
+
+_TRANS, _BOTH, _NOT = ("trans",), ("", "trans"), ("",)
+
+ROWS: tuple[Effect, ...] = (
+    _load_row(("m8n8",), _COUNTS, _BOTH, _SHARED, ("b16",), since=(6, 5), chip=75),
+    _load_row(("m8n8",), _COUNTS, _BOTH, _CTA, ("b16",), since=(7, 8), chip=75),
+    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8",), since=(8, 6), chip=100, suffix="f"),
+    _load_row(
+        ("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8x16",), _PACKED, since=(8, 6), chip=100, suffix="f"
+    ),
+    _load_row(("m8n16",), _COUNTS, _NOT, _ALL, ("b8x16",), _PACKED, since=(8, 6), chip=100, suffix="f"),
+    _store_row(("m8n8",), _COUNTS, _BOTH, _ALL, ("b16",), since=(7, 8), chip=90),
+    _store_row(("m16n8",), _COUNTS, _TRANS, _ALL, ("b8",), since=(8, 6), chip=100, suffix="f"),
+    Effect(
+        opcode="movmatrix",
+        slots=(*_TOGETHER, ("m8n8",), ("trans",), ("b16",)),
+        bind=_move,
+        together=WARP,
+        since=(7, 8),
+        chip=75,
+    ),
+)

@@ -1,0 +1,210 @@
+"""What warpgroups multiply: registers, descriptors and shared memory as the inputs of wgmma, and D back.
+
+Knows the registers of a statement, and warpgroups that have descriptors in common; forms and arithmetic are
+those of isa and execution. Does not know when anything is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
+from ....isa.families.wgmma import tile_bytes
+from ....isa.instruction import Inputs, Instruction
+from ....isa.warps import WARP, WARPGROUP
+from ....ptx.warpgroup import WarpgroupBound
+from ...run.convergence import Warpgroups
+from ...state.lanes import Front, Values
+from .mma import computed
+from .warpwide import Warps, stacked, unstack
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Writer
+    from ...run.wave import Wave
+
+Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
+Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last, in the memory of a CTA
+
+Chunks = npt.NDArray[np.int64]
+
+CHUNK = 16  # bytes that wgmma reads as a whole: a row of a core matrix
+_WARPS = WARPGROUP // WARP
+_NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Multiplication:
+    """A statement wgmma.mma_async: the registers that it names, by number, and how their values are got.
+
+    ``sources`` are readers of A and the metadata, ``accumulators`` those of D; a descriptor or scale-d is a
+    reader, too, of which all lanes of a warpgroup should have the same value.
+    """
+
+    bound: WarpgroupBound
+    sources: dict[str, list[Reader]]
+    accumulators: list[Reader]
+    targets: list[tuple[int, Writer]]
+    descriptors: dict[str, Reader]
+    scale_d: Reader
+    registers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # numbers, by "D", "A", "metadata"
+
+    @property
+    def form(self) -> Instruction:
+        """The instruction on the module's target."""
+        return self.bound.instruction
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Share:
+    """The warpgroups of one execution that have the same descriptors and scale-d, and the bytes that each
+    of them reads."""
+
+    groups: Groups
+    a: int | None
+    b: int
+    scale_d: bool
+    ranges: Ranges
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        """The chunks of 16 bytes in the memory of a CTA that each of the warpgroups reads."""
+        return _chunks(self.ranges.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _chunks(ranges: bytes) -> Chunks:
+    bounds = np.frombuffer(ranges, np.int64).reshape(-1, 2) // CHUNK
+    return np.unique(np.concatenate([np.arange(first, past) for first, past in bounds.tolist()]))
+
+
+def shares_of(wave: Wave, front: Front, one: Multiplication, groups: Groups) -> list[Share]:
+    """The warpgroups by what they have in common; raises what reading their tiles would."""
+    settings = np.zeros((len(groups), 3), np.uint64)
+    for place, (name, read) in enumerate((*one.descriptors.items(), ("scale_d", one.scale_d))):
+        role = "scale-d" if name == "scale_d" else f"{name}-desc"
+        settings[:, place] = _common(wave, front, groups, role, read)
+    shares = list[Share]()
+    values, which = np.unique(settings, axis=0, return_inverse=True)
+    for number, row in enumerate(values.tolist()):
+        named = dict(zip((*one.descriptors, "scale_d"), row, strict=False))
+        shares.append(_share(wave, front, one, groups[which.reshape(-1) == number], named))
+    return shares
+
+
+def _common(wave: Wave, front: Front, groups: Groups, role: str, read: Reader) -> Values:
+    """``(groups,)``: the value of the first lane of each; where others differ, observers are told."""
+    values = read(wave, front)
+    if not values.ndim:
+        return values
+    places = Warpgroups.of(wave)
+    first = values[places.first]
+    if wave.observers:
+        chosen = places.lanes_of(groups)
+        differing = chosen.mask & (values != first[places.number])
+        for group in np.unique(places.number[differing]).tolist():
+            start = int(places.first[group])
+            wave.tell("differing", front, group, role, values[start : start + WARPGROUP])
+    return first[groups]
+
+
+def _share(wave: Wave, front: Front, one: Multiplication, groups: Groups, named: dict[str, int]) -> Share:
+    literal = wave.kept.get("undefined") == "fallback"
+    ranges = [_NO_RANGES]
+    for side, name in enumerate("ab"):
+        if name in named:
+            transposed = bool(one.bound.imm_trans[side])
+            try:
+                found = tile_bytes(one.form, side, named[name], wave.shared_bytes, literal, transposed)
+            except WarpsimError as error:
+                raise _placed(wave, front, groups, error, one.bound.places[f"{name}_descriptor"]) from None
+            ranges.append(found)
+    return Share(
+        groups=groups,
+        a=named.get("a"),
+        b=named["b"],
+        scale_d=bool(named["scale_d"]),
+        ranges=np.concatenate(ranges),
+    )
+
+
+def _placed(wave: Wave, front: Front, groups: Groups, error: WarpsimError, operand: int) -> WarpsimError:
+    """The error of a descriptor, with its place and the first warpgroup that has it."""
+    kind = UndefinedBehavior if isinstance(error, OperandError) else type(error)
+    statement = wave.code[front.pc].statement
+    place = Warpgroups.of(wave).place(wave, int(groups[0]))
+    return kind(f"{error.message} [{place}]", statement.operand_location(operand))
+
+
+def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    """Read registers and memory as they are now, compute, and write D, of some warpgroups.
+
+    Raises UndefinedBehavior and NotModelled for metadata.
+    """
+    places = Warpgroups.of(wave)
+    first = places.warps[share.groups]
+    warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
+    inputs = _inputs(wave, front, one, share, warps)
+    d = _result(wave, front, one, inputs, first)
+    lanes = places.lanes_of(share.groups)
+    unstack(wave, front, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
+    if wave.observers:
+        wave.tell("matrix", front, wave.code[front.pc], one.form, inputs, d, first)
+
+
+def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: Warps) -> Inputs:
+    """What the warpgroups read; the shared memory is not always a copy."""
+    word = np.dtype(np.uint32)
+    before = one.accumulators
+    if not share.scale_d:
+        before = _whatever_is_there(one) if wave.kept.get("given") else []
+    sources = one.sources | ({"c": before} if before else {})
+    registers = {
+        role: stacked(wave, front, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
+        for role, readers in sources.items()
+    }
+    count = len(share.groups)
+    bound = one.bound
+    return Inputs(
+        registers=registers,
+        selector=bound.selector,
+        literal=wave.kept.get("undefined") == "fallback",
+        shared=_memories(wave, share.groups),
+        a_descriptor=None if share.a is None else np.full(count, share.a, np.uint64),
+        b_descriptor=np.full(count, share.b, np.uint64),
+        scale_d=share.scale_d,
+        negate=(bound.imm_scale[0] < 0, bound.imm_scale[1] < 0),
+        transposed=(bool(bound.imm_trans[0]), bool(bound.imm_trans[1])),
+    )
+
+
+def _whatever_is_there(one: Multiplication) -> list[Reader]:
+    """Readers of D as it was, 0 where it was never written: nothing is said about that."""
+
+    def read(number: int, wave: Wave, front: Front) -> Values:
+        value = front.frame.values[number]
+        return np.zeros(wave.lanes, np.uint32) if value is None else value
+
+    return [partial(read, number) for number in one.registers["D"]]
+
+
+def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
+    """``(groups, bytes)``: the shared memory of the CTA of each."""
+    memories = wave.shared[: len(wave.ctas) * wave.shared_stride].reshape(len(wave.ctas), -1)
+    ctas = Warpgroups.of(wave).cta[groups]
+    return memories if np.array_equal(ctas, np.arange(len(wave.ctas))) else memories[ctas]
+
+
+def _result(wave: Wave, front: Front, one: Multiplication, inputs: Inputs, first: Warps) -> Values:
+    """D ``(groups, 128, registers)``; errors of metadata point at it."""
+    try:
+        return computed(wave, one.form, inputs, first)
+    except (UndefinedBehavior, NotModelled) as error:
+        if error.location is None:
+            operand = one.bound.places.get("e", 0)
+            error.at(wave.code[front.pc].statement.operand_location(operand))
+        raise

@@ -1,0 +1,414 @@
+"""wmma: matrices whose fragments PTX keeps to itself, and their products.
+
+A fragment here is the matrix itself, rows of A, columns of B and rows of C and D after each other, as words
+that are dealt out to registers and lanes: word ``32 r + lane`` is register r; where there are more registers
+than words they repeat. Products are those of ``mma`` on the same target, tile by tile along m and n and in
+steps along k, which is inferred from the code that compilers generate. PTX ISA 9.1, sections 9.7.14.3 to
+9.7.14.4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import IllegalInstruction
+from ....execution.pipeline import execute_inputs
+from ....isa.formats import FORMATS
+from ....isa.fragments import codes_from, registers_of
+from ....isa.instruction import Inputs, Instruction
+from ....isa.warps import WARP
+from ....ptx.decode import decode
+from ....ptx.operands import Vector
+from ...state.lanes import Front, Lanes, Values
+from ..effect import Effect
+from ..memory.transfers import load, parts, space_of, store
+from .warpwide import Warps, stacked, unstack, whole_warps
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site
+    from ...run.wave import Step, Wave
+
+Codes = npt.NDArray[Any]
+Bytes = npt.NDArray[np.uint8]
+_SHAPES = {
+    "m16n16k16": (16, 16, 16),
+    "m8n32k16": (8, 32, 16),
+    "m32n8k16": (32, 8, 16),
+    "m16n16k8": (16, 16, 8),
+    "m8n8k4": (8, 8, 4),
+    "m8n8k32": (8, 8, 32),
+    "m8n8k128": (8, 8, 128),
+}
+_TYPES = {
+    "f16": "f16x2", "bf16": "bf16x2", "tf32": "bf16x2", "f32": "f32", "f64": "f64",
+    "s8": "s32", "u8": "s32", "s32": "s32",
+}  # fmt: skip
+_CHUNK = 16  # bytes that a lane moves at a time
+
+# Multiplicands -> the shapes of mma that do their products, the first that a target has.
+_TILES: dict[str, tuple[str, ...]] = {
+    "f16": ("m16n8k16", "m16n8k8"),
+    "bf16": ("m16n8k16",),
+    "tf32": ("m16n8k8",),
+    "f64": ("m8n8k4",),
+    **dict.fromkeys(("s8", "u8"), ("m16n8k16", "m8n8k16")),
+    **dict.fromkeys(("s4", "u4"), ("m8n8k32",)),
+    "b1": ("m8n8k128",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One operand: ``lines`` of ``length`` elements of a format, in registers of so many bits."""
+
+    lines: int
+    length: int
+    kind: str
+
+    @classmethod
+    def of(cls, role: str, shape: str, kind: str) -> Fragment:
+        """The fragment of operand a, b, c or d."""
+        m, n, k = _SHAPES[shape]
+        lines, length = {"a": (m, k), "b": (n, k)}.get(role, (m, n))
+        return cls(lines, length, kind)
+
+    @property
+    def bits(self) -> int:
+        """Of an element."""
+        return FORMATS[self.kind].bits
+
+    @property
+    def word(self) -> np.dtype[Any]:
+        """A register."""
+        return np.dtype(np.uint64 if self.bits == 64 else np.uint32)
+
+    @property
+    def type(self) -> str:
+        """The type of its registers, as ptxas has it."""
+        return _TYPES.get(self.kind, "b32")
+
+    @property
+    def words(self) -> int:
+        """Different words of the whole fragment."""
+        return self.lines * self.length * self.bits // (8 * self.word.itemsize)
+
+    def registers(self, role: str) -> int:
+        """Of a lane; f16 multiplicands always have eight."""
+        return 8 if self.kind == "f16" and role in "ab" else self.words // WARP
+
+    # --- registers ---
+
+    def bytes_of(self, words: Values) -> Bytes:
+        """``(warps, lines, bytes of a line)`` of registers ``(warps, 32, n)``."""
+        count = self.words // WARP
+        dealt = np.ascontiguousarray(words[..., :count].swapaxes(1, 2))
+        return dealt.view(np.uint8).reshape(len(words), self.lines, -1)
+
+    def words_of(self, lines: Bytes, count: int) -> Values:
+        """Registers ``(warps, 32, count)``; the inverse of bytes_of."""
+        dealt = np.ascontiguousarray(lines).reshape(len(lines), -1).view(self.word)
+        found: Values = dealt.reshape(len(lines), -1, WARP).swapaxes(1, 2)
+        return np.tile(found, count // found.shape[2])
+
+    # --- elements ---
+
+    def codes_of(self, lines: Bytes) -> Codes:
+        """``(warps, lines, length)``."""
+        if self.bits >= 8:
+            return lines.view(f"u{self.bits // 8}")
+        bits = np.unpackbits(lines, axis=-1, bitorder="little").reshape(*lines.shape[:2], -1, self.bits)
+        weights = np.left_shift(1, np.arange(self.bits)).astype(np.uint8)
+        found: Codes = (bits * weights).sum(axis=-1, dtype=np.uint8)
+        return found
+
+    def turned(self, lines: Bytes, turned: bool) -> Bytes:
+        """Bytes of the lines of the transposed matrix ``(warps, length, lines)``, or as they are."""
+        if not turned:
+            return lines
+        elements = lines.view(f"u{self.bits // 8}")
+        return np.ascontiguousarray(elements.swapaxes(1, 2)).view(np.uint8)
+
+
+# --- memory ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A fragment in memory: ``lines`` there of so many bytes, moved in chunks by the lanes of the warp."""
+
+    lines: int
+    line_bytes: int
+    bits: int  # of an element
+
+    @property
+    def chunk(self) -> int:
+        """Bytes that one lane moves at a time."""
+        return min(_CHUNK, self.line_bytes)
+
+    def rounds(self, lanes: Lanes, stride: Values) -> list[tuple[Lanes, Values]]:
+        """The lanes of each round and, for each lane of the wave, where its chunk lies behind the address."""
+        chunks, each = self.lines * self.line_bytes // self.chunk, self.line_bytes // self.chunk
+        lane, found = np.arange(lanes.mask.size) % WARP, list[tuple[Lanes, Values]]()
+        for first in range(0, chunks, WARP):
+            place = first + lane
+            part = lanes if first + WARP <= chunks else Lanes(lanes.mask & (place < chunks))
+            found.append((part, place // each * stride * self.bits // 8 + place % each * self.chunk))
+        return found
+
+
+def _memory(site: Site, role: str, layout: str, shape: str, space: str, kind: str) -> Any:
+    """The fragment, how it lies in memory, whether turned; and readers of address and stride."""
+    fragment = Fragment.of(role, shape, kind)
+    turned = layout != ("col" if role == "b" else "row")
+    lines, length = (fragment.length, fragment.lines) if turned else (fragment.lines, fragment.length)
+    stored = Stored(lines, length * fragment.bits // 8, fragment.bits)
+    index = 0 if role == "d" else 1
+    address, space = site.place(index, space_of(space))
+    stride: Reader = lambda wave, front: np.array(length, np.int64)  # noqa: E731
+    if site.count(2, 3) == 3:
+        stride = site.reader(site.operands[2], "u32", 2)
+    return fragment, stored, turned, address, stride, space
+
+
+def _same(wave: Wave, front: Front, lanes: Lanes, values: Values, what: str) -> Values:
+    """Values on which the lanes of each warp agree; raises Fault."""
+    full = np.broadcast_to(values, (wave.lanes,)).astype(np.int64)
+    groups = full.reshape(-1, WARP)
+    wrong = lanes.mask & (groups != groups[:, :1]).reshape(-1)
+    if wrong.any():
+        raise wave.fault(wave.code[front.pc], int(wrong.argmax()), f"{what} differs between lanes of a warp")
+    return full
+
+
+def _load(site: Site, _: str, role: str, *more: str) -> Step:
+    _, _, layout, shape, space, kind = more
+    fragment, stored, turned, address, stride, space = _memory(site, role, layout, shape, space, kind)
+    count = fragment.registers(role)
+    writers = [
+        (place, site.writer(one, fragment.type, 0, place))
+        for place, one in enumerate(_vector(site, 0, count))
+    ]
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        where = _same(wave, front, lanes, address(wave, front), "the address")
+        steps = _same(wave, front, lanes, stride(wave, front), "the stride")
+        pieces = []
+        for part, offset in stored.rounds(lanes, steps):
+            places, size = where + offset, min(stored.chunk, 8)
+            words = np.zeros((wave.lanes, stored.chunk // size), f"u{size}")
+            for one in parts(part, space, places):
+                words[one.index] = load(wave, front, one, space, one.of(places), size, words.shape[1])
+            pieces.append(words.view(np.uint8).reshape(-1, WARP * stored.chunk)[warps])
+        whole = np.concatenate(pieces, axis=1)[:, : stored.lines * stored.line_bytes]
+        lines = fragment.turned(
+            np.ascontiguousarray(whole).reshape(-1, stored.lines, stored.line_bytes), turned
+        )
+        unstack(wave, front, lanes, warps, writers, fragment.words_of(lines, count))
+
+    return whole_warps(act)
+
+
+def _store(site: Site, _: str, role: str, *more: str) -> Step:
+    _, _, layout, shape, space, kind = more
+    fragment, stored, turned, address, stride, space = _memory(site, role, layout, shape, space, kind)
+    readers = _readers(site, 1, fragment, role)
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        where = _same(wave, front, lanes, address(wave, front), "the address")
+        steps = _same(wave, front, lanes, stride(wave, front), "the stride")
+        lines = fragment.bytes_of(stacked(wave, front, warps, readers, fragment.word))
+        rows = fragment.turned(lines, turned).reshape(len(warps), -1, stored.chunk)
+        for number, (part, offset) in enumerate(stored.rounds(lanes, steps)):
+            here = rows[:, WARP * number : WARP * number + WARP]
+            full = np.zeros((wave.lanes // WARP, WARP, stored.chunk), np.uint8)
+            full[warps, : here.shape[1]] = here
+            words = full.reshape(wave.lanes, -1).view(f"u{min(stored.chunk, 8)}")
+            places = where + offset
+            for one in parts(part, space, places):
+                store(wave, front, one, space, one.of(places), words[one.index])
+
+    return whole_warps(act)
+
+
+def _vector(site: Site, index: int, count: int) -> Any:
+    operand = site.operands[index]
+    if not isinstance(operand, Vector):
+        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
+    return site.elements(index, count)
+
+
+def _readers(site: Site, index: int, fragment: Fragment, role: str, kind: str = "") -> list[Reader]:
+    elements = _vector(site, index, fragment.registers(role))
+    return [site.reader(one, kind or fragment.type, index, place) for place, one in enumerate(elements)]
+
+
+# --- products ----------------------------------------------------------------------------------------
+
+
+@cache
+def _tile(kinds: tuple[str, str, str, str], target: str, suffix: str) -> Instruction | None:
+    """The mma that does products of these types d, a, b, c on a target; None where it has none."""
+    for shape in _TILES[kinds[1]]:
+        try:
+            return decode(f"mma.sync.aligned.{shape}.row.col.{suffix % '.'.join(kinds)}", target=target)
+        except IllegalInstruction:
+            continue
+    return None
+
+
+def _padded(codes: Codes, rows: int) -> Codes:
+    """More rows of zeros, up to a multiple."""
+    missing = -codes.shape[1] % rows
+    return np.pad(codes, ((0, 0), (0, missing), (0, 0))) if missing else codes
+
+
+Engine = Callable[[Instruction, Inputs], Values]
+
+
+def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> Codes:
+    """Codes of D ``(warps, m, n)`` of A ``(warps, m, k)``, B as columns ``(warps, n, k)`` and C."""
+    m, n, k = form.shape.m, form.shape.n, form.shape.k
+    rows = c.shape[1]
+    a, d = _padded(a, m), _padded(c, m).copy()
+    for i in range(0, d.shape[1], m):
+        for j in range(0, d.shape[2], n):
+            tile = d[:, i : i + m, j : j + n]
+            for step in range(0, a.shape[2], k):
+                given = {
+                    "a": a[:, i : i + m, step : step + k],
+                    "b": b[:, j : j + n, step : step + k].swapaxes(1, 2),
+                    "c": tile,
+                }
+                words = {
+                    role: registers_of(np.ascontiguousarray(one), form, role) for role, one in given.items()
+                }
+                tile = codes_from(engine(form, Inputs.plain(words, 0, False)), form, "d")
+            d[:, i : i + m, j : j + n] = tile
+    return d[:, :rows]
+
+
+def _mma(site: Site, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, str, str, str]) -> Step:
+    """The product of fragments of types d, a, b, c."""
+    site.count(4)
+    kind_d, kind_a, kind_b, kind_c = kinds
+    if (kind_d, kind_c) == ("f16", "f32"):
+        raise site.not_modelled("wmma.mma with C of f32 and D of f16: where it rounds is not known")
+    suffix = "satfinite.%s" if "satfinite" in modifiers else "%s"
+    suffix += "".join(f".{one}.popc" for one in ("xor", "and") if one in modifiers)
+    rounding = next((one for one in ("rn", "rz", "rm", "rp") if one in modifiers), "")
+    suffix = f"{rounding}.{suffix}" if rounding else suffix
+    form = _tile((kind_d, kind_a, kind_b, kind_d), site.module.target, suffix)
+    if form is None:
+        raise site.not_modelled(f"wmma.mma of {kind_a} on {site.module.target}: it has no mma like it")
+    fragments = {role: Fragment.of(role, shape, kind) for role, kind in zip("dabc", kinds, strict=True)}
+    # Products take fewer registers than loads do: those of s4, u4 and b1 are of integers.
+    readers = {
+        role: _readers(site, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
+        for place, role in enumerate("abc", 1)
+    }
+    width, count = fragments["d"].type, fragments["d"].registers("d")
+    writers = [
+        (place, site.writer(one, width, 0, place)) for place, one in enumerate(_vector(site, 0, count))
+    ]
+
+    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+        codes = {
+            role: one.codes_of(one.bytes_of(stacked(wave, front, warps, readers[role], one.word)))
+            for role, one in fragments.items()
+            if role != "d"
+        }
+        c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
+        d = product(wave.kept.get("engine", execute_inputs), form, codes["a"], codes["b"], c)
+        lines = np.ascontiguousarray(d).view(np.uint8)
+        unstack(wave, front, lanes, warps, writers, fragments["d"].words_of(lines, count))
+
+    return whole_warps(act)
+
+
+def _halves(site: Site, *modifiers: str) -> Step:
+    d, c = modifiers[-2:]
+    return _mma(site, modifiers, modifiers[-3], (d, "f16", "f16", c))
+
+
+def _typed(site: Site, *modifiers: str) -> Step:
+    """Forms that spell all four types."""
+    words = [one for one in modifiers if one and one != "satfinite"]
+    d, a, b, c = words[-4:]
+    if a != b:
+        raise site.illegal(f"A is .{a}, but B is .{b}: wmma multiplies matrices of one type")
+    shape = next(one for one in words if one in _SHAPES)
+    return _mma(site, modifiers, shape, (d, a, b, c))
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+_LAYOUTS, _ROW, _COLUMN = ("row", "col"), ("row",), ("col",)
+_SYNC = (("sync",), ("aligned",))
+_BIG = ("m16n16k16", "m8n32k16", "m32n8k16")
+_PLACES = (("", "shared", "global"), ("shared::cta",))
+_SAT = ("", "satfinite")
+
+# shapes, types of A and B, of C and D; layouts of A, of B; since, chip.
+_TABLE: tuple[Any, ...] = (
+    (_BIG, ("f16",), ("f16", "f32"), _LAYOUTS, _LAYOUTS, (6, 3), 70),
+    (_BIG, ("bf16",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
+    (("m16n16k8",), ("tf32",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
+    (("m8n8k4",), ("f64",), ("f64",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
+    (_BIG, ("s8", "u8"), ("s32",), _LAYOUTS, _LAYOUTS, (6, 3), 72),
+    (("m8n8k32",), ("s4", "u4"), ("s32",), _ROW, _COLUMN, (6, 3), 75),
+    (("m8n8k128",), ("b1",), ("s32",), _ROW, _COLUMN, (6, 3), 75),
+)
+_NOTE = "products are inferred to be those of mma on the same target, in steps along k"
+
+
+def _row(slots: tuple[tuple[str, ...], ...], bind: Any, since: Any, chip: int, note: str = "") -> Effect:
+    return Effect(
+        opcode="wmma", slots=slots, bind=bind, since=since, chip=chip, together=WARP,
+        fidelity="inferred" if note else "exact", note=note,
+    )  # fmt: skip
+
+
+def _transfers() -> tuple[Effect, ...]:
+    return tuple(
+        _row(
+            (("store" if role == "d" else "load",), (role,), *_SYNC, layouts, shapes, places, kinds),
+            _store if role == "d" else _load,
+            max(since, (7, 8)) if places == _PLACES[1] else since,
+            chip,
+        )
+        for shapes, multiplicands, sums, a, b, since, chip in _TABLE
+        for role, layouts, kinds in (
+            ("a", a, multiplicands),
+            ("b", b, multiplicands),
+            ("c", _LAYOUTS, sums),
+            ("d", _LAYOUTS, sums),
+        )
+        for places in _PLACES
+    )
+
+
+def _products() -> tuple[Effect, ...]:
+    """Rows of mma; those of bits have an operation, those of f64 a rounding."""
+    found = list[Effect]()
+    for shapes, kinds, sums, a, b, since, chip in _TABLE:
+        for kind in kinds:
+            head, tail = (("mma",), *_SYNC, a, b, shapes), (sums, (kind,), (kind,), sums)
+            if kind == "f16":
+                found.append(_row((*head, sums, sums), _halves, since, chip, _NOTE))
+            elif kind == "b1":
+                for operation, first, target in (("xor", since, chip), ("and", (7, 1), 80)):
+                    bits = (("mma",), (operation,), ("popc",), *_SYNC, a, b, shapes)
+                    found.append(_row((*bits, *tail), _typed, first, target, _NOTE))
+            else:
+                more = {"f64": (("", "rn", "rz", "rm", "rp"),), "s32": (_SAT,)}.get(sums[0], ())
+                found.append(_row((*head, *more, *tail), _typed, since, chip, _NOTE))
+    return tuple(found)
+
+
+ROWS: tuple[Effect, ...] = (*_transfers(), *_products())

@@ -1,0 +1,1 @@
+"""Opcodes that move data and update memory."""

@@ -1,0 +1,193 @@
+"""atom and red: read, modify and write in one step (PTX ISA 9.1, sections 9.7.13.5 and 9.7.13.6).
+
+Knows forms, operands and spaces; what becomes of the words is in updates.py. Lanes that reach one address
+do so in the order of their numbers; PTX leaves the order open. Orders and scopes change nothing here: a
+statement is done before the next one begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....ptx.constants import Immediate
+from ....ptx.operands import Sink
+from ...bind.wide import needed, word_readers, word_type, word_writers
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ...state.memory_access import Touch
+from ...state.spaces import Bytes, Offsets
+from ...state.windows import WINDOWS
+from .. import check_available
+from ..effect import Effect, no_operation
+from ..operation import Row, bits_of
+from .transfers import parts, space_of
+from .updates import SPACES, apply, updates_of
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Reader, Site, Writer
+    from ...run.wave import Step, Wave
+
+# --- statements ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Lanes whose addresses lie in one space, and the words there."""
+
+    lanes: Lanes
+    space: str
+    memory: Bytes
+    offsets: Offsets
+
+
+def _places(wave: Wave, front: Front, lanes: Lanes, space: str, where: Values, size: int) -> list[_Places]:
+    """The words that lanes address, by space; raises Trespass, and Fault for local memory and parameters."""
+    found = list[_Places]()
+    for part in parts(lanes, space, where):
+        addresses = part.of(where)
+        real = space
+        if space == "generic":
+            window = int(addresses.flat[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
+            real = WINDOWS.get(window, "global")
+        if real == "shared::cluster":
+            real = "shared"
+        if real not in SPACES:
+            message = f"{wave.code[front.pc].statement.mnemonic}: the address lies in .{real}"
+            raise wave.fault(wave.code[front.pc], int(part.index[0]), message)
+        found.append(_Places(part, real, *wave.places(space, part, addresses, size)))
+    return found
+
+
+def _atomic(
+    site: Site, order: str, scope: str, space: str, hint: str, name: str, flush: str, vector: str, kind: str
+) -> Step:
+    _check_later(site, scope, space, hint)
+    returns, sources = int(site.statement.opcode == "atom"), 2 if name == "cas" else 1
+    site.count(returns + 1 + sources + bool(hint))
+    count, space = int(vector[1:] or 1), space_of(space)
+    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((scope, kind))[0]))
+    word, each = word_type(kind)
+    size = bits_of(word) // 8 * count * each
+    writers = _results(site, kind, count) if returns else []
+    address = site.address(returns, space)
+    readers = [_elements(site, returns + 1 + place, kind, count) for place in range(sources)]
+    if hint:
+        site.policy(len(site.operands) - 1)
+    updates = updates_of(name, word)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        prepared = _places(wave, front, lanes, space, address(wave, front), size)
+        operands = [_together(wave, front, one) for one in readers]
+        for one in prepared:
+            if wave.observers:
+                wave.tell("atomic", Touch(front, one.lanes, one.memory, one.offsets, size))
+            old = apply(one.memory, one.offsets, [one.lanes.of(x) for x in operands], updates[one.space])
+            for place, write in writers:
+                write(wave, front, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))
+
+    return step
+
+
+def _results(site: Site, kind: str, count: int) -> list[tuple[int, Writer]]:
+    """Writers by word; none where ``_`` stands for all of them."""
+    if isinstance(site.operands[0], Sink):
+        return []
+    writers = [
+        write
+        for place, one in enumerate(site.elements(0, count))
+        for write in word_writers(site, one, kind, 0, place if count > 1 else None)
+    ]
+    return list(enumerate(writers))
+
+
+def _elements(site: Site, index: int, kind: str, count: int) -> list[Reader]:
+    given = site.elements(index, count)
+    if "f16" in kind and any(isinstance(one, Immediate) for one in given):
+        raise site.illegal(f"{site.statement.mnemonic} takes no constant", index)
+    return [
+        read
+        for place, one in enumerate(given)
+        for read in word_readers(site, one, kind, index, place if count > 1 else None)
+    ]
+
+
+def _together(wave: Wave, front: Front, readers: list[Reader]) -> Values:
+    """(lanes, elements)."""
+    return np.stack([np.broadcast_to(read(wave, front), (wave.lanes,)) for read in readers], axis=-1)
+
+
+_LATER = {  # what came after the rows: the PTX version and the target
+    "cluster": ((7, 8), 90),
+    "shared::cluster": ((7, 8), 90),
+    "shared::cta": ((7, 8), 30),
+    "L2::cache_hint": ((7, 4), 80),
+}
+
+
+def _check_later(site: Site, *modifiers: str) -> None:
+    """Modifiers that are newer than the statement; raises IllegalInstruction."""
+    target, version = site.module.target, site.module.version
+    for word in modifiers:
+        since, chip = _LATER.get(word, ((1, 0), 0))
+        if version < since or int("".join(filter(str.isdecimal, target))) < chip:
+            needs = f"PTX {since[0]}.{since[1]} and sm_{chip}"
+            raise site.illegal(f"{site.statement.opcode}.{word} needs {needs} or higher")
+
+
+# --- rows ----------------------------------------------------------------------------------------------
+
+_SCOPES = ("", "cta", "cluster", "gpu", "sys")
+_ANY = ("", "global", "shared", "shared::cta", "shared::cluster")
+_FAR, _NONE, _NOFTZ, _HINT = ("", "global"), ("",), ("noftz",), ("", "L2::cache_hint")
+_BITS, _ALL = ("b32", "b64"), ("add", "min", "max")
+_HALVES, _PAIRS = ("f16", "bf16"), ("f16", "bf16", "f16x2", "bf16x2")
+
+
+def _hinted(order: str, scope: str, space: str, hint: str, *rest: str) -> bool:
+    """A cache hint goes with global and generic addresses."""
+    return not (hint and space.startswith("shared"))
+
+
+_Forms = tuple[tuple[str, ...], ...]  # spaces, hints, operations, flushing, vectors, types
+
+
+def _rows(
+    opcode: str, orders: tuple[str, ...], table: tuple[tuple[_Forms, tuple[int, int], int], ...]
+) -> Iterator[Effect]:
+    for forms, since, chip in table:
+        slots = (orders, _SCOPES, *forms)
+        yield Effect(opcode=opcode, slots=slots, bind=_atomic, since=since, chip=chip, legal=_hinted)
+
+
+# fmt: off
+_BOTH: tuple[tuple[_Forms, tuple[int, int], int], ...] = (
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("u32", "s32", "u64")),        (1, 2), 12),
+    ((_ANY, _HINT, ("min", "max"),      _NONE,  _NONE,        ("u32", "s32", "u64", "s64")), (3, 1), 32),
+    ((_ANY, _HINT, ("inc", "dec"),      _NONE,  _NONE,        ("u32",)),                     (1, 1), 11),
+    ((_ANY, _HINT, ("and", "or", "xor"), _NONE, _NONE,        _BITS),                        (3, 1), 32),
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f32",)),                     (2, 0), 20),
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f64",)),                     (5, 0), 60),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16x2",)),                   (6, 2), 60),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16",)),                     (6, 3), 70),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("bf16", "bf16x2")),           (7, 8), 90),
+    ((_FAR, _HINT, ("add",),            _NONE,  ("v2", "v4"), ("f32",)),                     (8, 1), 90),
+    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), 90),
+    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v8",),      _HALVES),                      (8, 1), 90),
+)
+_SWAPS: tuple[tuple[_Forms, tuple[int, int], int], ...] = (
+    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        _BITS),                        (1, 2), 12),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        _BITS),                        (1, 2), 12),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b16",)),                     (6, 3), 70),
+    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        ("b128",)),                    (8, 3), 90),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b128",)),                    (8, 3), 90),
+)
+# fmt: on
+
+ROWS: tuple[Effect, ...] = (
+    *_rows("atom", ("", "relaxed", "acquire", "release", "acq_rel"), (*_BOTH, *_SWAPS)),
+    *_rows("red", ("", "relaxed", "release"), _BOTH),
+)

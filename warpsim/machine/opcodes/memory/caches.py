@@ -1,0 +1,143 @@
+"""Hints to caches, which change no result: prefetch, applypriority, discard, createpolicy; and ldu.
+
+There are no caches here. What a hint names is not looked at; a policy is an opaque number. PTX ISA 9.1,
+sections 9.7.9.10 and 9.7.9.14 to 9.7.9.18.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....ptx.constants import Immediate
+from ....ptx.operands import Address
+from ...bind.wide import needed
+from ...state.lanes import Front, Lanes
+from .. import check_available
+from ..effect import Effect, no_operation
+from ..operation import Row, bits_of
+from .transfers import TYPES, loading
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...run.wave import Step, Wave
+
+_LINE = 128  # bytes
+_PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
+_SECOND = ("", "L2::evict_first", "L2::evict_unchanged")
+_WIDEST = 128  # bits
+
+
+def _nothing(wave: Wave, front: Front, lanes: Lanes) -> None:
+    """What a hint does."""
+
+
+def _prefetch(site: Site, *modifiers: str) -> Step:
+    site.count(1)
+    _address(site, 0, modifiers)
+    return _nothing
+
+
+def _prefetch_uniform(site: Site, *modifiers: str) -> Step:
+    """No variable, which lies in a space of its own."""
+    operand = site.operands[0] if site.operands else None
+    if isinstance(operand, Address) and operand.base is not None:
+        site.register(operand.base, 0)
+    return _prefetch(site, *modifiers)
+
+
+def _line(site: Site, *modifiers: str) -> Step:
+    """applypriority and discard, of one line."""
+    site.count(2)
+    _address(site, 0, modifiers)
+    size = site.operands[1]
+    if not isinstance(size, Immediate) or size.value != _LINE:
+        raise site.illegal(f"the size is {_LINE}, not '{size}'", 1)
+    return _nothing
+
+
+def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> None:
+    """The operand is an address of the space that is named."""
+    space = next((one for one in ("global", "local", "const", "param") if one in modifiers), "generic")
+    site.address(index, space)
+
+
+def _fraction(site: Site, _: str, first: str, second: str, kind: str) -> Step:
+    given = site.count(1, 2)
+    if given == 2:
+        site.reader(site.operands[1], "f32", 1)
+    return _policy(site, first, second)
+
+
+def _range(site: Site, _: str, space: str, first: str, second: str, kind: str) -> Step:
+    site.count(4)
+    _address(site, 1, (space,))
+    for index in (2, 3):
+        site.reader(site.operands[index], "u32", index)
+    return _policy(site, first, second)
+
+
+def _converted(site: Site, *modifiers: str) -> Step:
+    site.count(2)
+    site.policy(1)
+    return _policy(site, _PRIORITIES[0], "")
+
+
+def _policy(site: Site, first: str, second: str) -> Step:
+    """Some number, the same for the same priorities."""
+    write = site.writer(site.operands[0], "u64", 0)
+    value = np.array(1 + _PRIORITIES.index(first) + 4 * _SECOND.index(second), np.uint64)
+    return lambda wave, front, lanes: write(wave, front, lanes, value)
+
+
+def _uniform_load(site: Site, space: str, vector: str, type_name: str) -> Step:
+    site.count(2)
+    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
+    return loading(site, "global" if space else "generic", int(vector[1:] or 1), type_name)
+
+
+def _fits(space: str, vector: str, type_name: str) -> bool:
+    return int(vector[1:] or 1) * bits_of(type_name) <= _WIDEST
+
+
+_GLOBAL = ("", "global")
+_OPAQUE = "PTX keeps the bits of a policy to itself"
+
+
+def _policies(*slots: tuple[str, ...], bind: object) -> Effect:
+    return Effect(
+        opcode="createpolicy",
+        slots=slots,
+        bind=bind,  # type: ignore[arg-type]
+        since=(7, 4),
+        chip=80,
+        fidelity="inferred",
+        note=_OPAQUE,
+    )
+
+
+ROWS: tuple[Effect, ...] = (
+    Effect(opcode="prefetch", slots=(("", "global", "local"), ("L1", "L2")), bind=_prefetch, since=(2, 0)),
+    Effect(
+        opcode="prefetch",
+        slots=(_GLOBAL, ("L2::evict_last", "L2::evict_normal")),
+        bind=_prefetch,
+        since=(7, 4),
+        chip=80,
+    ),
+    Effect(
+        opcode="prefetch",
+        slots=(("", "const", "param"), ("tensormap",)),
+        bind=_prefetch,
+        since=(8, 0),
+        chip=90,
+    ),
+    Effect(opcode="prefetchu", slots=(("L1",),), bind=_prefetch_uniform, since=(2, 0)),
+    Effect(opcode="applypriority", slots=(_GLOBAL, ("L2::evict_normal",)), bind=_line, since=(7, 4), chip=80),
+    Effect(opcode="discard", slots=(_GLOBAL, ("L2",)), bind=_line, since=(7, 4), chip=80),
+    _policies(("fractional",), _PRIORITIES, _SECOND, ("b64",), bind=_fraction),
+    _policies(("range",), _GLOBAL, _PRIORITIES, _SECOND, ("b64",), bind=_range),
+    _policies(("cvt",), ("L2",), ("b64",), bind=_converted),
+    Effect(opcode="ldu", slots=(_GLOBAL, ("", "v2", "v4"), TYPES), bind=_uniform_load, legal=_fits),
+)

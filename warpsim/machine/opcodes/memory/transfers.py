@@ -1,0 +1,223 @@
+"""ld and st of every space, width, vector and order (PTX ISA 9.1, sections 9.7.9.8 to 9.7.9.11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
+from ...state import spaces
+from ...state.lanes import Front, Lanes, Values
+from ...state.memory_access import Touch
+from ...state.windows import split_windows
+from .. import check_available
+from ..effect import Effect, no_operation
+from ..operation import Row, Version, bits_of, dtype_of
+
+if TYPE_CHECKING:
+    from ...bind.statement_binder import Site
+    from ...run.wave import Step, Wave
+
+TYPES = (  # that a word in memory may have
+    *("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
+    "b128",
+)
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+_SHARED = ("shared", "shared::cta", "shared::cluster")
+_CACHED = ("", "global")  # what has cache lines that can be told how long to stay
+_LOADED = ("const", "local", "param", "param::entry", "param::func")
+_STORED = ("local", "param", "param::func")
+_SPACES = ("", "global", "const", *_LOADED, *_SHARED)
+_L1 = (
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+)
+_L2 = ("", "L2::evict_normal", "L2::evict_first", "L2::evict_last")  # of 256 bits only
+_HINTS = ("", "L2::cache_hint")
+_PREFETCHES = ("", "L2::64B", "L2::128B", "L2::256B")
+_VECTORS = ("", "v2", "v4", "v8")
+_WIDEST = 128  # bits, of all but the cached spaces
+
+# Modifiers that came after their opcode: the first PTX version and target.
+_NEEDS: dict[str, tuple[Version, int]] = {
+    "weak": ((6, 0), 70),
+    "relaxed": ((6, 0), 70),
+    "acquire": ((6, 0), 70),
+    "release": ((6, 0), 70),
+    "mmio": ((8, 2), 70),
+    "cluster": ((7, 8), 90),
+    "shared::cta": ((7, 8), 30),
+    "shared::cluster": ((7, 8), 90),
+    "param::entry": ((8, 3), 0),
+    "param::func": ((8, 3), 0),
+    "L2::cache_hint": ((7, 4), 80),
+    "L2::64B": ((7, 4), 75),
+    "L2::128B": ((7, 4), 75),
+    "L2::256B": ((7, 4), 80),
+    **dict.fromkeys(_L1, ((7, 4), 70)),
+    **dict.fromkeys(_L2[1:], ((8, 8), 100)),
+}
+_WIDE = ((8, 8), 100)  # more than 128 bits
+
+_SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param", "shared::cta": "shared"}
+
+
+def space_of(modifier: str) -> str:
+    """The memory that a state space's modifier names."""
+    return _SPACE_NAMES.get(modifier, modifier)
+
+
+def load(
+    wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values, size: int, count: int
+) -> Values:
+    """``(lanes.count, count)``: words of ``size`` bytes, each lane's in a row, from each lane's address.
+
+    The whole vector is aligned as one word. Raises Trespass; observers are told.
+    """
+    memory, offsets = wave.places(space, lanes, addresses, size * count)
+    if wave.observers:
+        wave.tell("load", Touch(front, lanes, memory, offsets, size * count))
+    return spaces.words_at(memory, offsets, size, count)
+
+
+def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values, words: Values) -> None:
+    """Write words ``(lanes.count, count)`` at each lane's address. Raises Trespass; observers are told."""
+    size = words.dtype.itemsize * words.shape[1]
+    memory, offsets = wave.places(space, lanes, addresses, size)
+    if wave.observers:
+        wave.tell("store", Touch(front, lanes, memory, offsets, size, words))
+    spaces.put_words(memory, offsets, words)
+    if memory is wave.memory.data:
+        wave.rounds = 0  # somebody elsewhere may have waited for this
+
+
+def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
+    """Space, elements and type among the modifiers of an ld or st."""
+    space = next((one for one in modifiers if one and one in _SPACES), "")
+    count = int(next((one[1:] for one in modifiers if one in _VECTORS and one), "1"))
+    return space_of(space), count, modifiers[-1]
+
+
+def _check(site: Site, modifiers: tuple[str, ...]) -> None:
+    """The operands' number, and what some modifiers need; a policy is of 64 bits."""
+    hint = "L2::cache_hint" in modifiers
+    site.count(2 + hint)
+    if hint:
+        site.policy(2)
+    _, count, type_name = _chosen(modifiers)
+    needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
+    needs.append(needed(modifiers))
+    needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
+    for since, chip in needs:
+        check_available(site, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
+
+
+def _load(site: Site, *modifiers: str) -> Step:
+    space, count, type_name = _chosen(modifiers)
+    _check(site, modifiers)
+    return loading(site, space, count, type_name)
+
+
+def loading(site: Site, space: str, count: int, type_name: str) -> Step:
+    """The step of a load: so many elements of a type from the second operand to the first."""
+    word, each = word_type(type_name)
+    size = bits_of(word) // 8
+    targets = [
+        write
+        for place, one in enumerate(site.elements(0, count))
+        for write in word_writers(site, one, type_name, 0, place if count > 1 else None, wide=True)
+    ]
+    address, space = site.place(1, space)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        where = address(wave, front)
+        for part in parts(lanes, space, where):
+            found = load(wave, front, part, space, part.of(where), size, count * each)
+            for place, write in enumerate(targets):
+                write(wave, front, part, part.spread(np.ascontiguousarray(found[:, place])))
+
+    return step
+
+
+def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
+    """The lanes, parted by the windows that generic addresses lie in."""
+    return split_windows(lanes, lanes.of(where)) if space == "generic" else [lanes]
+
+
+def _store(site: Site, *modifiers: str) -> Step:
+    space, count, type_name = _chosen(modifiers)
+    _check(site, modifiers)
+    dtype = dtype_of(word_type(type_name)[0])
+    sources = [
+        read
+        for place, one in enumerate(site.elements(1, count))
+        for read in word_readers(site, one, type_name, 1, place if count > 1 else None, wide=True)
+    ]
+    address, space = site.place(0, space)
+
+    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+        where = address(wave, front)
+        values = [np.broadcast_to(read(wave, front), (wave.lanes,)) for read in sources]
+        for part in parts(lanes, space, where):
+            words = np.stack([part.of(one).astype(dtype, copy=False) for one in values], axis=-1)
+            store(wave, front, part, space, part.of(where), words)
+
+    return step
+
+
+# --- rows --------------------------------------------------------------------------------------------
+
+
+def _narrow(*modifiers: str) -> bool:
+    """Vectors of at most 128 bits."""
+    _, count, type_name = _chosen(modifiers)
+    return count * bits_of(type_name) <= _WIDEST
+
+
+def _wide(*modifiers: str) -> bool:
+    """Vectors of at most 256 bits; a priority in the second cache belongs to those that are so wide."""
+    _, count, type_name = _chosen(modifiers)
+    bits = count * bits_of(type_name)
+    most = _WIDEST if type_name == WIDE else 2 * _WIDEST
+    return bits <= most and (bits == 2 * _WIDEST or not any(one in _L2[1:] for one in modifiers))
+
+
+def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTORS) -> Effect:
+    wide = _CACHED in slots or ("global",) in slots
+    return Effect(
+        opcode=opcode,
+        slots=(*slots, vectors, TYPES),
+        bind=_load if opcode == "ld" else _store,
+        legal=_wide if wide else _narrow,
+    )
+
+
+_WEAK, _NONE = ("", "weak"), ("",)
+_MMIO = (("mmio",), ("relaxed",), ("sys",))
+_READS, _WRITES = ("ca", "cg", "cs", "lu", "cv"), ("cg", "cs", "wb", "wt")
+_STRONG_READS, _STRONG_WRITES = ("relaxed", "acquire"), ("relaxed", "release")
+
+ROWS: tuple[Effect, ...] = (
+    _row("ld", _WEAK, _CACHED, ("", *_READS), _L2, _HINTS, _PREFETCHES),
+    _row("ld", _WEAK, _CACHED, _L1, _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("global",), ("", "ca", "cg", "cs"), ("nc",), _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("global",), ("nc",), _L1, _L2, _HINTS, _PREFETCHES),
+    _row("ld", _STRONG_READS, _SCOPES, _CACHED, ("", *_L1), _L2, _HINTS, _PREFETCHES),
+    _row("ld", ("volatile",), _CACHED, _L2, _PREFETCHES),
+    _row("ld", *_MMIO, _CACHED, vectors=_NONE),
+    _row("ld", _WEAK, (*_LOADED, *_SHARED), ("", *_READS)),
+    _row("ld", _STRONG_READS, _SCOPES, _SHARED),
+    _row("ld", ("volatile",), _SHARED),
+    _row("st", _WEAK, _CACHED, ("", *_WRITES), _L2, _HINTS),
+    _row("st", _WEAK, _CACHED, _L1, _L2, _HINTS),
+    _row("st", _STRONG_WRITES, _SCOPES, _CACHED, ("", *_L1), _L2, _HINTS),
+    _row("st", ("volatile",), _CACHED, _L2),
+    _row("st", *_MMIO, _CACHED, vectors=_NONE),
+    _row("st", _WEAK, (*_STORED, *_SHARED), ("", *_WRITES)),
+    _row("st", _STRONG_WRITES, _SCOPES, _SHARED),
+    _row("st", ("volatile",), _SHARED),
+)

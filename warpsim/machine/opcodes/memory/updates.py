@@ -1,0 +1,173 @@
+"""What atomic operations make of memory: new values of old ones, and many lanes at one address.
+
+Lanes that reach one address do so one after the other, in the order of their numbers, each with its own
+rounding. add.f32 flushes subnormals in global memory and keeps them in shared memory, as the manual says of
+"current implementations" (PTX ISA 9.1, section 9.7.13.5); that min and max of halves pass over a NaN, as
+min.f16 does, is inferred. Does not know lanes' registers, spaces' places or statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...state import spaces
+from ...state.lanes import Values
+from ...state.spaces import Bytes, Offsets
+from ..floating.float_bits import FORMATS
+from ..integer.words import number_dtype, unsigned
+
+_FEW = 8  # lanes at one address, up to which a round for each is quicker than a scan for each address
+SPACES = ("global", "shared")
+
+Scan = Callable[
+    [Values], "Values | None"
+]  # the old value and operands -> all values in turn; None: cannot say
+
+
+@dataclass(frozen=True)
+class Update:
+    """New values of old ones and operands, ``(lanes, elements)`` each; and a quicker way for one element."""
+
+    function: Callable[..., Values]
+    scan: Scan | None = None
+
+
+def _increased(old: Values, limit: Values) -> Values:
+    return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
+
+
+def _decreased(old: Values, limit: Values) -> Values:
+    return np.asarray(np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1)))
+
+
+def _exchanged(old: Values, new: Values) -> Values:
+    return new
+
+
+def _swapped(old: Values, compare: Values, new: Values) -> Values:
+    return np.where((old == compare).all(axis=1, keepdims=True), new, old)  # all words of a value
+
+
+_FUNCTIONS: dict[str, Callable[..., Values]] = {
+    "inc": _increased,
+    "dec": _decreased,
+    "exch": _exchanged,
+    "cas": _swapped,
+}
+_UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def _integers(name: str, type_name: str) -> Update:
+    if name in _FUNCTIONS:
+        return Update(_FUNCTIONS[name])
+    ufunc, dtype = _UFUNCS[name], number_dtype(type_name)
+
+    def function(old: Values, value: Values) -> Values:
+        return unsigned(np.asarray(ufunc(old.view(dtype), value.view(dtype))))
+
+    return Update(function, lambda chain: unsigned(ufunc.accumulate(chain.view(dtype), dtype=dtype)))
+
+
+def _floats(name: str, type_name: str, flush: str) -> Update:
+    from .. import operation
+
+    compute = operation(name, *filter(None, (flush, type_name)), sources=2).compute
+    scan = _sums(type_name) if name == "add" and type_name in ("f32", "f64") else None
+    return Update(lambda old, value: compute(old, value)[0], scan)
+
+
+def _sums(type_name: str) -> Scan:
+    """Sums one after the other, as long as all values are normal or zero: no flushing, no NaN."""
+    form = FORMATS[type_name]
+    dtype = np.dtype(f"f{form.bits // 8}")
+
+    def scan(chain: Values) -> Values | None:
+        with np.errstate(all="ignore"):
+            sums = np.add.accumulate(chain.view(dtype), dtype=dtype).view(chain.dtype)
+        for values in (chain, sums):
+            magnitude = values & form.magnitude
+            if ((magnitude >= form.infinity) | (magnitude - form.word(1) < form.largest_subnormal)).any():
+                return None
+        return sums
+
+    return scan
+
+
+FLUSHED = ("add", "f32")  # of copies that reduce
+FLUSHES = "inferred: subnormals are flushed in global memory, as red flushes them there"
+
+
+def updates_of(name: str, type_name: str) -> dict[str, Update]:
+    """The update in each space."""
+    if type_name[0] != "f" and not type_name.startswith("bf"):
+        return dict.fromkeys(SPACES, _integers(name, type_name))
+    flushes = {"global": "ftz"} if type_name == "f32" else {}
+    return {space: _floats(name, type_name, flushes.get(space, "")) for space in SPACES}
+
+
+# --- many lanes at one address -------------------------------------------------------------------------
+
+
+def _runs(offsets: Offsets) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Places in the order of their offsets, ascending among equals, and where in it each offset begins."""
+    order = np.argsort(offsets, kind="stable")
+    ordered = offsets[order]
+    return order, np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+
+
+def _rounds(order: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.intp]]:
+    """Places with different offsets; those of one offset come in turn."""
+    lengths = np.diff(np.r_[starts, order.size])
+    rank = np.arange(order.size) - np.repeat(starts, lengths)
+    for turn in range(int(lengths.max())):
+        yield order[rank == turn]
+
+
+def apply(memory: Bytes, offsets: Offsets, operands: list[Values], update: Update) -> Values:
+    """Update words one after the other, and return what each found, ``(offsets, elements)``."""
+    order, starts = _runs(offsets)
+    scan = update.scan
+    if scan is not None and offsets.size > _FEW * starts.size and operands[0].shape[1] == 1:
+        return _by_address(memory, offsets, operands, update, scan)
+    found = np.empty_like(operands[0])
+    for chosen in _rounds(order, starts):
+        found[chosen] = _update(memory, offsets[chosen], [one[chosen] for one in operands], update)
+    return found
+
+
+def _update(memory: Bytes, offsets: Offsets, operands: list[Values], update: Update) -> Values:
+    """As apply, where no offset comes twice."""
+    size, count = operands[0].dtype.itemsize, operands[0].shape[1]
+    old = spaces.words_at(memory, offsets, size, count)
+    spaces.put_words(memory, offsets, update.function(old, *operands))
+    return old
+
+
+def _by_address(
+    memory: Bytes, offsets: Offsets, operands: list[Values], update: Update, scan: Scan
+) -> Values:
+    """As apply, address by address; one by one where the scan cannot say."""
+    order, starts = _runs(offsets)
+    found = np.empty_like(operands[0])
+    view = memory.view(operands[0].dtype)
+    for chosen in np.split(order, starts[1:]):
+        first = int(offsets[chosen[0]]) // view.itemsize
+        chain = scan(np.r_[view[first], operands[0][chosen, 0]])
+        if chain is not None:
+            found[chosen, 0], view[first] = chain[:-1], chain[-1]
+            continue
+        for one in chosen:
+            place = slice(one, one + 1)
+            found[place] = _update(memory, offsets[place], [part[place] for part in operands], update)
+    return found

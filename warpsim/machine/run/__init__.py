@@ -1,0 +1,1 @@
+"""Execution of a launch: paths, convergence, schedules, barriers, asynchronous operations, clusters."""

@@ -1,0 +1,302 @@
+"""Operations that a lane has issued and that complete later: bulk and tensor copies, st.async, wgmma.
+
+An opcode makes a ``Pending`` and issues it; the schedule decides when it reads its source and completes:
+
+    "program", "earliest"    at once
+    "latest"                 when somebody waits for it, or nobody can go on otherwise; the newest first
+    "random:7"               in between, each at a moment and in an order that the seed decides
+
+Completing writes memory, then signals mbarriers. Groups ("bulk", "wgmma") are counted lane by lane, as in
+PTX: ``commit`` closes one, ``drain`` waits for all but the latest. Knows when; does not know what operations
+do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
+
+To add a kind: prepare everything that can fail, then ``issue(wave, front, Pending(...))``. ``read`` is called
+once, before ``complete``, and keeps what it read; leave it out where both happen in one go. Observers are
+told ``issued(wave, front, pending)``; ``fetched(wave, pending)`` when the source has been read;
+``completed(wave, pending)`` when memory has been written and before mbarriers are signalled; ``drained(wave,
+front, lanes, family, most, reads)`` at the end of a wait for groups; ``unfinished(wave, pendings)`` when all
+lanes have exited.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.warps import WARP
+from ..state.lanes import Front, Lanes
+
+if TYPE_CHECKING:
+    from ..load.entries import Record
+    from .wave import Wave
+
+Moment = Literal["program", "earliest", "latest", "random"]
+Action = Callable[["Wave"], None]
+Batch = Callable[["Wave", "Sequence[Pending]"], None]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretches:
+    """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
+    one behind the last, as offsets in ``wave.shared`` or ``wave.memory.data``.
+    """
+
+    space: str
+    ranges: npt.NDArray[np.int64]
+
+    @classmethod
+    def one(cls, space: str, first: int, size: int) -> Stretches:
+        """So many bytes in a row."""
+        return cls(space=space, ranges=np.array([[first, first + size]], np.int64))
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The number of every byte."""
+        if not len(self.ranges):
+            return np.zeros(0, np.int64)
+        return np.concatenate([np.arange(first, past) for first, past in self.ranges.tolist()])
+
+
+@dataclass(kw_only=True, eq=False)
+class Pending:
+    """An operation in flight: who issued it, what it touches, and what it does when it completes.
+
+    ``signals`` are mbarriers, as offsets in ``wave.shared``, with the bytes that complete there. ``group`` is
+    the family of groups that it belongs to, "" for none; ``number`` of the group is set when it is issued.
+    ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
+    complete together which have the same one. ``turn`` counts what the lane had issued before.
+    """
+
+    record: Record
+    lane: int
+    kind: str  # in words: "bulk copy"
+    complete: Action
+    read: Action | None = None
+    reads: tuple[Stretches, ...] = ()
+    writes: tuple[Stretches, ...] = ()
+    signals: tuple[tuple[int, int], ...] = ()
+    group: str = ""
+    after: tuple[Pending, ...] = ()
+    batch: Batch | None = None
+    number: int = -1
+    turn: int = -1
+    fetched: bool = False
+    done: bool = False
+
+
+@dataclass(eq=False)
+class Asynchrony:
+    """What is in flight in a wave, and when it completes; ``random`` decides where the moment is "random"."""
+
+    moment: Moment = "program"
+    random: Random = field(default_factory=lambda: Random(0))
+    flying: dict[Pending, None] = field(default_factory=dict)  # in the order in which they were issued
+    committed: dict[str, Counts] = field(default_factory=dict)  # by family: groups that each lane has closed
+    issued: Counter[int] = field(default_factory=Counter)  # by lane: operations
+    tossed: tuple[int, bool] = (-1, False)  # the statement that issued last, and whether at once
+
+    def of(self, wave: Wave, family: str) -> Counts:
+        """``(lanes,)``: how many groups of a family each lane has closed."""
+        return self.committed.setdefault(family, np.zeros(wave.lanes, np.int64))
+
+    # --- moments ---
+
+    def at_once(self, wave: Wave) -> bool:
+        """Whether an operation that is issued now completes now; all those of a statement do, or none."""
+        if self.moment != "random":
+            return self.moment != "latest"
+        if self.tossed[0] != wave.statements:
+            self.tossed = wave.statements, self.random.random() < _SOON
+        return self.tossed[1]
+
+    def pass_time(self, wave: Wave) -> None:
+        """Called between statements while something flies: what completes now, if anything."""
+        if self.moment == "random":
+            chance = self.random.random()
+            if chance < 1.5 * _SOON:
+                (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
+        elif all(front.turns >= _SPINNING for front in wave.fronts):
+            self.nobody_goes_on(wave)
+
+    def _kinds(self, wave: Wave, pendings: Iterable[Pending]) -> list[list[Pending]]:
+        """Operations that clusters have in common: those that the same lane issued at the same turn."""
+        lanes = wave.cluster.count * wave.warps * WARP
+        kinds: dict[tuple[int, int], list[Pending]] = {}
+        for one in pendings:
+            kinds.setdefault((one.lane % lanes, one.turn), []).append(one)
+        return list(kinds.values())
+
+    def _some(self, wave: Wave) -> list[Pending]:
+        """Any number of what flies, in any order, but the same in all clusters."""
+        kinds = self._kinds(wave, self.flying)
+        return list(chain(*self.random.sample(kinds, self.random.randint(1, len(kinds)))))
+
+    def in_order(self, wave: Wave, pendings: Sequence[Pending]) -> list[Pending]:
+        """In the order in which they complete where all may: the newest first, or any."""
+        if self.moment != "random":
+            return [*reversed(pendings)]
+        kinds = self._kinds(wave, pendings)
+        return list(chain(*self.random.sample(kinds, len(kinds))))
+
+    def nobody_goes_on(self, wave: Wave) -> bool:
+        """What somebody waits for completes, in every cluster, or anything where nobody does; false where
+        nothing flies.
+        """
+        if not self.flying:
+            return False
+        from .mbarrier import awaited
+
+        wanted = awaited(wave)
+        order = self.in_order(wave, list(self.flying))
+        known = [one for one in order if any(offset in wanted for offset, _ in one.signals)]
+        first = [*_first_of_each_cluster(wave, known or order)]
+        if not known:
+            finish_together(wave, first)
+        for one in first if known else ():
+            self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted), known)
+        for front in wave.fronts:
+            front.turns = 0
+        return True
+
+    def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
+        """Operations that signal an mbarrier complete, in this order, until nobody waits for it."""
+        from .mbarrier import awaited
+
+        signalling = [one for one in known if any(offset == barrier for offset, _ in one.signals)]
+        for one in signalling:
+            finish(wave, one)
+            if len(signalling) > 1 and barrier not in awaited(wave):
+                return
+
+
+def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[Pending]:
+    lanes = wave.cluster.count * wave.warps * WARP
+    return {one.lane // lanes: one for one in reversed(pendings)}.values()
+
+
+_SPINNING = 512  # turns of a loop after which a front is taken to wait for something
+_SOON = 0.25  # the chance that something completes where the schedule may change warps
+
+
+def issue(wave: Wave, front: Front, *pendings: Pending) -> None:
+    """Operations of a statement begin; they complete now or later, as the schedule has it."""
+    state = wave.asynchrony
+    for pending in pendings:
+        if pending.group:
+            pending.number = int(state.of(wave, pending.group)[pending.lane])
+        pending.turn = state.issued[pending.lane]
+        state.issued[pending.lane] += 1
+        state.flying[pending] = None
+        if wave.observers:
+            wave.tell("issued", front, pending)
+    if state.at_once(wave):
+        finish_together(wave, pendings)
+
+
+def fetch(wave: Wave, pending: Pending) -> None:
+    """The source of an operation is read, once."""
+    if pending.fetched:
+        return
+    for one in _earlier(wave, pending.after) if pending.after else ():
+        finish(wave, one)
+    pending.fetched = True
+    if pending.read is not None:
+        pending.read(wave)
+        if wave.observers:
+            wave.tell("fetched", pending)
+
+
+def finish(wave: Wave, pending: Pending) -> None:
+    """An operation completes, once: its memory is written and its mbarriers are signalled."""
+    if pending.done:
+        return
+    fetch(wave, pending)
+    pending.done = True
+    del wave.asynchrony.flying[pending]
+    pending.complete(wave)
+    wave.rounds = 0  # somebody may have waited for this
+    if wave.observers:
+        wave.tell("completed", pending)
+    if pending.signals:
+        from .mbarrier import complete_tx
+
+        for offset, count in pending.signals:
+            complete_tx(wave, offset, count, pending)
+
+
+# --- several at once ----------------------------------------------------------------------------------
+
+
+def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
+    """Operations that have not completed, and all that come before them, in the order of their issue."""
+    found, left = set[Pending](), list(pendings)
+    while left:
+        one = left.pop()
+        if not one.done and one not in found:
+            found.add(one)
+            left += one.after
+    return [one for one in wave.asynchrony.flying if one in found] if found else []
+
+
+def finish_together(wave: Wave, pendings: Sequence[Pending]) -> None:
+    """Operations complete at the same time, in this order."""
+    batches: dict[Batch, list[Pending]] = {}
+    for one in _earlier(wave, [one for one in pendings if one.batch]):
+        if one.batch:
+            batches.setdefault(one.batch, []).append(one)
+    for batch, ones in batches.items():
+        batch(wave, ones)
+    for one in pendings:
+        finish(wave, one)
+
+
+def fetch_together(wave: Wave, pendings: Sequence[Pending]) -> None:
+    """The sources of operations are read, in this order."""
+    finish_together(wave, [before for one in pendings for before in one.after])
+    for one in pendings:
+        fetch(wave, one)
+
+
+# --- groups ------------------------------------------------------------------------------------------
+
+
+def commit(wave: Wave, lanes: Lanes, family: str) -> None:
+    """Lanes close a group of a family: what they have issued since the last one belongs to it."""
+    counts = wave.asynchrony.of(wave, family)
+    wave.asynchrony.committed[family] = counts + lanes.mask
+
+
+def drain(
+    wave: Wave, front: Front, lanes: Lanes, family: str, most: int = 0, *, reads: bool = False
+) -> Sequence[Pending]:
+    """Operations of all but the latest ``most`` closed groups of these lanes complete; with ``reads`` their
+    sources are read, no more. Returns those that did so only now.
+    """
+    state = wave.asynchrony
+    before = state.of(wave, family) - most
+    asked = [
+        one
+        for one in state.flying
+        if one.group == family and lanes.mask[one.lane] and one.number < before[one.lane]
+    ]
+    asked = state.in_order(wave, asked)
+    (fetch_together if reads else finish_together)(wave, asked)
+    if wave.observers:
+        wave.tell("drained", front, lanes, family, most, reads)
+    return asked
+
+
+def finish_all(wave: Wave) -> None:
+    """Every lane has exited: what still flies completes, newest first; observers are told."""
+    left = list(wave.asynchrony.flying)[::-1]
+    if left and wave.observers:
+        wave.tell("unfinished", left)
+    finish_together(wave, left)

@@ -1,0 +1,115 @@
+"""The barrier of each cluster: lanes arrive, and later wait until every lane of the cluster has.
+
+A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are told
+``arrived(wave, front, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
+is complete in some clusters, by number in the wave, and ``met(wave, front, lanes)`` when lanes go on.
+Does not know orders (.release, .relaxed): see checks/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..state.lanes import Front, Lanes, Mask
+from .mbarrier import undefined
+from .waits import LaneWait
+
+if TYPE_CHECKING:
+    from .wave import Wave
+
+Clusters = npt.NDArray[np.intp]  # their numbers in the wave
+_KEPT = "cluster barrier"
+
+
+class ClusterBarrier:
+    """``phase`` (clusters,) says how often the barrier was complete; ``arrived`` (lanes,) who has arrived and
+    not waited, ``since`` (lanes,) in which phase, ``places`` (lanes,) at which statement, -1 for nowhere.
+    """
+
+    def __init__(self, wave: Wave) -> None:
+        self.cluster = wave.cta // wave.cluster.count
+        self.phase = np.zeros(len(wave.ctas) // wave.cluster.count, np.int64)
+        self.arrived: Mask = np.zeros(wave.lanes, np.bool_)
+        self.since = np.zeros(wave.lanes, np.int64)
+        self.places = np.full(wave.lanes, -1)
+        wave.leaving.append(self.complete)
+
+    @classmethod
+    def of(cls, wave: Wave) -> ClusterBarrier:
+        """That of a wave."""
+        found: ClusterBarrier | None = wave.kept.get(_KEPT)
+        if found is None:
+            found = wave.kept[_KEPT] = cls(wave)
+        return found
+
+    def arrive(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
+        twice = lanes.mask & self.arrived
+        if twice.any():
+            lane = int(twice.argmax())
+            line = wave.code[int(self.places[lane])].statement.location().line
+            why = f"the lane has arrived at line {line} and has not waited since"
+            raise undefined(wave, front, lane, f"{why}: barrier.cluster.wait is missing")
+        self.arrived = self.arrived | lanes.mask
+        self.since = np.where(lanes.mask, self.phase[self.cluster], self.since)
+        self.places = np.where(lanes.mask, front.pc, self.places)
+        if wave.observers:
+            wave.tell("arrived", front, lanes)
+        self.complete(wave)
+
+    def wait(self, wave: Wave, front: Front, lanes: Lanes) -> bool:
+        """Lanes whose barrier is complete go on, others sleep and try again; true where fronts changed."""
+        never = lanes.mask & ~self.arrived
+        if never.any():
+            why = "the lane has not arrived: barrier.cluster.arrive is missing"
+            raise undefined(wave, front, int(never.argmax()), why)
+        over = lanes.mask & (self.since < self.phase[self.cluster])
+        left = Lanes(lanes.mask & ~over)
+        if over.any():
+            self.arrived = self.arrived & ~over
+            if wave.observers:
+                wave.tell("cluster_met", front, Lanes(over))
+        return wave.wait(front, left, _MEETING, behind=False) if left.count else False
+
+    def complete(self, wave: Wave, exited: Lanes | None = None) -> None:
+        """Wake the lanes of clusters in which all have arrived."""
+        here = self.here()
+        done = (self._count(here) > 0) & (self._count(wave.alive_mask & ~here) == 0)
+        if done.any():
+            clusters = np.flatnonzero(done)
+            if wave.observers:
+                wave.tell("cluster_barrier", clusters, self)
+                wave.tell("barrier", -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None)
+            self.phase[clusters] += 1
+            wave.wake(_MEETING, done[self.cluster])
+
+    def here(self) -> Mask:
+        """The lanes that have arrived in the phase that is not complete."""
+        here: Mask = self.arrived & (self.since == self.phase[self.cluster])
+        return here
+
+    def _count(self, mask: Mask) -> npt.NDArray[np.intp]:
+        return np.bincount(self.cluster[mask], minlength=self.phase.size)
+
+
+def _missing(wave: Wave, front: Front) -> str:
+    """Who has not arrived at the barrier that lanes wait at."""
+    state = ClusterBarrier.of(wave)
+    number = int(state.cluster[front.lanes.index[0]])
+    away = wave.alive_mask & ~state.here() & (state.cluster == number)
+    names = ", ".join(_who(wave, away))
+    several = " more" in names or names.count("lane") > 1
+    return f"the cluster barrier, at which {names} {'have' if several else 'has'} not arrived"
+
+
+def _who(wave: Wave, away: Mask) -> Iterator[str]:
+    """Lanes in words, CTA by CTA."""
+    for cta in np.unique(wave.cta[away]).tolist():
+        yield wave.who(Lanes(away & (wave.cta == cta)))
+
+
+_MEETING = LaneWait(names="the cluster barrier", explain=_missing)

@@ -1,0 +1,201 @@
+"""Clusters: CTAs that run at one time and reach each other's shared memory.
+
+An address of .shared::cluster below RANK_BYTES is one of the own CTA, as one of .shared::cta is; above,
+``(rank + 1) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. So ``mapa`` makes
+them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
+
+Knows shapes, ranks and addresses; does not know statements, or who waits for whom (see cluster_barrier.py).
+PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "shared state space".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import OperandError
+from ..state import spaces
+from ..state.lanes import Lanes, Values
+from ..state.spaces import Bytes, Offsets, Trespass
+
+if TYPE_CHECKING:
+    from ..load.entries import Entry
+    from .wave import Dimensions, Wave
+
+RANK_BYTES = 1 << 24
+PORTABLE = 8  # CTAs of a cluster that every chip with clusters takes
+MOST = 16  # that any chip takes, where the host allows clusters that are not portable
+_FIRST_CHIP = 90
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """CTAs of a cluster along each axis; ``explicit`` says that the kernel or the launch names them."""
+
+    shape: Dimensions = (1, 1, 1)
+    explicit: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many CTAs a cluster has."""
+        return self.shape[0] * self.shape[1] * self.shape[2]
+
+    def __str__(self) -> str:
+        return " x ".join(map(str, self.shape))
+
+
+ALONE = Cluster()  # each CTA is a cluster of its own
+
+
+# --- what a launch may ask for --------------------------------------------------------------------------
+
+
+def cluster_of(entry: Entry, given: Dimensions | None, target: str) -> Cluster:
+    """The clusters of a launch: as it says, or as the kernel does; raises OperandError."""
+    wanted = entry.tuning.cluster
+    if given is not None and wanted is not None and given != wanted:
+        raise OperandError(f"cluster {given}: the kernel says .reqnctapercluster {wanted}")
+    shape = given or wanted
+    if shape is None:
+        if entry.tuning.explicit_cluster:
+            raise OperandError("the kernel says .explicitcluster: the launch must name its cluster")
+        return ALONE
+    found = Cluster(shape=shape, explicit=True)
+    _check_count(entry, found, target)
+    return found
+
+
+def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
+    """No more CTAs than chip and kernel take; raises OperandError."""
+    count = cluster.count
+    if min(cluster.shape) < 1:
+        raise OperandError(f"a cluster of {cluster} CTAs: at least 1 along each axis")
+    if count > MOST:
+        raise OperandError(
+            f"a cluster of {cluster} CTAs has {count}: at most {PORTABLE}, or {MOST} where the chip takes it"
+        )
+    most = entry.tuning.most_cluster
+    if most is not None and count > most:
+        raise OperandError(f"a cluster of {cluster} CTAs has {count}: the kernel says .maxclusterrank {most}")
+    if count > 1 and int("".join(filter(str.isdecimal, target))) < _FIRST_CHIP:
+        raise OperandError(f"a cluster of {cluster} CTAs: clusters need sm_{_FIRST_CHIP}, not {target}")
+
+
+def grid_of(entry: Entry, grid: Dimensions, cluster: Cluster) -> Dimensions:
+    """The CTAs of a launch: ``grid``, or that many clusters where .blocksareclusters; raises OperandError."""
+    if entry.tuning.blocks_are_clusters:
+        x, y, z = (one * each for one, each in zip(grid, cluster.shape, strict=True))
+        return x, y, z
+    for axis, one, each in zip("xyz", grid, cluster.shape, strict=True):
+        if one % each:
+            raise OperandError(
+                f"grid {grid}: {axis} is no multiple of {each}, as clusters are {cluster} CTAs"
+            )
+    return grid
+
+
+# --- where CTAs are -------------------------------------------------------------------------------------
+
+
+def ctas_of(cluster: Cluster, grid: Dimensions, numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Coordinates of the CTAs of the clusters with these numbers, x fastest, rank by rank."""
+    (x, y, z), across = cluster.shape, [one // each for one, each in zip(grid, cluster.shape, strict=True)]
+    for number in numbers:
+        rest, first = divmod(number, across[0])
+        third, second = divmod(rest, across[1])
+        for rank in range(cluster.count):
+            yield (first * x + rank % x, second * y + rank // x % y, third * z + rank // (x * y) % z)
+
+
+def ranks_of(wave: Wave, lanes: Lanes | None = None) -> Values:
+    """The rank in its cluster of each lane's CTA, int64; of all lanes, or of some."""
+    ranks: Values = (wave.cta if lanes is None else lanes.of(wave.cta)) % wave.cluster.count
+    return ranks
+
+
+def peers_of(wave: Wave, lanes: Lanes, ranks: Values) -> Values:
+    """The place in the wave of the CTA of that rank in the cluster of each lane."""
+    own = lanes.of(wave.cta)
+    peers: Values = own - own % wave.cluster.count + ranks
+    return peers
+
+
+# --- addresses ------------------------------------------------------------------------------------------
+
+
+def rank_field(addresses: Any) -> Any:
+    """The rank + 1 that addresses of .shared::cluster name, 0 for the own CTA."""
+    return addresses // RANK_BYTES
+
+
+def own_cta(wave: Wave, addresses: Values) -> Values:
+    """(lanes,) bool: whether addresses of .shared::cluster lie in the own CTA."""
+    field = rank_field(addresses)
+    own: Values = (field == 0) | (field == ranks_of(wave) + 1)
+    return own
+
+
+def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    """Words in shared memory of CTAs of each lane's cluster. Raises Trespass."""
+    spaces.check_alignment(addresses, size, lanes)
+    if not spaces.leave(addresses, size, wave.shared_bytes):
+        return wave.shared, addresses + lanes.of(wave.shared_base)
+    field = rank_field(addresses)
+    _check_ranks(wave, lanes, addresses, field)
+    peers = np.where(field, peers_of(wave, lanes, field - 1), lanes.of(wave.cta))
+    offsets = addresses % RANK_BYTES
+    past = np.flatnonzero(offsets > wave.shared_bytes - size)
+    if past.size:
+        reason = f"leaves shared memory of {wave.shared_bytes} bytes of {named(wave, int(peers[past[0]]))}"
+        raise Trespass(int(lanes.index[past[0]]), int(addresses[past[0]]), reason)
+    return wave.shared, offsets + peers * wave.shared_stride
+
+
+def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) -> None:
+    """The CTAs are there; raises Trespass."""
+    count = wave.cluster.count
+    wrong = np.flatnonzero((field < 0) | (field > count))
+    if wrong.size:
+        rank, kind = int(field[wrong[0]]) - 1, "the cluster has" if count > 1 else "there is no cluster:"
+        reason = f"is in shared memory of a CTA of rank {rank}: {kind} {count} CTA{'s'[: count > 1]}"
+        raise Trespass(int(lanes.index[wrong[0]]), int(addresses[wrong[0]]), reason)
+    peers = peers_of(wave, lanes, np.maximum(field - 1, 0))
+    ended = np.flatnonzero((field > 0) & (wave.alive_of_cta[peers] == 0))
+    if ended.size:
+        reason = f"is in shared memory of {named(wave, int(peers[ended[0]]))}, which has ended"
+        raise Trespass(int(lanes.index[ended[0]]), int(addresses[ended[0]]), reason)
+
+
+def near(wave: Wave, lanes: Lanes, addresses: Offsets) -> Offsets:
+    """Addresses of .shared::cta: those that name the own CTA without its rank. Raises Trespass for others."""
+    field = rank_field(addresses)
+    other = np.flatnonzero((field > 0) & (field != ranks_of(wave, lanes) + 1) & (field <= wave.cluster.count))
+    if other.size:
+        cta = int(peers_of(wave, lanes, field - 1)[other[0]])
+        reason = f"is in shared memory of {named(wave, cta)}, which .shared::cluster reaches"
+        raise Trespass(int(lanes.index[other[0]]), int(addresses[other[0]]), reason)
+    own: Offsets = np.where(field == ranks_of(wave, lanes) + 1, addresses % RANK_BYTES, addresses)
+    return own
+
+
+def named(wave: Wave, cta: int) -> str:
+    """A CTA by its rank and place in the grid."""
+    place = ", ".join(map(str, wave.ctas[cta].tolist()))
+    return f"CTA ({place}), rank {cta % wave.cluster.count}"
+
+
+def in_shared(wave: Wave, lane: int, offset: int) -> str:
+    """A byte of the wave's shared memory in words, as a lane sees it."""
+    cta, place = divmod(offset, wave.shared_stride)
+    return f"{place:#x} of shared memory" + (f" of {named(wave, cta)}" if cta != wave.cta[lane] else "")
+
+
+def far(wave: Wave, lanes: Lanes, offsets: Offsets) -> bool:
+    """Whether some of these places in the wave's shared memory are in another CTA than their lane."""
+    if wave.cluster.count == 1:
+        return False
+    owners = np.resize(wave.cta[lanes.index], offsets.size)
+    return bool((offsets // wave.shared_stride != owners).any())

@@ -1,0 +1,264 @@
+"""Statements that lanes of a warp, or of a warpgroup, execute together: who must stand there, who waits.
+
+A lane names members of its warp by a mask. It executes when every member that has not exited stands at the
+same statement of the same frame and names the same members; until then it waits. Lanes that wait for lanes
+that never come end in a deadlock, which says so. Knows masks and fronts; not what a statement does.
+
+PTX ISA 9.1, section 9.7.9: a thread waits "until all non-exited threads corresponding to membermask have
+executed" it "with the same qualifiers and same membermask value". PTX does not ask that members stand at one
+and the same statement; two that are spelled alike are not joined here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import UndefinedBehavior
+from ...isa.warps import WARP, WARPGROUP
+from ..state.lanes import Front, Lanes, Mask, Values
+from .waits import LaneWait
+
+if TYPE_CHECKING:
+    from .wave import Wave
+
+
+Act = Callable[["Wave", Front, Lanes], object]
+GroupAct = Callable[["Wave", Front, Lanes, npt.NDArray[np.intp]], object]
+EVERYONE = np.array(0xFFFF_FFFF, np.uint32)  # the members that statements of the whole warp name
+
+
+def together(
+    wave: Wave, front: Front, lanes: Lanes, members: Values, act: Act, *, exited: bool = True
+) -> bool:
+    """Do ``act(wave, front, ready)`` for the lanes whose members are all here; true where fronts changed.
+
+    ``members`` is uint32, a mask of its warp for each lane, or one for all, shape (). Lanes that waited here
+    are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
+    lane that is no member of its own mask and, without ``exited``, for members that have exited.
+    """
+    if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
+        _check_exited(wave, front, lanes, members, exited)
+        if wave.observers:
+            wave.tell("met", lanes)
+        act(wave, front, lanes)
+        return False
+    waited = _waiting_here(wave, front)
+    here = lanes.mask | waited
+    members = np.broadcast_to(members, here.shape)
+    _check_members(wave, front, here, members)
+    ready = _ready(wave, here, members)
+    _regroup(wave, front, waited & ready, here & ~ready, members)
+    if ready.any():
+        now = Lanes(ready)
+        _check_exited(wave, front, now, members, exited)
+        wave.tell("met", now)
+        act(wave, front, now)
+    return not front.lanes.count
+
+
+def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
+    """Lanes go on when all their members stand at any statement that meets, with the same members.
+
+    ``members`` as in ``together``; true where fronts changed. Raises UndefinedBehavior for a lane that is no
+    member of its own mask.
+    """
+    if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
+        wave.tell("met", lanes)
+        return False
+    known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
+    known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
+    _check_members(wave, front, lanes.mask, known)
+    halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
+    ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
+    wave.tell("met", Lanes(ready))
+    for one in halted:
+        wave.release(one, ready)
+    left = Lanes(lanes.mask & ~ready)
+    if not left.count:
+        return False
+    return wave.wait(
+        front, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
+    )
+
+
+def warpgroups_together(wave: Wave, front: Front, lanes: Lanes, act: GroupAct) -> bool:
+    """Do ``act(wave, front, ready, groups)`` for the warpgroups that are all here; true where fronts changed.
+
+    Lanes of others wait, and those that waited here are taken along. Raises UndefinedBehavior for a warpgroup
+    some of whose threads have exited or were never started (PTX ISA 9.1, section 9.7.15: four contiguous
+    warps, of which the first has a rank that is a multiple of 4).
+    """
+    places = Warpgroups.of(wave)
+    waited = _waiting_here(wave, front) if wave.waiting else None
+    here = lanes.mask if waited is None else lanes.mask | waited
+    _check_whole(wave, front, here, places)
+    present = places.counts(here) == WARPGROUP
+    ready = here & present[places.number]
+    if waited is not None or int(np.count_nonzero(ready)) != lanes.count:
+        left = here & ~ready
+        wait = LaneWait(names=_absent(wave, left, places)) if left.any() else None
+        _part(wave, front, here & ~lanes.mask & ready, left, wait)
+    if ready.any():
+        act(wave, front, Lanes(ready), np.flatnonzero(present))
+    return not front.lanes.count
+
+
+class Warpgroups:
+    """The warpgroups of a wave: ``number`` (lanes,) of each lane, ``first`` (groups,) the first lane of each,
+    ``warps`` (groups,) its first warp. Those at the end of a CTA may lack lanes."""
+
+    def __init__(self, wave: Wave) -> None:
+        of_cta = -(-wave.warps * WARP // WARPGROUP)
+        self.number = wave.cta * of_cta + wave.thread // WARPGROUP
+        self.first = np.searchsorted(self.number, np.arange(len(wave.ctas) * of_cta))
+        self.warps = self.first // WARP
+        self.cta = wave.cta[self.first]
+
+    @classmethod
+    def of(cls, wave: Wave) -> Warpgroups:
+        """Those of a wave, made once."""
+        known = wave.kept.get("warpgroups")
+        if known is None:
+            known = wave.kept["warpgroups"] = cls(wave)
+        assert isinstance(known, Warpgroups)
+        return known
+
+    def counts(self, mask: Mask) -> npt.NDArray[np.int64]:
+        """``(groups,)``: how many lanes of each are in a mask."""
+        return np.add.reduceat(mask, self.first, dtype=np.int64)
+
+    def lanes_of(self, groups: npt.NDArray[np.intp]) -> Lanes:
+        """The lanes of some warpgroups."""
+        chosen = np.zeros(len(self.first), np.bool_)
+        chosen[groups] = True
+        return Lanes(chosen[self.number])
+
+    def place(self, wave: Wave, group: int) -> str:
+        """CTA and warpgroup in words."""
+        cta = ", ".join(map(str, wave.ctas[self.cta[group]].tolist()))
+        return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
+
+
+def _check_whole(wave: Wave, front: Front, here: Mask, places: Warpgroups) -> None:
+    """No thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
+    if wave.alive == wave.lanes and wave.warps * WARP % WARPGROUP == 0:
+        return
+    alive, touched = places.counts(wave.alive_mask), places.counts(here)
+    short = np.flatnonzero((touched > 0) & (alive < WARPGROUP))
+    if short.size:
+        missing = WARPGROUP - int(alive[short[0]])
+        statement = wave.code[front.pc].statement
+        message = f"{missing} of the {WARPGROUP} threads of the warpgroup have exited, or were never started"
+        text = f"{statement.mnemonic}: {message} [{places.place(wave, int(short[0]))}]"
+        raise UndefinedBehavior(text, statement.location())
+
+
+def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
+    """Which warps the first of some lanes waits for."""
+    group = places.number[int(left.argmax())]
+    gone = (places.number == group) & ~left
+    warps = np.unique(wave.thread[gone] // WARP).tolist()
+    return f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))} of its warpgroup"
+
+
+def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:
+    """(warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
+    words: npt.NDArray[np.uint32] = np.packbits(mask.reshape(-1, WARP), axis=1, bitorder="little").view("<u4")
+    return words[:, 0]
+
+
+def lane_words(mask: Mask) -> npt.NDArray[np.uint32]:
+    """(lanes,): for each lane, which lanes of its warp are in a mask."""
+    return np.repeat(warp_words(mask), WARP)
+
+
+def _waiting_here(wave: Wave, front: Front) -> Mask:
+    """Lanes that wait at this statement of this frame."""
+    mask = np.zeros(wave.lanes, np.bool_)
+    for one in wave.waiting:
+        if _waits_at(one, front):
+            mask |= one.lanes.mask
+    return mask
+
+
+def _waits_at(one: Front, front: Front) -> bool:
+    here = one.pc == front.pc and one.frame is front.frame
+    return here and isinstance(one.waits, LaneWait) and not one.waits.anywhere
+
+
+def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
+    """Those of the lanes here whose members are here with the same members, or have exited."""
+    ready = np.zeros_like(here)
+    alive = lane_words(wave.alive_mask)
+    for value in np.unique(members[here]):
+        group = here & (members == value)
+        ready |= group & (value & alive & ~lane_words(group) == 0)
+    return ready
+
+
+def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Values) -> None:
+    """Lanes that waited join the front; those that are not ready leave it, and wait as one."""
+    wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
+    _part(wave, front, joining, left, wait)
+
+
+def _part(wave: Wave, front: Front, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
+    """Lanes join the front, others leave it and wait, together with those that waited here before."""
+    if joining.any() or wait is not None:
+        wave.waiting = [one for one in wave.waiting if not _waits_at(one, front)]
+        front.lanes = Lanes((front.lanes.mask | joining) & ~left)
+    if wait is not None:
+        halted = Front(front.pc, front.frame, Lanes(left), front.turns)
+        halted.waits = wait
+        wave.waiting.append(halted)
+    if not front.lanes.count:
+        wave.fronts.remove(front)
+
+
+def _missing(wave: Wave, left: Mask, members: Values) -> str:
+    """Whom the first of some lanes waits for."""
+    first = int(left.argmax())
+    group = left & (members == members[first])
+    absent = int(members[first] & lane_words(wave.alive_mask & ~group)[first])
+    return f"lanes {in_words(absent)} of its warp, members of its mask {int(members[first]):#x}"
+
+
+def in_words(mask: int) -> str:
+    """The bits of a mask as numbers: "0, 3, 8-15"."""
+    runs = list[str]()
+    bits = [bit for bit in range(WARP) if mask >> bit & 1]
+    for start in (bit for bit in bits if bit - 1 not in bits):
+        end = next(bit for bit in range(start, WARP) if bit + 1 not in bits)
+        runs.append(str(start) if start == end else f"{start}-{end}")
+    return ", ".join(runs)
+
+
+def _check_members(wave: Wave, front: Front, here: Mask, members: Values) -> None:
+    """A lane is a member of its own mask; raises UndefinedBehavior."""
+    own = np.uint32(1) << (np.arange(wave.lanes, dtype=np.uint32) & np.uint32(WARP - 1))
+    outside = here & (members & own == 0)
+    if outside.any():
+        lane = int(outside.argmax())
+        message = f"the lane is no member of its own mask {int(members[lane]):#x}"
+        raise _undefined(wave, front, lane, message)
+
+
+def _check_exited(wave: Wave, front: Front, lanes: Lanes, members: Values, exited: bool) -> None:
+    """Where a statement demands it, no member has exited; raises UndefinedBehavior."""
+    if exited or wave.alive == wave.lanes:
+        return
+    gone = np.where(lanes.mask, members & ~lane_words(wave.alive_mask), np.uint32(0))
+    if gone.any():
+        lane = int(gone.argmax())
+        message = f"lanes {in_words(int(gone[lane]))} of the warp have exited, or were never started"
+        raise _undefined(wave, front, lane, message)
+
+
+def _undefined(wave: Wave, front: Front, lane: int, message: str) -> UndefinedBehavior:
+    statement = wave.code[front.pc].statement
+    text = f"{statement.mnemonic}: {message} [{wave.place(lane)}]"
+    return UndefinedBehavior(text, statement.location())

@@ -1,0 +1,133 @@
+"""The numbered barriers of CTAs: who has come to each, and when it is complete.
+
+PTX ISA 9.1, section 9.7.13.1 "barrier": a barrier counts whole warps, and one without a number of threads
+waits for all of the CTA. Knows arrivals; the waiting itself is the wave's. The wave is handed to every
+method, for a reference to it would keep its memories alive until Python collects garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.warps import WARP
+from ..state.lanes import Front, Lanes, Mask
+from .waits import BarrierWait, Deliver
+
+if TYPE_CHECKING:
+    from .wave import Wave
+
+_COUNT = 16  # of a CTA
+
+
+class Barriers:
+    """The barriers of all CTAs of a wave: ``arrived`` (barriers, CTAs) threads at each.
+
+    ``here`` (barriers, lanes) says who they are.
+    """
+
+    def __init__(self, ctas: int, lanes: int) -> None:
+        self.arrived = np.zeros((_COUNT, ctas), np.int64)
+        self.here = np.zeros((_COUNT, lanes), np.bool_)
+
+    def arrive(self, wave: Wave, front: Front, lanes: Lanes, reason: BarrierWait, *, waits: bool) -> bool:
+        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have.
+
+        True where fronts changed; ``reason.deliver`` is then called with the lanes that go on, and must be
+        called by the caller if not. Raises Fault where more come than complete it.
+        """
+        number, threads = reason.number, reason.threads
+        if wave.observers:
+            wave.tell("arriving", front, lanes, number, threads, waits)
+        if waits and lanes.count == wave.alive and threads in (None, wave.threads) and not wave.waiting:
+            wave.tell("barrier", number, np.arange(len(wave.ctas)), front)
+            wave.tell("meeting", number, lanes.mask, lanes.mask)
+            return False
+        self.arrived[number] += wave.count_of(lanes)
+        self.here[number] |= lanes.mask
+        if threads is not None:
+            self._check_count(wave, front, lanes, reason)
+        changed = wave.wait(front, lanes, reason) if waits else False
+        self._complete(wave, reason)
+        return changed
+
+    def withdraw(self, wave: Wave, lanes: Lanes, number: int) -> None:
+        """Lanes that have come to a barrier have not."""
+        self.arrived[number] -= wave.count_of(lanes)
+        self.here[number] &= ~lanes.mask
+
+    def look_again(self, wave: Wave) -> None:
+        """Lanes have exited: barriers that waited for them only are complete."""
+        for wait in {one.waits for one in wave.waiting if isinstance(one.waits, BarrierWait)}:
+            self._complete(wave, wait)
+
+    def counts(self, wave: Wave, cta: int) -> Iterator[str]:
+        """How many threads of a CTA have arrived at each barrier, and how many it waits for, in words."""
+        reasons = [one.waits for one in wave.waiting if isinstance(one.waits, BarrierWait)]
+        for number, count in enumerate(self.arrived[:, cta].tolist()):
+            wanted = {one.threads or int(wave.alive_of_cta[cta]) for one in reasons if one.number == number}
+            if count:
+                yield f"barrier {number} has {count}{f' of {max(wanted)}' if wanted else ''} threads"
+
+    def _check_count(self, wave: Wave, front: Front, lanes: Lanes, reason: BarrierWait) -> None:
+        """Of those that come at once none is left over once the barrier is complete; raises Fault."""
+        number, threads = reason.number, reason.threads
+        count = self.arrived[number] + self._absent(wave, number)
+        left = np.flatnonzero(count[wave.cta[lanes.index]] > threads)
+        if left.size:
+            lane = int(lanes.index[left[0]])
+            came, record = int(count[wave.cta[lane]]), wave.code[front.pc]
+            what = f"{came} threads come to barrier {number}, which is complete with {threads}"
+            fix = f"let it expect {came}, or the others another barrier"
+            message = f"{record.statement.mnemonic}: {what}: the rest would begin its next phase; {fix}"
+            raise wave.fault(record, lane, message)
+
+    def _complete(self, wave: Wave, wait: BarrierWait) -> None:
+        """Wake the lanes of every CTA that has reached the number of threads."""
+        number, arrived = wait.number, self.arrived[wait.number]
+        if wait.threads is None:
+            done = (arrived >= wave.alive_of_cta) & (arrived > 0)
+        else:
+            done = (arrived + self._absent(wave, number) >= wait.threads) & (arrived > 0)
+        if not done.any():
+            return
+        arrived[done] = 0
+        lanes = done[wave.cta]
+        if wave.observers:
+            self._tell_of_meeting(wave, number, lanes)
+        self.here[number] &= ~lanes
+        wave.tell("barrier", number, np.flatnonzero(done), None)
+        _deliver(wave, number, lanes)
+        for reason in {one.waits for one in _waiting(wave, number)}:
+            wave.wake(reason, lanes)
+
+    def _tell_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
+        """Who has arrived at a barrier that is complete, and who of them has waited."""
+        here = self.here[number] & done
+        waited = [one.lanes.mask for one in _waiting(wave, number)]
+        wave.tell("meeting", number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
+
+    def _absent(self, wave: Wave, number: int) -> npt.NDArray[np.int64]:
+        """How many lanes of each CTA count although they have exited, or are no threads: those of warps that
+        are there, which is why thread counts are multiples of 32.
+        """
+        here = self.here[number]
+        warps = np.repeat(here.reshape(-1, WARP).any(axis=1), WARP)
+        return wave.count_of(Lanes(warps & ~here & ~wave.alive_mask))
+
+
+def _waiting(wave: Wave, number: int) -> list[Front]:
+    """Who waits at a barrier."""
+    return [one for one in wave.waiting if isinstance(one.waits, BarrierWait) and one.waits.number == number]
+
+
+def _deliver(wave: Wave, number: int, done: Mask) -> None:
+    """Lanes that go on get what they waited for."""
+    for one in _waiting(wave, number):
+        deliver: Deliver | None = one.waits.deliver  # type: ignore[attr-defined]
+        part = Lanes(one.lanes.mask & done)
+        if deliver is not None and part.count:
+            deliver(wave, one, part, number)

@@ -1,0 +1,64 @@
+"""What computes the matrix instructions of a launch, and what becomes of metadata without a meaning.
+
+Knows names and what they stand for; does not know instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OperandError
+from ...execution.pipeline import Engine as EngineName
+from ...execution.pipeline import Undefined, execute_inputs
+from ...isa.instruction import Inputs, Instruction
+
+Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
+
+
+def modes_of(engine: EngineName | Engine, undefined: Undefined) -> dict[str, Any]:
+    """``engine`` and ``undefined`` as waves keep them; ``given`` says that a user gave a function.
+
+    Such an engine gets D as it was before as ``c`` whatever scale-d says: a chip might read it. Raises
+    OperandError for others than there are.
+    """
+    if undefined not in get_args(Undefined):
+        raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
+    return {"engine": _engine(engine), "undefined": undefined, "given": callable(engine)}
+
+
+def _engine(engine: EngineName | Engine) -> Engine:
+    if callable(engine):
+        return partial(_asked, engine)
+    if engine not in get_args(EngineName):
+        raise OperandError(f"engine={engine!r}: it is {_listed(EngineName)}, or a function")
+    return partial(execute_inputs, engine=engine)
+
+
+def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
+    """D of an engine that a user gives; raises OperandError where it is no D."""
+    d = engine(form, inputs)
+    wanted = (*_executions(inputs), form.family.lanes, form.registers["d"])
+    dtype = np.dtype(f"u{form.register_bits // 8}")
+    if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:
+        given = f"{d.dtype} {d.shape}" if isinstance(d, np.ndarray) else type(d).__name__
+        raise OperandError(f"the engine returns {given} for {form.mnemonic}: expected {dtype} {wanted}")
+    return d
+
+
+def _executions(inputs: Inputs) -> tuple[int, ...]:
+    """The leading axes of all that an instruction reads: a wgmma need not read registers."""
+    registers = [words.shape[:-2] for words in inputs.registers.values()]
+    memories = [] if inputs.shared is None else [inputs.shared.shape[:-1]]
+    return np.broadcast_shapes(*registers, *memories)
+
+
+def _listed(names: Any) -> str:
+    return " or ".join(map(repr, get_args(names)))
+
+
+__all__ = ["Engine", "EngineName", "Undefined", "modes_of"]

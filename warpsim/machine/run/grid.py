@@ -1,0 +1,263 @@
+"""Launching a kernel: CTAs in waves, one after the other or taking turns, on the memory of a device.
+
+A wave runs to its end before the next one begins, unless the kernel has atomics or ordered accesses, by which
+CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
+so memory does not grow with the grid; CTAs that wait for one that has not begun wait for ever, there as here.
+Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
+two threads were measured to be no faster than one. Processes are: see spreading.py.
+Knows grids, blocks and how many CTAs go together; does not know text or arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OperandError
+from ...isa.warps import WARP
+from ..bind.scope import Variable
+from ..load.entries import Entry
+from ..load.program import Module
+from ..state.device import Device
+from ..state.spaces import DEVICE_BASE, Bytes
+from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
+from .livelock import Standstill, waiting_loops
+from .schedules import Schedule
+from .statement_limit import Allowance
+from .wave import Dimensions, Wave
+
+LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
+IN_FLIGHT = 8192  # CTAs that have begun and not ended
+QUANTUM = 2_000_000  # statements of a wave before others get a turn, where they hardly wait for each other
+TURN = 20_000  # the same where they may well
+_MOST_THREADS = 1024
+_MOST_SHARED = 227 * 1024
+GRID_LIMITS = (2**31 - 1, 65535, 65535)
+BLOCK_LIMITS = (1024, 1024, 64)
+_ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
+_ATOMIC = frozenset({"atom", "red", "membar", "fence"})
+
+
+def dimensions(given: int | Sequence[int], what: str, limits: Dimensions) -> Dimensions:
+    """Up to three positive integers as three; raises OperandError."""
+    known = isinstance(given, int | np.integer | Sequence | np.ndarray) and not isinstance(given, str)
+    values = (given,) if isinstance(given, int | np.integer) else tuple(given) if known else ()
+    if not 1 <= len(values) <= 3 or not all(isinstance(one, int | np.integer) for one in values):
+        raise OperandError(f"{what} {given!r}: expected one to three integers")
+    x, y, z = (*(int(one) for one in values), 1, 1)[:3]
+    for axis, one, limit in zip("xyz", (x, y, z), limits, strict=True):
+        if not 1 <= one <= limit:
+            raise OperandError(f"{what} {(x, y, z)}: {axis} is 1 to {limit}")
+    return x, y, z
+
+
+def placed(
+    entry: Entry, grid: int | Sequence[int], cluster: int | Sequence[int] | None, target: str
+) -> tuple[Dimensions, Cluster]:
+    """CTAs of the grid, and of a cluster, which None leaves to the kernel; raises OperandError."""
+    given = None if cluster is None else dimensions(cluster, "cluster", GRID_LIMITS)
+    found = cluster_of(entry, given, target)
+    return grid_of(entry, dimensions(grid, "grid", GRID_LIMITS), found), found
+
+
+def check_block(entry: Entry, block: Dimensions) -> None:
+    """A block that the kernel can have; raises OperandError."""
+    threads = block[0] * block[1] * block[2]
+    if threads > _MOST_THREADS:
+        raise OperandError(f"block {block} has {threads} threads: at most {_MOST_THREADS}")
+    if entry.tuning.block is not None and block != entry.tuning.block:
+        raise OperandError(f"block {block}: the kernel says .reqntid {entry.tuning.block}")
+    if entry.tuning.most_threads is not None and threads > entry.tuning.most_threads:
+        raise OperandError(
+            f"block {block} has {threads} threads: the kernel says .maxntid {entry.tuning.most_threads}"
+        )
+
+
+def shared_total(entry: Entry, shared_bytes: int) -> int:
+    """Bytes of shared memory of a CTA; raises OperandError for more than there is."""
+    if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
+        raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
+    total = entry.static_shared_bytes + int(shared_bytes)
+    if total > _MOST_SHARED:
+        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {_MOST_SHARED}")
+    return total
+
+
+def symbols_of(device: Device, module: Module) -> dict[str, int]:
+    """The addresses of the module's variables on a device, where they are put when first asked for."""
+    known = device.symbols.get(module)
+    if known is None:
+        places = [
+            device.memory.allocate(max(one.size, 1), one.name, one.alignment) for one in module.variables
+        ]
+        known = {one.name: place.address for one, place in zip(module.variables, places, strict=True)}
+        for variable, allocation in zip(module.variables, places, strict=True):
+            content = np.frombuffer(_initial(variable, module, known), np.uint8)
+            device.memory.bytes_of(allocation)[: content.size] = content
+        device.symbols[module] = known
+    return known
+
+
+def _initial(variable: Variable, module: Module, known: Mapping[str, int]) -> bytes:
+    """What a variable starts with, now that every address is known."""
+    content = bytearray(variable.initial)
+    for one in variable.addresses:
+        address = known[one.name] if one.name in known else module.function_number(one.name)
+        content[one.place : one.place + one.size] = one.content(address)
+    return bytes(content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """CTAs, threads of one, CTAs of a cluster, and bytes of shared memory of a CTA, static ones included."""
+
+    grid: Dimensions
+    block: Dimensions
+    cluster: Cluster
+    shared_bytes: int
+
+
+def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: int, target: str) -> Sizes:
+    """The sizes of a launch as they are given; raises OperandError for those that the kernel cannot have."""
+    ctas, clusters = placed(entry, grid, cluster, target)
+    threads = dimensions(block, "block", BLOCK_LIMITS)
+    check_block(entry, threads)
+    total = shared_total(entry, shared_bytes)
+    return Sizes(grid=ctas, block=threads, cluster=clusters, shared_bytes=total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """All that the waves of one launch have in common."""
+
+    module: Module
+    entry: Entry
+    device: Device
+    grid: Dimensions
+    block: Dimensions
+    parameters: Bytes
+    shared_bytes: int = 0
+    cluster: Cluster = ALONE
+    schedule: Schedule
+    observers: Callable[[], Sequence[Any]] = tuple
+    modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
+    lanes: int | None = None  # of a wave; None for LANES
+    inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
+    most_statements: int | None = None  # that are executed before the launch is said not to end
+    first: int = 0  # of the waves, the first that is executed,
+    count: int | None = None  # and how many; None for all
+
+    @property
+    def together(self) -> int:
+        """CTAs of a wave, in whole clusters."""
+        lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP * self.cluster.count
+        return max((self.lanes or LANES) // lanes, 1) * self.cluster.count
+
+    @property
+    def wave_count(self) -> int:
+        """Waves of the whole grid."""
+        return -(-self.grid[0] * self.grid[1] * self.grid[2] // self.together)
+
+    @property
+    def total(self) -> int:
+        """CTAs that are executed."""
+        last = self.wave_count if self.count is None else self.first + self.count
+        ctas = self.grid[0] * self.grid[1] * self.grid[2]
+        return min(last * self.together, ctas) - min(self.first * self.together, ctas)
+
+    @cached_property
+    def waits_at(self) -> frozenset[int]:
+        """The branches of loops in which lanes wait for others."""
+        return waiting_loops(self.entry.code)
+
+    def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
+        """The so many-th wave, of the CTAs with these coordinates."""
+        wave = Wave(
+            self.entry,
+            ctas=ctas,
+            grid=self.grid,
+            block=self.block,
+            memory=self.device.memory,
+            parameters=self.parameters,
+            shared_bytes=self.shared_bytes,
+            observers=self.observers(),
+            cluster=self.cluster,
+        )
+        wave.kept |= self.modes
+        wave.kept["inferred"] = self.inferred
+        wave.kept["symbols"] = symbols_of(self.device, self.module)
+        wave.waits_at = self.waits_at
+        wave.order = self.schedule.order_of(number)
+        wave.asynchrony = self.schedule.asynchrony(number)
+        return wave
+
+    def waves(self) -> Iterator[Wave]:
+        """Every wave that is executed, made when it is asked for; the CTAs of a cluster are never in two."""
+        x, y, z = self.grid
+        count = self.cluster.count
+        together, order = self.together // count, self.schedule.ctas(x * y * z // count)
+        last = self.wave_count if self.count is None else self.first + self.count
+        for number in range(self.first, last):
+            chosen = order[number * together : (number + 1) * together]
+            if count > 1:
+                yield self.wave(number, np.array([*ctas_of(self.cluster, self.grid, chosen)], np.int64))
+                continue
+            cta = np.array(chosen, np.int64)
+            yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
+
+
+def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.int64]:
+    """Execute every CTA; how often each statement was executed, by the lanes of a wave at once.
+
+    ``progress`` is told of CTAs done, and of how many. Raises what statements raise, and Fault.
+    """
+    counts = np.zeros(len(launch.module.code), np.int64)
+    total, done = launch.total, 0
+    turn = TURN if communicates(launch.entry) else QUANTUM
+    left, pending, standstill = launch.waves(), list[Wave](), Standstill()
+    allowance = Allowance(launch.most_statements)
+    while done < total:
+        going, before = list[Wave](), len(pending)
+        for wave in _in_flight(pending, left, IN_FLIGHT):
+            if not allowance.run(wave, turn):
+                going.append(wave)
+                continue
+            counts += wave.counts
+            done += len(wave.ctas)
+            if progress:
+                progress(done, total)
+        standstill.check(going, len(going) != before or not all(wave.vain for wave in going))
+        pending, turn = going, min(2 * turn, QUANTUM)
+    return counts
+
+
+def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator[Wave]:
+    """Those that have begun, then as many new ones as there is room for; whoever asks has run the last."""
+    yield from pending
+    flying = sum(len(wave.ctas) for wave in pending if wave.alive)
+    while flying < most and (wave := next(left, None)) is not None:
+        yield wave
+        flying += len(wave.ctas) if wave.alive else 0
+
+
+def communicates(entry: Entry) -> bool:
+    """Whether a module has accesses by which CTAs can wait for each other."""
+    statements = (record.statement for record in entry.code)
+    return any(one.opcode in _ATOMIC or not _ORDERED.isdisjoint(one.modifiers) for one in statements)
+
+
+__all__ = [
+    "DEVICE_BASE",
+    "GRID_LIMITS",
+    "LANES",
+    "Launch",
+    "Sizes",
+    "run",
+    "sizes_of",
+    "symbols_of",
+]

@@ -1,0 +1,194 @@
+"""Lanes that only go round: which loops wait for others, and proof that nobody will ever end their waiting.
+
+A loop waits for others where it reads what they may write (atomics, ordered and volatile loads, phases of an
+mbarrier, sleep) and does nothing that they could see but atomics. Such lanes let others go on after each
+round. Where a whole pass over all waves brings back every register, every byte and every place, the same will
+happen for ever: machine and schedule are deterministic, and only what changes can change them. A loop that
+reads a clock or counts its rounds is never at the same place again, and is left alone, for it may end.
+Knows fronts and memories; does not know what a statement computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import Fault
+from ...ptx.operands import Register
+from ..bind.scope import LabelName
+from ..state.lanes import Frame, Front, Lanes
+from ..state.memory_access import Touch
+from ..state.spaces import DEVICE_BASE, Bytes
+
+if TYPE_CHECKING:
+    from ..load.entries import Record
+    from .wave import Wave
+
+_READING = frozenset({"atom", "nanosleep"})
+_ORDERED = frozenset({"volatile", "relaxed", "acquire", "mmio", "test_wait"})
+_ACTING = frozenset(  # what others may wait for, or what a loop that waits has no time for
+    {"st", "red", "bar", "barrier", "call", "ret", "exit", "cp", "mma", "wmma", "wgmma", "stmatrix", "brx"}
+)
+_SHOWN = 4  # groups of lanes that an error describes
+_ROUND = 256  # statements in which a loop that waits comes round, to see what it reads
+
+
+def waiting_loops(code: Sequence[Record]) -> frozenset[int]:
+    """The program counters of branches that close loops that wait for others."""
+    return frozenset(pc for pc, start in _backward(code) if _waits(code[start : pc + 1]))
+
+
+def _backward(code: Sequence[Record]) -> Iterator[tuple[int, int]]:
+    """Branches backwards, and where they go."""
+    for pc, record in enumerate(code):
+        statement = record.statement
+        if statement.opcode != "bra" or record.scope is None:
+            continue
+        for operand in statement.operands or ():
+            label = record.scope.find(operand.name) if isinstance(operand, Register) else None
+            if isinstance(label, LabelName) and label.pc <= pc:
+                yield pc, label.pc
+
+
+def _waits(body: Sequence[Record]) -> bool:
+    statements = [record.statement for record in body]
+    acts = any(one.opcode in _ACTING for one in statements)
+    return not acts and any(
+        one.opcode in _READING or not _ORDERED.isdisjoint(one.modifiers) for one in statements
+    )
+
+
+class Standstill:
+    """Notices that passes over all waves change nothing any more.
+
+    It looks after 1, 2, 4, ... passes in vain, for to look at all memory takes time.
+    """
+
+    def __init__(self) -> None:
+        self.passes = 0  # in a row in which every wave only went round
+        self.wanted = 1
+        self.before: tuple[bytes, list[int]] | None = None
+
+    def check(self, waves: Sequence[Wave], moved: bool) -> None:
+        """To be called after each pass; ``moved`` where a wave has begun, ended or not only gone round.
+        What is in flight may end the waiting.
+
+        Raises Fault where nobody will ever go on.
+        """
+        if moved or not waves or any(wave.asynchrony.flying for wave in waves):
+            self.passes, self.wanted, self.before = 0, 1, None
+            return
+        self.passes += 1
+        if self.passes < self.wanted:
+            return
+        now = _state(waves), [went for wave in waves for went in _rounds(wave)]
+        if self.before is not None and self.before[0] == now[0] and _all_went(self.before[1], now[1]):
+            raise _deadlock(waves)
+        self.before = now
+        self.wanted = 2 * self.passes
+
+
+def _rounds(wave: Wave) -> list[int]:
+    """How far each front has gone round; one that is alone does not count its turns."""
+    fronts = _in_order(wave)
+    return [wave.statements] if len(fronts) == 1 else [front.turns for front in fronts]
+
+
+def _all_went(before: list[int], now: list[int]) -> bool:
+    """Whether every front has gone round in between."""
+    return len(before) == len(now) and all(one < two for one, two in zip(before, now, strict=True))
+
+
+def _in_order(wave: Wave) -> list[Front]:
+    """The fronts that run, by place and lanes."""
+    return sorted(wave.fronts, key=lambda front: (front.pc, int(front.lanes.index[0])))
+
+
+def _state(waves: Sequence[Wave]) -> bytes:
+    """A digest of all that decides how the waves go on."""
+    digest = blake2b(digest_size=16)
+    digest.update(waves[0].memory.data.data)
+    for wave in waves:
+        digest.update(wave.shared.data)
+        digest.update(wave.local.data)
+        for front in (*_in_order(wave), *wave.waiting):
+            digest.update(f"{front.pc} {front.frame.depth}".encode())
+            digest.update(front.lanes.mask.data)
+            _add_registers(digest, front.frame)
+    return digest.digest()
+
+
+def _add_registers(digest: Any, frame: Frame | None) -> None:
+    while frame is not None:
+        for value in frame.values:
+            digest.update(b"-" if value is None else np.ascontiguousarray(value).data)
+        frame = frame.caller
+
+
+# --- the error ---------------------------------------------------------------------------------------
+
+
+class _Reads:
+    """An observer that remembers the last word that each lane read, and where."""
+
+    def __init__(self) -> None:
+        self.of_lane: dict[int, tuple[int, Bytes, int, int]] = {}  # statement, memory, offset and size
+
+    def load(self, wave: Wave, touch: Touch) -> None:
+        """Words that lanes read."""
+        for lane, offset in zip(touch.lanes.index.tolist(), touch.offsets.tolist(), strict=False):
+            self.of_lane[lane] = (touch.front.pc, touch.memory, offset, touch.size)
+
+    atomic = load
+
+
+def _deadlock(waves: Sequence[Wave]) -> Fault:
+    """Who goes round where, and reads what."""
+    groups = [group for wave in waves for group in _groups(wave)]
+    shown = "; ".join(text for text, _ in groups[:_SHOWN])
+    more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
+    waiting = sum(front.lanes.count for wave in waves for front in wave.waiting)
+    others = f" ({waiting} more lanes wait at barriers)" if waiting else ""
+    message = f"deadlock: nobody can go on, and nobody is left to write what they wait for{others}"
+    return Fault(f"{message}: {shown}{more}", groups[0][1])
+
+
+def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
+    """Lanes of a CTA that go round at one place, in words, and the statement that they read by."""
+    reads = _Reads()
+    kept, wave.observers = wave.observers, (reads,)
+    for front in _in_order(wave):
+        front.turns = 0
+    wave.run(_ROUND * len(wave.fronts))
+    wave.observers = kept
+    for front in _in_order(wave):
+        for cta in np.unique(wave.cta[front.lanes.index]).tolist():
+            part = Lanes(front.lanes.mask & (wave.cta == cta))
+            yield _described(wave, front, part, reads)
+
+
+def _described(wave: Wave, front: Front, lanes: Lanes, reads: _Reads) -> tuple[str, Any]:
+    first = int(lanes.index[0])
+    known = reads.of_lane.get(first)
+    if known is None:
+        place = wave.code[front.pc].statement.location()
+        return f"{wave.who(lanes)} at line {place.line}", place
+    pc, memory, offset, size = known
+    statement = wave.code[pc].statement
+    value = int.from_bytes(memory[offset : offset + size].tobytes(), "little")
+    place = statement.location()
+    where = _where(wave, first, memory, offset)
+    return f"{wave.who(lanes)}: {statement.mnemonic} at line {place.line} reads {value} at {where}", place
+
+
+def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
+    """A place in a memory in words."""
+    if memory is wave.shared:
+        return f"{offset - int(wave.shared_base[lane]):#x} of shared memory"
+    if memory is not wave.memory.data:
+        return "local memory"
+    allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
+    return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"

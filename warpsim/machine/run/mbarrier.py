@@ -1,0 +1,288 @@
+"""mbarrier objects: barriers of 64 bits in shared memory, and lanes that sleep until a phase of one is over.
+
+PTX keeps the bits of an object to itself; here they are, lowest first:
+
+    20  expected   arrivals of a phase
+    20  pending    arrivals that are still to come in this phase
+    21  tx         bytes that are still to come, signed
+     1  valid      set by init, cleared by inval
+     1  parity     of the current phase: 0 for the first, then 1, 0, 1, …
+     1  zero
+
+Knows objects and sleepers; does not know statements (opcodes/mbarriers.py). PTX ISA 9.1, section 9.7.13.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import UndefinedBehavior
+from ..state import spaces
+from ..state.lanes import Front, Lanes, Values
+from ..state.memory_access import Touch
+from .clusters import RANK_BYTES
+from .waits import LaneWait
+
+if TYPE_CHECKING:
+    from .asynchronous import Pending
+    from .wave import Wave
+
+MOST = (1 << 20) - 1  # arrivals, and bytes either way
+_SLEEPERS = "mbarriers that lanes wait for"
+_HISTORIES = "what has happened to mbarriers"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """What the 64 bits hold."""
+
+    expected: int
+    pending: int
+    tx: int = 0
+    valid: bool = True
+    parity: int = 0
+
+    @classmethod
+    def of(cls, word: int) -> Object:
+        """The object of 64 bits."""
+        tx = word >> 40 & 0x1FFFFF
+        return cls(
+            word & MOST, word >> 20 & MOST, tx - ((tx >> 20) << 21), bool(word >> 61 & 1), word >> 62 & 1
+        )
+
+    @property
+    def word(self) -> int:
+        """The 64 bits."""
+        counts = self.expected | self.pending << 20 | (self.tx & 0x1FFFFF) << 40
+        return counts | self.valid << 61 | self.parity << 62
+
+    def settled(self) -> Object:
+        """The next phase, if nothing is left to come in this one."""
+        if self.pending or self.tx:
+            return self
+        return replace(self, pending=self.expected, parity=1 - self.parity)
+
+
+class Misuse(Exception):
+    """An operation that PTX leaves undefined, and why."""
+
+
+def arrive(one: Object, count: int, *, drop: bool = False) -> Object:
+    """The object after so many arrivals, before it settles; raises Misuse."""
+    if not 1 <= count <= one.pending:
+        raise Misuse(f"{count} arrivals, but {one.pending} are pending")
+    return replace(one, pending=one.pending - count, expected=one.expected - count * drop)
+
+
+def expect(one: Object, count: int) -> Object:
+    """The object with so many more bytes to come; raises Misuse."""
+    if not -MOST <= one.tx + count <= MOST:
+        raise Misuse(f"the tx-count becomes {one.tx + count}: it is {-MOST} to {MOST}")
+    return replace(one, tx=one.tx + count)
+
+
+# --- objects in memory -------------------------------------------------------------------------------
+
+Change = Callable[[Object, int], Object]
+
+
+def update(
+    wave: Wave,
+    front: Front,
+    lanes: Lanes,
+    addresses: Values,
+    counts: Values,
+    change: Change,
+    space: str = "shared",
+) -> Values:
+    """``(lanes.count,)``: the objects before, as each lane in its turn found them; sleepers are woken.
+
+    ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
+    Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
+    """
+    memory, offsets = wave.places(space, lanes, addresses, 8)
+    words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))
+    before, begun = np.zeros(lanes.count, np.uint64), dict(words)
+    for place, (offset, count) in enumerate(zip(offsets.tolist(), counts.tolist(), strict=True)):
+        before[place] = words[offset]
+        words[offset] = changed(wave, front, int(lanes.index[place]), words[offset], count, change)
+    after = np.array([words[offset] for offset in offsets.tolist()], np.uint64)
+    spaces.put_words(memory, offsets, after[:, None])
+    ends = _record(wave, front, lanes, offsets, before, after)
+    if wave.observers:
+        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
+        wave.tell("updated", front, lanes, offsets, ends)
+    _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
+    return before
+
+
+def _settled(word: int, count: int, change: Change) -> int:
+    """The 64 bits after a change; raises Misuse."""
+    one = Object.of(word)
+    if not one.valid:
+        raise Misuse("no mbarrier has been initialised there")
+    after = change(one, count)
+    return (one if after == one else after.settled()).word
+
+
+def changed(wave: Wave, front: Front, lane: int, word: int, count: int, change: Change) -> int:
+    """The 64 bits after a lane's change; raises UndefinedBehavior."""
+    try:
+        return _settled(word, count, change)
+    except Misuse as misuse:
+        raise undefined(wave, front, lane, str(misuse)) from None
+
+
+def undefined(wave: Wave, front: Front, lane: int, why: str) -> UndefinedBehavior:
+    """The error of one lane at the statement of a front."""
+    statement = wave.code[front.pc].statement
+    return UndefinedBehavior(f"{statement.mnemonic}: {why} [{wave.place(lane)}]", statement.location())
+
+
+def _wake(wave: Wave, offsets: list[int]) -> None:
+    """Lanes that sleep until the phase of one of these objects is over try again."""
+    sleepers = wave.kept.get(_SLEEPERS)
+    if offsets and sleepers is not None:
+        wave.wake(_SLEEP, np.isin(sleepers, offsets))
+
+
+def sleep(wave: Wave, front: Front, lanes: Lanes, where: Values) -> bool:
+    """Some lanes stop until the phase of their object is over, and then try again."""
+    sleepers = wave.kept.get(_SLEEPERS)
+    if sleepers is None:
+        sleepers = np.full(wave.lanes, -1)
+    wave.kept[_SLEEPERS] = np.where(lanes.mask, where % RANK_BYTES + wave.shared_base, sleepers)
+    return wave.wait(front, lanes, _SLEEP, behind=False)
+
+
+# --- what has happened ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class History:
+    """Of an object: how many phases are over, and of each warp of the wave in which phase, counted from 1, it
+    arrived last, and at which statement.
+    """
+
+    over: int = 0
+    arrivals: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def history_of(wave: Wave, offset: int) -> History:
+    """What has happened to the object at an offset of shared memory since it was initialised."""
+    histories: dict[int, History] = wave.kept.setdefault(_HISTORIES, {})
+    return histories.setdefault(offset, History())
+
+
+def begin(wave: Wave, offsets: spaces.Offsets) -> None:
+    """Objects have been initialised."""
+    wave.kept.setdefault(_HISTORIES, {}).update({one: History() for one in offsets.tolist()})
+
+
+def _record(
+    wave: Wave, front: Front, lanes: Lanes, offsets: spaces.Offsets, before: Values, after: Values
+) -> dict[int, int]:
+    """Remember who arrived where; how many phases came to their end, by object."""
+    ends: dict[int, int] = {}
+    last: dict[int, int] = {}
+    words = zip(offsets.tolist(), (lanes.index // 32).tolist(), before.tolist(), strict=True)
+    for offset, warp, word in words:
+        if offset in last:
+            ends[offset] += (last[offset] ^ word) >> 62 & 1
+        last[offset] = word
+        ends.setdefault(offset, 0)
+        history = history_of(wave, offset)
+        history.arrivals[warp] = (history.over + ends[offset] + 1, front.pc)
+    for offset, word in zip(offsets.tolist(), after.tolist(), strict=True):
+        if offset in last:
+            ends[offset] += (last.pop(offset) ^ word) >> 62 & 1
+            history_of(wave, offset).over += ends[offset]
+    return ends
+
+
+def named(wave: Wave, offset: int) -> str:
+    """A byte of shared memory by the variable that it is in, or by its address."""
+    address = offset % wave.shared_stride
+    for one in wave.entry.shared:
+        if not one.dynamic and one.offset <= address < one.offset + one.size:
+            return one.name + (f"+{address - one.offset}" if address > one.offset else "")
+    return f"{address:#x}"
+
+
+def _missing(wave: Wave, front: Front) -> str:
+    """What the phases lack that lanes sleep for, and who may be at fault."""
+    wanted = np.unique(wave.kept[_SLEEPERS][front.lanes.index]).tolist()
+    return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
+
+
+def _lacks(wave: Wave, offset: int) -> str:
+    """What one object waits for."""
+    one = Object.of(int(spaces.words_at(wave.shared, np.array([offset]), 8)[0, 0]))
+    history = history_of(wave, offset)
+    found = f"phase {history.over + 1} of the mbarrier {named(wave, offset)}"
+    lacking = [f"{one.pending} of {one.expected} arrivals"] if one.pending else []
+    lacking += [f"{one.tx} bytes that nothing in flight brings"] if one.tx > 0 else []
+    found += f", which lacks {' and '.join(lacking)}" if lacking else ""
+    if one.tx < 0:
+        found += f", {'and ' * bool(lacking)}to which {-one.tx} bytes more have come than it expects"
+    return found + (f" ({_arrivals(wave, history)})" if one.pending else "")
+
+
+def _arrivals(wave: Wave, history: History) -> str:
+    """Which warps have arrived before and not in the current phase; or who has, or that nobody has."""
+    now = {warp: pc for warp, (phase, pc) in history.arrivals.items() if phase > history.over}
+    before = {warp: at for warp, at in history.arrivals.items() if warp not in now}
+    if before:
+        most = max(phase for phase, _ in before.values())
+        late = [(warp, pc) for warp, (phase, pc) in sorted(before.items()) if phase == most]
+        names = [
+            f"warp {warp % wave.warps} arrived last in phase {most}{_at(wave, warp, pc)}" for warp, pc in late
+        ]
+    else:
+        names = [
+            f"warp {warp % wave.warps} has arrived{_at(wave, warp, pc)}" for warp, pc in sorted(now.items())
+        ]
+    return ", ".join(names[:_FEW]) or "nobody has ever arrived there"
+
+
+def _at(wave: Wave, warp: int, pc: int) -> str:
+    gone = not wave.alive_mask[warp * 32 : warp * 32 + 32].any()
+    return f", at line {wave.code[pc].statement.location().line}" + ", and has exited" * gone
+
+
+_FEW = 4
+_SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
+
+
+def awaited(wave: Wave) -> frozenset[int]:
+    """The objects, as offsets in shared memory, that lanes sleep for."""
+    asleep = [front.lanes.index for front in wave.waiting if front.waits is _SLEEP]
+    if not asleep:
+        return frozenset()
+    return frozenset(wave.kept[_SLEEPERS][np.concatenate(asleep)].tolist())
+
+
+def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
+    """So many bytes have come for the object at an offset of shared memory; who sleeps for it is woken.
+
+    Raises UndefinedBehavior, pointing at the operation that brought them.
+    """
+    place = np.array([offset])
+    word = int(spaces.words_at(wave.shared, place, 8)[0, 0])
+    try:
+        after = _settled(word, -count, expect)
+    except Misuse as misuse:
+        statement = cause.record.statement
+        message = f"{statement.mnemonic}: {misuse} [{wave.place(cause.lane)}]"
+        raise UndefinedBehavior(message, statement.location()) from None
+    spaces.put_words(wave.shared, place, np.array([[after]], np.uint64))
+    over = bool((word ^ after) >> 62 & 1)
+    history_of(wave, offset).over += over
+    if wave.observers:
+        wave.tell("bytes_came", cause, offset, over)
+    if over:
+        _wake(wave, [offset])

@@ -1,0 +1,101 @@
+"""In which order the CTAs of a launch run, which lanes that have parted go first, and when copies complete.
+
+    "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
+                         what is asynchronous completes where it is issued
+    "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
+    "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
+    7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
+                         go in two teams where they are many (teams.py); what is asynchronous completes in
+                         between, in any order, which is the same in all clusters that run together
+
+PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
+machine. Knows fronts; does not know statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import overload
+
+import numpy as np
+
+from ...errors import OperandError
+from ...isa.numerals import whole_number
+from .asynchronous import Asynchrony, Moment
+from .warp_scheduling import Drawn, Order, first_warps, in_step
+
+_STRETCH = 1 << 17  # CTAs that are put in order at a time
+_NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
+
+
+class Schedule:
+    """An order; ``moment`` says when operations complete, ``seed`` is None where nothing is random."""
+
+    def __init__(self, given: str | int) -> None:
+        self.moment: Moment = "random"
+        self.seed: int | None = None
+        if given in _NAMED:
+            self.moment = given
+        else:
+            self.seed = _seed(given)
+
+    def asynchrony(self, wave: int) -> Asynchrony:
+        """When the operations of the so many-th wave complete."""
+        return Asynchrony(self.moment, Random(f"{self.seed} asynchrony {wave}"))
+
+    def ctas(self, count: int) -> Sequence[int]:
+        """The numbers of CTAs, or of clusters, in the order in which they run."""
+        if self.seed is None:
+            return range(count)
+        return _Shuffled(self.seed, count)
+
+    def order_of(self, wave: int) -> Order:
+        """Which lanes of the so many-th wave are next."""
+        if self.moment == "earliest":
+            return first_warps
+        return in_step if self.seed is None else Drawn(Random(f"{self.seed} {wave}"))
+
+
+class _Shuffled(Sequence[int]):
+    """The numbers below a count in the order of a seed: in stretches, for a grid may have 2^31 CTAs."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self._seed = seed
+        self._count = count
+        self._stretch: tuple[int, list[int]] = (
+            -1,
+            [],
+        )  # the last one that was asked for, and where it starts
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(self._count)[place]]
+        start = place // _STRETCH * _STRETCH
+        if self._stretch[0] != start:
+            numbers = list(range(start, min(start + _STRETCH, self._count)))
+            Random(f"{self._seed} {start}" if start else self._seed).shuffle(numbers)
+            self._stretch = start, numbers
+        return self._stretch[1][place - start]
+
+
+def _seed(given: str | int) -> int:
+    """The seed of a random schedule; raises OperandError for what is no schedule."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return int(given)
+    word, _, number = str(given).partition(":")
+    seed = whole_number(number) if word == "random" else None
+    if seed is None:
+        raise OperandError(
+            f"schedule={given!r}: it is 'program', 'earliest', 'latest', an integer or 'random:SEED'"
+        )
+    return seed

@@ -1,0 +1,48 @@
+"""Why lanes do not go on: a barrier of the CTA, or lanes of their own warp that have not come.
+
+Knows reasons and their words; does not know when a reason is gone (see cta_barriers.py, together.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..state.lanes import Front, Lanes
+
+if TYPE_CHECKING:
+    from .wave import Wave
+
+Deliver = Callable[["Wave", Front, Lanes, int], None]  # the last is the number of a barrier
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarrierWait:
+    """What lanes at a barrier wait for: its number, and threads, None for all of the CTA.
+
+    ``deliver`` is called with lanes whose barrier is complete, before they go on.
+    """
+
+    number: int
+    threads: int | None
+    deliver: Deliver | None = None
+
+    def __str__(self) -> str:
+        return f"barrier {self.number}" + (f" of {self.threads} threads" if self.threads else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneWait:
+    """What lanes at a statement of the whole warp wait for: the lanes that it names.
+
+    They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
+    says in more words what the lanes of a front wait for when nobody can go on.
+    """
+
+    names: str
+    anywhere: bool = False
+    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return self.names

@@ -1,0 +1,240 @@
+"""Memories of a launch, and the windows through which generic addresses reach them (PTX ISA 9.1, 5.1).
+
+    global, const   one flat memory of the device, in which allocations lie apart; an address is its own
+    shared          one stretch a CTA of a wave, from 0 on
+    local           one stretch a lane, from 0 on
+    param           the parameters of the kernel, the same for all
+
+Knows bytes, alignment, bounds and allocations; does not know statements or who accesses in which order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OperandError
+from .lanes import Lanes, Values
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+DEVICE_BASE = 0x7F00_0000_0000  # of the first allocation; small integers are never addresses
+SHARED_WINDOW = 0x7E00_0000_0000  # generic addresses of shared memory start here
+LOCAL_WINDOW = 0x7D00_0000_0000
+PARAM_WINDOW = 0x7C00_0000_0000
+WINDOW_BYTES = 1 << 32
+_ALIGNMENT = 256  # of allocations, as cudaMalloc gives
+_GAP = 256  # bytes between them that belong to nobody
+
+
+class Trespass(Exception):
+    """An access that leaves its memory or is misaligned: the first lane at fault, its address, and why."""
+
+    def __init__(self, lane: int, address: int, reason: str) -> None:
+        super().__init__(reason)
+        self.lane = lane
+        self.address = address
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """Bytes of the device that belong together: a buffer, or a variable of a module."""
+
+    address: int
+    size: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name or 'buffer'} of {self.size} bytes at {self.address:#x}"
+
+
+def padded(size: int) -> Bytes:
+    """Zero bytes, rounded up to whole words of 16."""
+    return np.zeros(-(-size // 16) * 16, np.uint8)
+
+
+def words_at(memory: Bytes, offsets: Offsets, size: int, count: int = 1) -> Values:
+    """``(offsets, count)``: unsigned words of 1, 2, 4 or 8 bytes at multiples of ``size``."""
+    view = memory.view(f"u{size}")
+    first = offsets // size
+    if count == 1:
+        found: Values = view[first][:, None]
+        return found
+    return np.stack([view[first + place] for place in range(count)], axis=-1)
+
+
+def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
+    """Write words ``(offsets, count)``; of lanes that write one place, the last one stays."""
+    size = words.dtype.itemsize
+    view, first = memory.view(f"u{size}"), offsets // size
+    for place in range(words.shape[1]):
+        view[first + place] = words[:, place]
+
+
+def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
+    """Raise Trespass for the first address that is no multiple of the size."""
+    wrong = addresses & (size - 1)
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        lane, address = _culprit(lanes, addresses, place)
+        raise Trespass(lane, address, f"is not a multiple of {size}")
+
+
+def leave(addresses: Offsets, size: int, limit: int) -> bool:
+    """Whether the bytes from some address leave a memory of ``limit``."""
+    return bool(addresses.size and (addresses.min() < 0 or addresses.max() > limit - size))
+
+
+def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str) -> None:
+    """Raise Trespass for the first address from which the bytes leave a memory of ``limit``."""
+    if leave(addresses, size, limit):
+        place = int(np.flatnonzero((addresses < 0) | (addresses > limit - size))[0])
+        lane, address = _culprit(lanes, addresses, place)
+        raise Trespass(lane, address, f"leaves {what} of {limit} bytes")
+
+
+def _culprit(lanes: Lanes, addresses: Offsets, place: int) -> tuple[int, int]:
+    """Lane and address; addresses may be one for all lanes."""
+    return int(lanes.index[place if addresses.size > 1 else 0]), int(addresses.flat[place])
+
+
+class DeviceMemory:
+    """The global memory of a device: allocations in one array of bytes, each with a gap behind it.
+
+    ``fresh`` has 255 for each byte of ``data`` that nobody has written, 0 for others; None where all hold
+    something.
+    """
+
+    def __init__(self) -> None:
+        self.data: Bytes = padded(0)
+        self.allocations: list[Allocation] = []
+        self._bases: list[int] = []
+        self._end = 0  # bytes handed out so far
+        self.fresh: Bytes | None = None
+
+    def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT) -> Allocation:
+        """New bytes, zero; views of ``data`` taken before no longer show this memory."""
+        if size < 0:
+            raise OperandError(f"an allocation of {size} bytes: at least 0")
+        alignment = max(alignment, _ALIGNMENT)
+        offset = -(-self._end // alignment) * alignment
+        self._end = offset + size + _GAP
+        if self._end > self.data.size:
+            grown = padded(max(self._end, 2 * self.data.size))
+            grown[: self.data.size] = self.data
+            self.data = grown
+            if self.fresh is not None:
+                self.fresh = np.concatenate([self.fresh, np.zeros(grown.size - self.fresh.size, np.uint8)])
+        found = Allocation(address=DEVICE_BASE + offset, size=size, name=name)
+        self.allocations.append(found)
+        self._bases.append(found.address)
+        return found
+
+    def restore(self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None) -> None:
+        """Take the memory of another device, and its allocations, in place of what is here."""
+        self.data, self.fresh, self.allocations = data, fresh, list(allocations)
+        self._bases = [one.address for one in allocations]
+        self._end = data.size
+
+    def release(self, count: int) -> None:
+        """Forget all but the first ``count`` allocations; their bytes are zero when handed out again."""
+        for one in self.allocations[count:]:
+            self.bytes_of(one)[:] = 0
+            self.written(one)
+        del self.allocations[count:], self._bases[count:]
+        last = self.allocations[-1] if self.allocations else None
+        self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
+
+    def free(self, address: int) -> None:
+        """Forget one allocation, for good. Raises OperandError where there is none."""
+        if address not in self._bases:
+            raise OperandError(f"{address:#x} is no allocation")
+        place = self._bases.index(address)
+        if place == len(self._bases) - 1:
+            self.release(place)
+        else:
+            del self.allocations[place], self._bases[place]
+
+    def bytes_of(self, allocation: Allocation) -> Bytes:
+        """The bytes of an allocation; writing to them writes here."""
+        start = allocation.address - DEVICE_BASE
+        return self.data[start : start + allocation.size]
+
+    def unwritten(self, allocation: Allocation) -> None:
+        """Nobody has written the bytes of an allocation."""
+        if self.fresh is None:
+            self.fresh = np.zeros_like(self.data)
+        start = allocation.address - DEVICE_BASE
+        self.fresh[start : start + allocation.size] = 255
+
+    def written(self, allocation: Allocation) -> None:
+        """The bytes of an allocation hold something."""
+        if self.fresh is not None:
+            start = allocation.address - DEVICE_BASE
+            self.fresh[start : start + allocation.size] = 0
+
+    def allocation_at(self, address: int) -> Allocation:
+        """The allocation that an address within one lies in."""
+        return self.allocations[bisect_right(self._bases, address) - 1]
+
+    def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
+        """Places in ``data`` of words that lie each within one allocation. Raises Trespass."""
+        check_alignment(addresses, size, lanes)
+        low, high = int(addresses.min()), int(addresses.max())
+        place = bisect_right(self._bases, low) - 1
+        if place < 0 or high + size > self._bases[place] + self.allocations[place].size:
+            self._check_each(addresses, size, lanes)
+        return addresses - DEVICE_BASE
+
+    def _check_each(self, addresses: Offsets, size: int, lanes: Lanes) -> None:
+        wrong = self._unallocated(addresses, size)
+        if wrong.any():
+            lane, address = _culprit(lanes, addresses, int(np.flatnonzero(wrong)[0]))
+            raise Trespass(lane, address, self.describe(address))
+
+    def outside(self, addresses: Offsets, size: int) -> int | None:
+        """The first of some addresses from which the bytes leave their allocation, or None."""
+        if not addresses.size:
+            return None
+        low, high = int(addresses.min()), int(addresses.max())
+        place = bisect_right(self._bases, low) - 1
+        if place >= 0 and high + size <= self._bases[place] + self.allocations[place].size:
+            return None
+        wrong = np.flatnonzero(self._unallocated(addresses, size))
+        return int(addresses[wrong[0]]) if wrong.size else None
+
+    def _unallocated(self, addresses: Offsets, size: int) -> npt.NDArray[np.bool_]:
+        """Which bytes of addresses lie in no allocation."""
+        bases = np.array([0, *self._bases], np.int64)
+        ends = np.array([0, *(one.address + one.size for one in self.allocations)], np.int64)
+        wrong: npt.NDArray[np.bool_] = addresses + size > ends[np.searchsorted(bases, addresses, "right") - 1]
+        return wrong | (addresses < 0)
+
+    def describe(self, address: int) -> str:
+        """Where an address lies that is in no allocation."""
+        if not self.allocations:
+            return "is in no allocation: there is none"
+        before = bisect_right(self._bases, address) - 1
+        near = self.allocations[max(before, 0)]
+        if address < near.address:
+            return f"is in no allocation: {near.address - address} bytes before {near}"
+        past = address - near.address - near.size
+        where = f"{past} bytes past the end of" if past >= 0 else "runs over the end of"
+        return f"is in no allocation: {where} {near}"
+
+
+def integers_of(values: Values) -> Offsets:
+    """Addresses as signed integers: of 64 bits, and of 32."""
+    return values.astype(np.int64)
+
+
+def window_of(address: Any) -> Any:
+    """The number of the window, of WINDOW_BYTES, that a generic address lies in."""
+    return address // WINDOW_BYTES

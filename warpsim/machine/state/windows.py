@@ -1,0 +1,84 @@
+"""Where words lie: the memory of a space, and the offsets in it that the lanes of a wave address.
+
+Generic addresses are those of a window or of device memory (PTX ISA 9.1, section 5.1 "state spaces"). Knows
+the memories of a wave; does not know what is read or written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..run.clusters import cluster_places, near
+from . import spaces
+from .lanes import Lanes, Values
+from .spaces import Bytes, Offsets
+
+if TYPE_CHECKING:
+    from ..run.wave import Wave
+
+
+def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    return wave.memory.data, wave.memory.offsets(addresses, size, lanes)
+
+
+def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    if spaces.leave(addresses, size, wave.shared_bytes):
+        addresses = near(wave, lanes, addresses)
+        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+    return wave.shared, addresses + lanes.of(wave.shared_base)
+
+
+def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    spaces.check_bounds(addresses, size, wave.local_stride, lanes, "local memory")
+    return wave.local, addresses + lanes.index * wave.local_stride
+
+
+def _parameter_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    spaces.check_alignment(addresses, size, lanes)
+    spaces.check_bounds(addresses, size, wave.entry.parameter_bytes, lanes, "the parameters")
+    return wave.parameters, addresses
+
+
+def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
+    """Words behind generic addresses that all lie in one window; split_windows sees to that."""
+    first = int(addresses[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
+    space = WINDOWS.get(first)
+    if space is None:
+        return _device_places(wave, lanes, addresses, size)
+    if space == "shared":
+        return cluster_places(wave, lanes, addresses - first, size)
+    return PLACES[space](wave, lanes, addresses - first, size)
+
+
+WINDOWS = {
+    spaces.SHARED_WINDOW: "shared",
+    spaces.LOCAL_WINDOW: "local",
+    spaces.PARAM_WINDOW: "param",
+}
+PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] = {
+    "global": _device_places,
+    "const": _device_places,
+    "shared": _shared_places,
+    "shared::cluster": cluster_places,
+    "local": _local_places,
+    "param": _parameter_places,
+    "generic": _generic_places,
+}
+
+
+def split_windows(lanes: Lanes, addresses: Values) -> list[Lanes]:
+    """Parts of the lanes whose generic addresses lie in one window each; mostly all of them."""
+    window = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,))) // spaces.WINDOW_BYTES
+    if (window == window[0]).all():
+        return [lanes]
+    parts = list[Lanes]()
+    for one in np.unique(window):
+        mask = np.zeros_like(lanes.mask)
+        mask[lanes.index[window == one]] = True
+        parts.append(Lanes(mask))
+    return parts

@@ -1,0 +1,1 @@
+"""Records of a launch: matrix instructions, timelines, register values at a line."""

@@ -1,0 +1,196 @@
+"""The matrix instructions of a launch as they were executed: one event for each execution by a warp.
+
+Knows what a wave tells; computes nothing. Memory is bounded: a launch that would record more ends in an error
+that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import OperandError
+from ..isa.families.wgmma import tile_bytes
+from ..isa.instruction import Inputs, Instruction, arrays_of, part_of
+from ..isa.warps import WARP
+from ..machine.state.lanes import Front
+from ..ptx.binding import Bound, bind
+from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from .events import Event
+from .selection import EVERYTHING, Executions, Selection, Warps
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.run.wave import Dimensions, Wave
+    from ..ptx.statements import InstructionStatement
+
+_WHOLE = 128  # bytes of which recorded shared memory is a multiple
+RECORDED_BYTES = 1 << 28  # of the registers of all events of a launch
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaunchEvent(Event):
+    """One execution of a matrix instruction in a launch: an Event of one warp, and where it was.
+
+    ``inputs`` and ``d`` are those of the warp (of a wgmma: of the four warps), ``(lanes, registers)``.
+    ``cta`` are the coordinates of the CTA, ``warp`` is the (first) warp in it, ``index`` says which execution
+    of the statement by this warp it is, from 0; ``pc`` is the place of the statement in the module, ``time``
+    how many statements its CTAs had executed.
+    """
+
+    cta: Dimensions
+    warp: int
+    index: int
+    pc: int
+    time: int
+
+    @property
+    def line(self) -> int:
+        """The line of the statement."""
+        return self.statement.location().line
+
+    @property
+    def lane0(self) -> int:
+        """The thread of the CTA that is its first lane."""
+        return WARP * self.warp
+
+    @property
+    def own_warps(self) -> range:
+        """The warps of the CTA that execute it: one, or the four of a warpgroup."""
+        return range(self.warp, self.warp + self.instruction.family.lanes // WARP)
+
+    @property
+    def place(self) -> str:
+        """CTA, warp and execution, in words."""
+        own = self.own_warps
+        which = f"warp {self.warp}" if len(own) == 1 else f"warps {own[0]} to {own[-1]}"
+        return f"CTA ({', '.join(map(str, self.cta))}), {which}, step {self.index}"
+
+    def __str__(self) -> str:
+        return f"line {self.line}, {self.place}: {self.instruction.mnemonic}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Batch:
+    """Executions of one statement at one time; arrays have an axis of them in front."""
+
+    record: Record
+    pc: int
+    bound: Bound | WarpgroupBound
+    inputs: Inputs
+    d: npt.NDArray[Any]
+    ctas: npt.NDArray[np.int64]  # (executions, 3)
+    warps: Warps  # in their CTA
+    indices: npt.NDArray[np.int64]
+    time: int
+    order: npt.NDArray[np.int64]  # of their CTAs in the grid
+
+    def events(self) -> Iterator[tuple[tuple[int, int, int], LaunchEvent]]:
+        """Each with what it is ordered by: CTA, time, warp."""
+        for number, (cta, warp, index) in enumerate(
+            zip(self.ctas.tolist(), self.warps.tolist(), self.indices.tolist(), strict=True)
+        ):
+            event = LaunchEvent(
+                statement=self.record.statement,
+                bound=self.bound,
+                inputs=part_of(self.inputs, number),
+                d=self.d[number],
+                warps=(0,),
+                cta=(cta[0], cta[1], cta[2]),
+                warp=warp,
+                index=index,
+                pc=self.pc,
+                time=self.time,
+            )
+            yield (int(self.order[number]), self.time, warp), event
+
+
+class Recorder:
+    """An observer that keeps the matrix instructions of a launch that are selected.
+
+    ``limit_bytes`` bounds what is kept; more raises OperandError, which says how to record less.
+    """
+
+    def __init__(self, selection: Selection = EVERYTHING, limit_bytes: int = RECORDED_BYTES) -> None:
+        self.selection = selection
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self._batches: list[_Batch] = []
+        self._executions = Executions()
+        self._bound: dict[int, Bound | WarpgroupBound] = {}
+        self._lines: dict[int, int] = {}
+
+    def matrix(
+        self,
+        wave: Wave,
+        front: Front,
+        record: Record,
+        instruction: Instruction,
+        inputs: Inputs,
+        d: npt.NDArray[Any],
+        warps: Warps,
+    ) -> None:
+        """Keep what a matrix instruction read and computed, of the warps that are selected."""
+        pc = front.pc
+        numbers = self._executions.numbers(wave, pc, warps)
+        if pc not in self._lines:
+            self._lines[pc] = record.statement.location().line
+            self._bound[pc] = bound_of(instruction, record.statement)
+        width = instruction.family.lanes // WARP
+        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
+        if not chosen.any():
+            return
+        ctas = wave.ctas[warps[chosen] // wave.warps]
+        batch = _Batch(
+            record=record,
+            pc=pc,
+            bound=self._bound[pc],
+            inputs=part_of(_trimmed(instruction, inputs), chosen),
+            d=d[chosen],
+            ctas=ctas,
+            warps=warps[chosen] % wave.warps,
+            indices=numbers[chosen],
+            time=wave.statements,
+            order=ctas @ np.array([1, wave.grid[0], wave.grid[0] * wave.grid[1]]),
+        )
+        self._keep(batch)
+
+    def _keep(self, batch: _Batch) -> None:
+        """Keep a batch; raises OperandError where that would be too much."""
+        self.bytes += batch.d.nbytes + sum(one.nbytes for one in arrays_of(batch.inputs))
+        if self.bytes > self.limit_bytes:
+            count = sum(len(one.warps) for one in self._batches)
+            raise OperandError(
+                f"the recording has more than {self.limit_bytes:,} bytes after {count:,} matrix "
+                f"instructions: select fewer, by cta=, warp=, line= or step=",
+                batch.record.statement.location(),
+            )
+        self._batches.append(batch)
+
+    def events(self) -> tuple[LaunchEvent, ...]:
+        """What was recorded: CTA by CTA, in the order of time, warp by warp."""
+        found = [one for batch in self._batches for one in batch.events()]
+        return tuple(event for _, event in sorted(found, key=lambda one: one[0]))
+
+
+def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
+    """The inputs without the shared memory behind the last byte that is read."""
+    if inputs.shared is None:
+        return inputs
+    size, end = inputs.shared.shape[-1], 0
+    for side, words in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
+        for word in () if words is None else np.unique(words).tolist():
+            read = tile_bytes(instruction, side, word, size, inputs.literal, inputs.transposed[side])
+            end = max(end, int(read[-1, 1]))
+    return replace(inputs, shared=inputs.shared[..., : min(-(-end // _WHOLE) * _WHOLE, size)])
+
+
+def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:
+    """The operands of a matrix instruction by name."""
+    binder: Any = bind if instruction.family.lanes == WARP else bind_warpgroup
+    bound: Bound | WarpgroupBound = binder(instruction, statement, None)
+    return bound

@@ -1,0 +1,312 @@
+"""A timeline of a launch: what warps wait for, copy, multiply and tell each other, in the order of events.
+
+An event is a moment; warps that do the same in one step do so at one moment, and of matrix instructions that
+a warp executes one directly after the other only the first is one. Loads, stores and arithmetic are no
+events. What has happened is as the schedule has it: a timeline is no model of performance. Strips are bounded
+by a limit. Knows what a wave tells; strips and links are strips.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.warps import WARP
+from ..machine.run.convergence import Warpgroups
+from ..machine.run.mbarrier import history_of, named
+from ..machine.state.lanes import Front, Lanes, Mask
+from ..machine.state.memory_access import Touch
+from .strip_keeper import StripKeeper, unless_full, warps_of
+from .strips import Strip
+from .timeline_state import is_commit, is_ended_by_itself, wait_kind
+
+if TYPE_CHECKING:
+    from ..isa.instruction import Inputs, Instruction
+    from ..machine.load.entries import Record
+    from ..machine.opcodes.matrix.wgmma_groups import Verb
+    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.asynchronous import Pending
+    from ..machine.run.cluster_barrier import ClusterBarrier
+    from ..machine.run.wave import Wave
+    from ..machine.state.spaces import Offsets
+
+_GROUP = 4  # warps of a warpgroup
+
+
+class TimelineRecorder(StripKeeper):
+    """An observer that keeps what selected warps of a launch do."""
+
+    # --- statements ---
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """The code, with records that tell where waits begin."""
+        return [self._telling(one) for one in code]
+
+    def _telling(self, record: Record) -> Record:
+        if is_commit(record.statement):
+
+            def commit(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+                self._state(wave).end_runs(warps_of(lanes))
+                return record.step(wave, front, lanes)
+
+            return replace(record, step=commit)
+        kind = wait_kind(record.statement)
+        if kind is None:
+            return record
+        by_itself = is_ended_by_itself(record.statement)
+
+        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+            if self.is_full:
+                return record.step(wave, front, lanes)
+            pc = front.pc
+            self._wait(wave, pc, lanes, kind)
+            changed = record.step(wave, front, lanes)
+            if by_itself:
+                self._end(wave, lanes, pc)
+            return changed
+
+        return replace(record, step=step)
+
+    # --- waits ---
+
+    @unless_full
+    def mbarrier(self, wave: Wave, touch: Touch) -> None:
+        """Lanes look at mbarriers: those that wait may do so for ever, and this is for what."""
+        waits = self._state(wave).waits
+        for warp, offset in dict.fromkeys(
+            zip((touch.lanes.index // WARP).tolist(), touch.offsets.tolist(), strict=True)
+        ):
+            if (warp, touch.front.pc) in waits:
+                waits[warp, touch.front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
+
+    @unless_full
+    def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have seen the end of a phase of mbarriers."""
+        state = self._state(wave)
+        for offset in np.unique(offsets).tolist():
+            over = history_of(wave, offset).over
+            phase = f"phase {over} is over" if over else "before its first phase is over"
+            for warp in np.unique(lanes.index[offsets == offset] // WARP).tolist():
+                strip, _ = state.waits.get((warp, front.pc), (None, None))
+                if strip is not None:
+                    strip.notes.pop(f"mbarrier {named(wave, offset)}", None)
+                    strip.notes[f"mbarrier {named(wave, offset)}: {phase}"] = None
+                    self._link(state.causes.get(offset), strip)
+        self._end(wave, lanes, front.pc)
+
+    @unless_full
+    def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
+        """A barrier of CTAs is complete: the last that arrived lets the others go on."""
+        state = self._state(wave)
+        here = [state.came[warp] for warp in warps_of(Lanes(arrived)) if warp in state.came]
+        for strip in self._end(wave, Lanes(waited), kind="barrier"):
+            others = (one for one in here if one.cta == strip.cta)
+            latest = max(others, key=lambda one: one.first, default=strip)
+            if latest.first > strip.first:
+                self._link(latest, strip, latest.first)
+
+    @unless_full
+    def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes arrive at the barrier of their cluster."""
+        state = self._state(wave)
+        for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
+            state.clusters[warp // wave.warps // wave.cluster.count] = strip
+
+    @unless_full
+    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
+        """It is complete: who arrived last is remembered."""
+        state = self._state(wave)
+        found = {one: state.clusters.get(one) for one in clusters.tolist()}
+        state.ended |= {one: strip for one, strip in found.items() if strip is not None}
+
+    @unless_full
+    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes go on behind the barrier of their cluster."""
+        state = self._state(wave)
+        for warp in warps_of(lanes):
+            cause = state.ended.get(warp // wave.warps // wave.cluster.count)
+            self._link(cause, state.waits.get((warp, front.pc), (None, None))[0])
+        self._end(wave, lanes, front.pc)
+
+    @unless_full
+    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+        """Lanes are done, also with mbarriers that they only asked once."""
+        self._end(wave, lanes)
+        state = self._state(wave)
+        for warp in warps_of(lanes):
+            if state.chosen[warp] and not wave.alive_mask[warp * WARP : (warp + 1) * WARP].any():
+                self._warps[state.names[warp]] = self._moment(wave, "exit")
+
+    # --- what warps tell ---
+
+    @unless_full
+    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin."""
+        for strip in self._mark(wave, warps_of(lanes), front.pc, "start", run="start").values():
+            strip.notes |= {f"mbarrier {named(wave, one)}": None for one in offsets.tolist()}
+
+    @unless_full
+    def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
+        """Lanes arrive at mbarriers, or tell them of bytes."""
+        state = self._state(wave)
+        for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
+            for offset in np.unique(offsets[lanes.index // WARP == warp]).tolist():
+                ended = f", ends phase {history_of(wave, offset).over}" if ends.get(offset) else ""
+                strip.notes[f"mbarrier {_named_from(wave, offset, warp)}{ended}"] = None
+                if ended:
+                    state.causes[offset] = strip
+
+    @unless_full
+    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """A fence."""
+        self._mark(wave, warps_of(lanes), front.pc, "fence")
+
+    # --- what is in flight ---
+
+    @unless_full
+    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+        """An operation begins."""
+        warp, pc = pending.lane // WARP, front.pc
+        if pending.kind == "wgmma":
+            strip = self._multiplication(wave, warp, pc)
+        else:
+            shared = any(one.space == "shared" for one in pending.writes)
+            run = f"{pc} {pending.signals} {pending.number}"
+            strip = self._add(wave, warp, pc, "copy" if shared else "store", name=pending.kind, run=run)
+        if strip is None:
+            return
+        strip.flying, strip.last = strip.flying + 1, None
+        touched = (pending.writes or pending.reads) if pending.kind != "wgmma" else ()
+        strip.size += sum(int((one.ranges[:, 1] - one.ranges[:, 0]).sum()) for one in touched)
+        strip.notes |= {f"mbarrier {_named_from(wave, offset, warp)}": None for offset, _ in pending.signals}
+        self._state(wave).flights[pending] = strip
+
+    @unless_full
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """An operation is done."""
+        self._down(wave, self._state(wave).flights.get(pending))
+
+    def _down(self, wave: Wave, strip: Strip | None) -> None:
+        if strip is not None:
+            strip.flying -= 1
+            if not strip.flying:
+                strip.last = self._moment(wave, "completed")
+
+    @unless_full
+    def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
+        """An operation tells its mbarrier, whose phase may be over by that."""
+        state = self._state(wave)
+        strip = state.flights.get(pending)
+        if over:
+            state.causes.pop(offset, None)
+            if strip is not None:
+                state.causes[offset] = strip
+
+    @unless_full
+    def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
+        """Lanes have waited for groups: of copies, those of wgmma are counted apart."""
+        state, before = self._state(wave), wave.asynchrony.of(wave, family) - most
+        for pending, strip in list(state.flights.items()):
+            awaited = pending.group == family and lanes.mask[pending.lane]
+            if awaited and family != "wgmma" and pending.number < before[pending.lane]:
+                wait, _ = state.waits.get((pending.lane // WARP, front.pc), (None, None))
+                self._link(strip, wait, None if pending.done or wait is None else wait.first)
+                if pending.done:
+                    del state.flights[pending]
+
+    @unless_full
+    def copying(self, wave: Wave, touch: Touch) -> None:
+        """Lanes start copies of cp.async."""
+        state, warps = self._state(wave), touch.lanes.index // WARP
+        for warp in warps_of(touch.lanes):
+            strip = self._add(wave, warp, touch.front.pc, "copy", name="cp.async", run="cp.async")
+            if strip is None:
+                continue
+            own = touch.offsets[warps == warp].tolist()
+            strip.size += touch.size * len(own)
+            strip.flying += len(own)
+            for offset in own:
+                if offset in state.copies:  # a copy over one that has not landed
+                    self._down(wave, state.copies[offset])
+                state.copies[offset] = strip
+
+    @unless_full
+    def landed(self, wave: Wave, touch: Touch) -> None:
+        """Copies of cp.async land."""
+        state, done = self._state(wave), dict[Strip, int]()
+        for offset, warp in zip(touch.offsets.tolist(), (touch.lanes.index // WARP).tolist(), strict=True):
+            strip = state.copies.pop(offset, None)
+            if strip is not None:
+                self._down(wave, strip)
+                done[strip] = warp
+        for strip, warp in done.items():
+            self._link(strip, state.waits.get((warp, touch.front.pc), (None, None))[0])
+
+    # --- matrix instructions ---
+
+    @unless_full
+    def matrix(
+        self,
+        wave: Wave,
+        front: Front,
+        record: Record,
+        instruction: Instruction,
+        inputs: Inputs,
+        d: npt.NDArray[Any],
+        warps: npt.NDArray[np.intp],
+    ) -> None:
+        """Warps execute an mma; that of warpgroups is told apart."""
+        if instruction.family.lanes == WARP:
+            for warp in warps.tolist():
+                execution = self._state(wave).execution(warp, front.pc)
+                strip = self._add(wave, warp, front.pc, "matrix", name="mma", run="mma")
+                if strip is not None:
+                    strip.executions.append(execution)
+                    strip.last = self.moments - 1
+
+    def _multiplication(self, wave: Wave, warp: int, pc: int) -> Strip | None:
+        """A wgmma is issued by the warpgroup with that first warp."""
+        execution = self._state(wave).execution(warp, pc)
+        strip = self._add(wave, warp, pc, "wgmma", name="wgmma", warps=_GROUP, run="wgmma")
+        if strip is not None:
+            strip.executions.append(execution)
+            self._state(wave).open.setdefault(warp, {})[strip] = None
+        return strip
+
+    @unless_full
+    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+        """Warpgroups issue a wgmma; it completes at once unless that is told (asynchrony.py)."""
+        if wave.asynchrony.moment not in ("program", "earliest"):
+            return
+        for group in share.groups.tolist():
+            warp = int(Warpgroups.of(wave).warps[group])
+            strip = self._multiplication(wave, warp, front.pc)
+            if strip is not None:
+                strip.flying += 1
+                self._down(wave, strip)
+
+    @unless_full
+    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+        """Warpgroups commit what they have issued, or wait for it."""
+        places, state = Warpgroups.of(wave), self._state(wave)
+        warps = places.warps[groups].tolist()
+        if verb == "commit":
+            state.close_groups(warps)
+        if verb != "wait":
+            return
+        for warp in warps:
+            for strip in state.awaited(warp, most):
+                for own in range(warp, warp + _GROUP):
+                    self._link(strip, state.waits.get((own, front.pc), (None, None))[0])
+        self._end(wave, Lanes(np.isin(places.number, groups)), front.pc)
+
+
+def _named_from(wave: Wave, offset: int, warp: int) -> str:
+    """An mbarrier as a warp of the wave would name it: in the shared memory of another CTA, with that."""
+    own = int(offset // wave.shared_stride)
+    where = "" if own == warp // wave.warps else f" of CTA ({', '.join(map(str, wave.ctas[own].tolist()))})"
+    return f"{named(wave, offset)}{where}"
