@@ -25,7 +25,7 @@ from warpsim.isa.architectures import ARCHITECTURES, FusedSum, Rule
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.fragments import gather
 from warpsim.isa.instruction import Family, Instruction, Operands, Shape
-from warpsim.isa.layout import Layout
+from warpsim.isa.layouts.fragment_layout import Layout
 from warpsim.isa.sparsity import FOUR_OF_EIGHT, TWO_OF_FOUR
 
 F32 = FORMATS["f32"]

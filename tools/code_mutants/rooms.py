@@ -9,7 +9,8 @@ from .mutant import ROOT
 
 _PATTERNS: dict[str, tuple[str, ...]] = {
     "layout": (
-        "isa/layout.py", "isa/families/mma.py", "isa/families/wgmma.py", "isa/fragments.py", "isa/swizzle.py",
+        "isa/layouts/*.py", "isa/families/mma.py", "isa/families/wgmma.py", "isa/fragments.py",
+        "isa/swizzle.py",
         "machine/opcodes/matrix/mma.py", "machine/opcodes/matrix/tiles.py", "machine/opcodes/matrix/wmma.py",
         "machine/opcodes/integer/prmt.py", "views/places.py", "views/layout.py", "views/formulas.py",
     ),

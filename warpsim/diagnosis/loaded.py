@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.instruction import Instruction
-from ..isa.layout import Layout
+from ..isa.layouts.fragment_layout import Layout
+from ..isa.layouts.strides import modes
 from .tagged_runs import Given, Movement, TaggedBuffer
 from .tags import COMPUTED, CONSTANT, Indices
 
@@ -175,13 +176,8 @@ def layout_of(operand: Operand) -> Layout:
 @cache
 def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
     """A tile in shared memory, row by row along k; B's is its transpose."""
-    if swapped:
-        return Layout(
-            lanes=rows, values=columns, rows=columns, columns=rows, formula=lambda lane, value: (value, lane)
-        )
-    return Layout(
-        lanes=rows, values=columns, rows=rows, columns=columns, formula=lambda lane, value: (lane, value)
-    )
+    steps = ((0, 1), (1, 0)) if swapped else ((1, 0), (0, 1))
+    return Layout(lane_modes=modes((rows, steps[0])), value_modes=modes((columns, steps[1])))
 
 
 def tiles_of(operand: Operand) -> Tiles | None:

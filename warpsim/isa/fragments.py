@@ -6,6 +6,7 @@ The left side of the hinge: knows lanes, registers, selectors and layouts, and n
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .instruction import Codes, Inputs, Instruction, Operands
+from .layouts.field_layout import LANE, FieldLayout, scale_fields
+from .layouts.strides import points
 from .registers import Words, checked, packed, unpacked
 from .sparsity import Pattern, stored_columns
 
@@ -97,10 +100,18 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 # --- metadata --------------------------------------------------------------------------------------
 
 
+@cache
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
     """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
-    metadata = present(instruction.family.metadata, "metadata")
-    return metadata(instruction, selector)
+    layout = metadata_layout(instruction, selector)
+    row, chunk = np.indices(layout.shape)
+    bits = np.full_like(row, layout.field_bits)
+    return np.stack([*np.moveaxis(layout.index, -1, 0), bits, row, chunk], -1).reshape(-1, 5)
+
+
+def metadata_layout(instruction: Instruction, selector: int) -> FieldLayout:
+    """Return the layout ``(row, chunk) -> (lane, lowest bit)`` of the metadata under a selector."""
+    return present(instruction.family.metadata, "metadata")(instruction, selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
@@ -235,17 +246,26 @@ def legal_scale_ids(instruction: Instruction, operand: str) -> tuple[range, rang
     return range(0, 4, instruction.scale_chunks), range(2 if operand == "a" else 4)
 
 
-def scale_lanes(instruction: Instruction, operand: str, thread_id: Any) -> npt.NDArray[np.intp]:
-    """The lane of every row of A or column of B, ``(..., m or n)``, that holds its scales.
+@cache
+def scale_layout(instruction: Instruction, operand: str) -> FieldLayout:
+    """Return the layout of the scales of a or b: ``(line, chunk, thread id, byte id) -> (lane, bit)``."""
+    return scale_fields(
+        side=operand,
+        lines=instruction.shape.m if operand == "a" else instruction.shape.n,
+        chunks=instruction.scale_chunks,
+        threads=len(legal_scale_ids(instruction, operand)[1]),
+    )
 
-    Row r of A takes its scales from lane 4 * (r % 8) + 2 * thread_id + r // 8 and column j of B from
-    lane 4 * j + thread_id. ``thread_id`` is a number or an array (...). PTX ISA 9.1, section 9.7.14.3.
+
+def scale_lanes(instruction: Instruction, operand: str, thread_id: Any) -> npt.NDArray[np.intp]:
+    """Return the lane of every row of A or column of B, ``(..., m or n)``, that holds its scales.
+
+    ``thread_id`` is a number or an array (...). PTX ISA 9.1, section 9.7.14.3.
     """
-    thread = np.asarray(thread_id, np.intp)[..., None]
-    if operand == "a":
-        row = np.arange(instruction.shape.m)
-        return 4 * (row % 8) + 2 * thread + row // 8
-    return 4 * np.arange(instruction.shape.n) + thread
+    (_, line), _, (_, thread), _ = scale_layout(instruction, operand).inputs
+    first = points(thread, 2)[np.asarray(thread_id, np.intp), LANE]
+    lanes: npt.NDArray[np.intp] = first[..., None] + points(line, 2)[:, LANE]
+    return lanes
 
 
 def read_scales(instruction: Instruction, words: Words, operand: str, byte_id: int, thread_id: int) -> Codes:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .formats import Format
-from .layout import Layout
+from .layouts.field_layout import FieldLayout
+from .layouts.fragment_layout import Layout
 from .sparsity import Pattern
 
 Codes = npt.NDArray[Any]  # unsigned integers: the bits of the elements
@@ -74,8 +75,8 @@ class Family:
     operands whose types it spells, in order. ``gather`` turns inputs into numbers.
 
     ``fragment(instruction, operand)`` is the layout of an operand in registers, ``operands`` the names
-    of those that live there; ``metadata(instruction, selector)`` the place of every metadata field:
-    ``(fields, 5)`` lane, lowest bit, bits, row, chunk. ``rules`` names its rules in architectures.
+    of those that live there; ``metadata(instruction, selector)`` the layout of the metadata fields.
+    ``rules`` names its rules in architectures.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Family:
     rows: tuple[Row, ...]
     fragment: Callable[[Instruction, str], Layout]
     gather: Callable[[Instruction, Inputs], Operands]
-    metadata: Callable[[Instruction, int], npt.NDArray[np.intp]] | None = None
+    metadata: Callable[[Instruction, int], FieldLayout] | None = None
     operands: str = "abcd"
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"

@@ -12,7 +12,7 @@ from ..architectures import Feature, targets_with
 from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
-from ..layout import Formula, Layout
+from ..layouts.fragment_layout import Layout, column_fragment, quad_fragment, row_fragment
 
 _ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))
 _F8, _F4 = floats_of(8), floats_of(4)
@@ -91,116 +91,22 @@ ROWS = (
 )  # fmt: skip
 
 
-# --- fragments: (lane, value) -> (row, column) -----------------------------------------------------
-#
-# w consecutive elements along k fill a register; g = lane // 4 and t = lane % 4 (the manual's groupID
-# and threadID_in_group). Warp i of a warpgroup holds rows 16i to 16i + 15.
-
-
-def _group_row(lane: int) -> int:
-    return lane // 32 * 16 + lane % 32 // 4
-
-
-def multiplicand_a(w: int, row_halves: int) -> Formula:
-    """(lane, value) -> (row, k): registers run over the row halves first, then along k."""
-
-    def place(lane: int, value: int) -> tuple[int, int]:
-        register, slot = value // w, value % w
-        row = _group_row(lane) + 8 * (register % row_halves)
-        return row, lane % 4 * w + slot + 4 * w * (register // row_halves)
-
-    return place
-
-
-def multiplicand_b(w: int) -> Formula:
-    """(lane, value) -> (k, column)."""
-
-    def place(lane: int, value: int) -> tuple[int, int]:
-        register, slot = value // w, value % w
-        return lane % 4 * w + slot + 4 * w * register, lane // 4
-
-    return place
-
-
-def accumulator(lane: int, value: int) -> tuple[int, int]:
-    """(lane, value) -> (row, column), for C and D of every shape but m8n8k4 f16."""
-    return _group_row(lane) + 8 * (value // 2 % 2), 8 * (value // 4) + lane % 4 * 2 + value % 2
-
-
-# m8n8k4 f16 (PTX ISA 9.1, section 9.7.14.5.1): lanes 4q..4q+3 and 4q+16..4q+19 form the independent
-# product q. The layouts place product q at rows 8q.. (A, C, D) or 4q.. (B) of the four stacked.
-
-
-def _quad_product(lane: int) -> int:
-    return lane % 16 // 4
-
-
-def _upper_half(lane: int) -> int:
-    return lane // 16 * 4
-
-
-def _quad_a_row(lane: int, value: int) -> tuple[int, int]:
-    return 8 * _quad_product(lane) + lane % 4 + _upper_half(lane), value
-
-
-def _quad_a_col(lane: int, value: int) -> tuple[int, int]:
-    return 8 * _quad_product(lane) + value + _upper_half(lane), lane % 4
-
-
-def _quad_b_col(lane: int, value: int) -> tuple[int, int]:
-    return 4 * _quad_product(lane) + value, lane % 4 + _upper_half(lane)
-
-
-def _quad_b_row(lane: int, value: int) -> tuple[int, int]:
-    return 4 * _quad_product(lane) + lane % 4, value + _upper_half(lane)
-
-
-def _quad_f16(lane: int, value: int) -> tuple[int, int]:
-    return 8 * _quad_product(lane) + lane % 4 + _upper_half(lane), value
-
-
-def _quad_f32(lane: int, value: int) -> tuple[int, int]:
-    row = lane % 2 + value // 2 % 2 * 2 + _upper_half(lane)
-    return 8 * _quad_product(lane) + row, value // 4 * 4 + lane // 2 % 2 * 2 + value % 2
-
-
-_QUAD_FORMULAS: dict[tuple[str, str], Formula] = {
-    ("a", "row"): _quad_a_row,
-    ("a", "col"): _quad_a_col,
-    ("b", "row"): _quad_b_row,
-    ("b", "col"): _quad_b_col,
-    ("c", "f16"): _quad_f16,
-    ("c", "f32"): _quad_f32,
-    ("d", "f16"): _quad_f16,
-    ("d", "f32"): _quad_f32,
-}
-
-
-def _formula(instruction: Instruction, operand: str) -> Formula:
-    if instruction.products > 1:
-        layouts = {"a": instruction.a_layout, "b": instruction.b_layout}
-        return _QUAD_FORMULAS[operand, layouts.get(operand) or instruction.format(operand).name]
-    w = instruction.register_bits // instruction.storage(operand).bits
-    if operand == "a":
-        return multiplicand_a(w, min(instruction.shape.m // 8, 2))
-    return multiplicand_b(w) if operand == "b" else accumulator
+# --- fragments -------------------------------------------------------------------------------------
 
 
 @cache
 def fragment(instruction: Instruction, operand: str) -> Layout:
-    """The layout of operand a, b, c or d over the warp; sparse A over its stored columns.
-
-    The independent products of m8n8k4 f16 are stacked along the rows.
-    """
+    """Return the layout of operand a, b, c or d over the warp; sparse A over its stored columns."""
+    if instruction.products > 1:
+        orders = {"a": instruction.a_layout, "b": instruction.b_layout}
+        return quad_fragment(operand, orders.get(operand) or instruction.format(operand).name)
     rows, columns = instruction.matrix_shape(operand)
-    rows *= instruction.products
-    return Layout(
-        lanes=instruction.family.lanes,
-        values=rows * columns // instruction.family.lanes,
-        rows=rows,
-        columns=columns,
-        formula=_formula(instruction, operand),
-    )
+    lanes, slots = instruction.family.lanes, instruction.register_bits // instruction.storage(operand).bits
+    values = rows * columns // lanes
+    if operand == "b":
+        return column_fragment(values=values, width=slots)
+    width = slots if operand == "a" else 2
+    return row_fragment(lanes=lanes, values=values, width=width, halves=min(instruction.shape.m // 8, 2))
 
 
 MMA = Family(

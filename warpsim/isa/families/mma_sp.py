@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
-import numpy.typing as npt
-
 from ...errors import present
 from ..architectures import Feature, targets_with
 from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape
+from ..layouts.field_layout import FieldLayout, metadata_fields
 from ..sparsity import FIELD_BITS
 from .mma import MX_SCALES, MXF4_SCALES, NVF4_SCALES, NVF4_SCALES_9_1, fragment
 
@@ -103,24 +101,16 @@ ROWS = (
 
 
 @cache
-def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
-    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk.
-
-    A word holds eight fields. With 16- and 32-bit elements it serves four chunks of row g (low half)
-    and of row g + 8 (high half), and the lanes that the selector reads step along k; with narrower
-    elements it serves eight chunks of one row, lane bit 0 chooses the row half and bit 1 steps along k.
-    PTX ISA 9.1, sections 9.7.14.6.2.1 to 9.7.14.6.2.8, the metadata figures.
-    """
+def metadata_layout(instruction: Instruction, selector: int) -> FieldLayout:
+    """Return the layout ``(row, chunk) -> (lane, lowest bit)`` of the metadata under a selector."""
     pattern = present(instruction.pattern, "pattern")
-    rows = instruction.shape.m
-    row, chunk = np.indices((rows, instruction.shape.k // pattern.chunk)).reshape(2, -1)
-    group, half = row % 8, row // 8 % 2
-    if instruction.storage("a").bits >= 16:
-        word, field = chunk // 4, 4 * half + chunk % 4
-    else:
-        word, field = 2 * (chunk // 8) + half, chunk % 8
-    lane = 32 * (row // 16) + 4 * group + instruction.metadata_words * selector + word
-    return np.stack([lane, FIELD_BITS * field, np.full_like(lane, FIELD_BITS), row, chunk], axis=1)
+    return metadata_fields(
+        rows=instruction.shape.m,
+        chunks=instruction.shape.k // pattern.chunk,
+        field_bits=FIELD_BITS,
+        element_bits=instruction.storage("a").bits,
+        first_lane=instruction.metadata_words * selector,
+    )
 
 
 MMA_SP = Family(
@@ -131,5 +121,5 @@ MMA_SP = Family(
     rows=ROWS,
     fragment=fragment,
     gather=gather,
-    metadata=metadata_map,
+    metadata=metadata_layout,
 )

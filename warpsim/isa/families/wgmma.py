@@ -20,7 +20,7 @@ from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
 from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape
 from .mma import fragment
-from .mma_sp import metadata_map
+from .mma_sp import metadata_layout
 
 _TARGETS = targets_with(Feature.WGMMA)
 _EVERY_8 = tuple(range(8, 257, 8))
@@ -205,7 +205,7 @@ WGMMA_SP = Family(
     rows=_table(sparse=True),
     fragment=fragment,
     gather=gather,
-    metadata=metadata_map,
+    metadata=metadata_layout,
     operands="acd",
     modifiers=("mma_async",),
     types="dab",

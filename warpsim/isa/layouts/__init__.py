@@ -1,0 +1,1 @@
+"""Layouts as data: extents and strides, from which index arrays, formulas, CuTe text and scripts come."""
