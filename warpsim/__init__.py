@@ -1,6 +1,6 @@
 """Bit-exact simulation of NVIDIA tensor-core instructions on warp registers.
 
-Names are imported when first used, so that ``import warpsim`` and the command line start fast.
+Names are imported at their first use, so that ``import warpsim`` and the command line start fast.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ __all__ = [
     "write_vectors",
 ]
 
-_NAMES = {  # of each module, in the order of the imports above
+_NAMES = {  # public names of each module, in the order of the imports above
     "compilers.numba_kernels": "compile_numba launch_numba",
     "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
@@ -189,7 +189,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
     from .environment import default_environment
 
-    with default_environment():  # for the numbers that modules hold
+    with default_environment():  # the modules that hold the numbers
         home = import_module(f".{_HOMES[name]}", __name__)
     value = getattr(home, name)
     globals()[name] = value

@@ -1,16 +1,17 @@
 """The floating-point environment that results are computed in: round to nearest, subnormal numbers kept.
 
-It belongs to the thread, and any library may have changed it: one that was linked with ``-ffast-math``
-flushes subnormal numbers to zero from the moment it is loaded. Whatever computes with floats, in NumPy,
-ml_dtypes or compiled kernels (and whatever compiles those), therefore does so in ``default_environment()``,
-and so does every task of a thread pool. What has been found is restored, also after an error.
+The environment belongs to the thread, and any library may have changed it: a library linked with
+``-ffast-math`` flushes subnormal numbers to zero from the moment it is loaded. All code that computes with
+floats, in NumPy, ml_dtypes or compiled kernels (and all code that compiles kernels), therefore runs in
+``default_environment()``. So does every task of a thread pool. The environment found at entry is restored at
+exit, also after an error.
 
-Which environment it is, is told by what multiplication does, on every platform alike and in a tenth of a
-microsecond; nothing is remembered, so that code that is called back may change the environment, too. Only
-where it is another is it set: with the C library's fegetenv and fesetenv on Linux, macOS and BSD, and with
-_controlfp_s on Windows. Where there is no way to set it, an error is raised: other bits never come out.
+Two multiplications detect the current environment, on every platform alike and in a tenth of a microsecond.
+Nothing is cached, so that a callback may change the environment, too. The environment is set only where it
+differs: with the C library's fegetenv and fesetenv on Linux, macOS and BSD, and with _controlfp_s on Windows.
+Where no function can set it, an error is raised; results never have other bits.
 
-Does not know what is computed. Masks of exceptions are not looked at.
+Does not know what is computed. Exception masks are not read.
 """
 
 from __future__ import annotations
@@ -30,23 +31,25 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Restore = Callable[[], object]
 
-# The first product is subnormal (0 if results are flushed) and inexact: 3/4 of a unit, cut by two of the
-# roundings. The second has it as a factor (0 if operands are flushed) and is inexact by 1/4 of a unit, which
-# only upward rounding notices. The numbers themselves are exact in every environment.
+# The first product is subnormal (0 if results are flushed) and inexact: 3/4 of a unit, truncated by two of
+# the roundings. The second product has it as a factor (0 if operands are flushed) and is inexact by 1/4 of a
+# unit, which only upward rounding shows. The factors are exact in every environment.
 _FACTORS = tuple(map(float.fromhex, ("0x1p-1022", "0x1.0000000000003p-2", "0x1.1p+1000")))
 _EXPECTED = float.fromhex("0x1.1000000000004p-24")
 
 
 def is_default() -> bool:
-    """Whether this thread rounds to nearest and keeps subnormal numbers, both as operands and as results."""
-    return prod(_FACTORS) == _EXPECTED  # a function of C: no compiler of Python's can fold it
+    """Return whether this thread rounds to nearest and keeps subnormal numbers, both as operands and as
+    results.
+    """
+    return prod(_FACTORS) == _EXPECTED  # a function of C: no compiler of Python can fold it
 
 
 class default_environment:
-    """A block that computes in the default environment; what was found is restored at its end.
+    """Compute a block in the default environment, and restore the previous environment at its end.
 
-    May be nested, which costs next to nothing. Not for a block that yields: its caller would be in it. Raises
-    WarpsimError where the environment is another and cannot be set.
+    May be nested, at almost no cost. Not for a block that yields: its caller would run in this environment.
+    Raises WarpsimError where the environment differs and cannot be set.
     """
 
     __slots__ = ("_restore",)
@@ -60,7 +63,7 @@ class default_environment:
 
 
 def in_default_environment(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The function, computing in the default environment; for tasks of thread pools, too."""
+    """Return the function wrapped to compute in the default environment; also for tasks of thread pools."""
     assert not isgeneratorfunction(function), f"{function} would hand its environment to its caller"
 
     @wraps(function)
@@ -79,7 +82,9 @@ _BYTES = 64  # no smaller than any platform's fenv_t
 
 
 def _set_default() -> Restore:
-    """Set the default environment of this thread; what restores the present one."""
+    """Set the default environment of this thread; return the function that restores the
+    previous environment.
+    """
     restore = _setter()()
     if not is_default():
         restore()
@@ -92,7 +97,7 @@ def _set_default() -> Restore:
 
 @cache
 def _setter() -> Callable[[], Restore]:
-    """How this platform sets the default environment."""
+    """Return how this platform sets the default environment."""
     import ctypes
 
     try:
@@ -104,7 +109,7 @@ def _setter() -> Callable[[], Restore]:
 
 
 def _by_environment(library: Any) -> Callable[[], Restore]:
-    """With fegetenv and fesetenv, as C99 has them."""
+    """Set the environment with fegetenv and fesetenv, as C99 has them."""
     import ctypes
 
     get, put = library.fegetenv, library.fesetenv
@@ -121,7 +126,7 @@ def _by_environment(library: Any) -> Callable[[], Restore]:
 
 
 def _default_of(library: Any) -> Any:
-    """FE_DFL_ENV: -1 with glibc and musl, elsewhere the address of an object that has a name."""
+    """Return FE_DFL_ENV: -1 with glibc and musl, elsewhere the address of a named object."""
     import ctypes
 
     names = {"darwin": "_FE_DFL_ENV", "freebsd": "__fe_dfl_env"}
@@ -135,7 +140,7 @@ _ROUNDING_AND_DENORMALS = 0x03000300  # _MCW_DN | _MCW_RC, for which 0 is the de
 
 
 def _by_control_word(control: Any) -> Callable[[], Restore]:
-    """With Microsoft's _controlfp_s(current, new, mask)."""
+    """Set the environment with Microsoft's _controlfp_s(current, new, mask)."""
     import ctypes
 
     def set_default() -> Restore:

@@ -1,9 +1,9 @@
-"""The exceptions a user of warpsim can meet, and the place in a text that each may point at.
+"""The exceptions that users of warpsim can meet, and the text location that each exception may carry.
 
     WarpsimError
       x PtxError              the text is not PTX: a token, an expression or a statement does not parse
       x IllegalInstruction    PTX has no such form, or not on this target, or not with these operands
-      x NotModelled           legal PTX whose result on this chip nobody has established
+      x NotModelled           legal PTX whose result on this chip is not established
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
@@ -38,16 +38,16 @@ __all__ = [
 Value = TypeVar("Value")
 
 _INDENT = "    "
-_LONGEST_LINE = 160  # longer source lines are cut around the caret: a terminal would wrap them and lose it
-# Control characters would move the cursor, or worse; lone surrogates stand for bytes that are no text.
+_LONGEST_LINE = 160  # a longer source line is cut around the caret, as a terminal would wrap it
+# Control characters can move the cursor of a terminal. Lone surrogates stand for bytes that are not text.
 _PRINTABLE = dict.fromkeys((*range(32), *range(127, 160), *range(0xD800, 0xE000)), "?") | {ord("\t"): "\t"}
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A stretch of one line of a file; ``line`` and ``column`` count from 1.
+    """A span of one line of a file; ``line`` and ``column`` count from 1.
 
-    ``text`` is the whole line, or of a very long one the part around the stretch, without the first ``cut``
+    ``text`` is the whole line. Of a very long line it is the part around the span, without the first ``cut``
     characters.
     """
 
@@ -62,18 +62,20 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}"
 
     def quoted(self) -> str:
-        """The stretch itself."""
+        """Return the text of the span."""
         start = self.column - 1 - self.cut
         return self.text[start : start + self.length]
 
     def excerpt(self) -> str:
-        """Two lines: the source line, and a caret with tildes under the stretch; empty for a blank line."""
+        """Return two lines: the source line, and a caret with tildes under the span;
+        empty for a blank line.
+        """
         if not self.text.strip():
             return ""
         start, cut = self.column - 1 - self.cut, self._window()
         lead = "..." if self.cut or cut.start else ""
         shown = lead + self.text[cut].translate(_PRINTABLE) + ("..." if cut.stop < len(self.text) else "")
-        # Tabs are repeated in front of the caret, so that it lines up whatever their width.
+        # Repeat tabs in front of the caret, so that it lines up at any tab width.
         before = "".join("\t" if char == "\t" else " " for char in self.text[cut.start : start])
         tildes = "~" * (min(self.length, cut.stop - start) - 1)
         return f"{_INDENT}{shown}\n{_INDENT}{' ' * len(lead)}{before}^{tildes}"
@@ -89,8 +91,8 @@ class Location:
 class WarpsimError(Exception):
     """The base of every error that warpsim reports to its user.
 
-    ``message`` says which rule was broken by which value; ``location`` is where, or None. ``earlier`` is
-    what a launch had found before, where findings are collected.
+    ``message`` names the rule that was broken and the value that broke it; ``location`` is the place in the
+    text, or None. ``earlier`` holds the findings that a launch had collected before the error.
     """
 
     def __init__(self, message: str, location: Location | None = None) -> None:
@@ -100,12 +102,14 @@ class WarpsimError(Exception):
         self.earlier: tuple[object, ...] = ()
 
     def at(self, location: Location) -> Self:
-        """This error, now pointing at ``location``."""
+        """Return this error with its location set to ``location``."""
         self.location = location
         return self
 
     def render(self) -> str:
-        """`file:line:column: error: message`, source line and caret; without a location, the message."""
+        """Return `file:line:column: error: message`, source line and caret; without a
+        location, the message.
+        """
         found = "".join(f"\nfound before: {one}" for one in self.earlier)
         if self.location is None:
             return self.message + found
@@ -125,34 +129,38 @@ class IllegalInstruction(WarpsimError):
 
 
 class NotModelled(WarpsimError):
-    """Legal, but its result on this chip has not been established; the message says why."""
+    """A legal instruction whose result on this chip is not established; the message gives the reason."""
 
 
 class UndefinedBehavior(WarpsimError):
-    """PTX leaves the result undefined: metadata, selector, a register never written, a wait left out."""
+    """A legal program whose result PTX leaves undefined: metadata, selector, uninitialised register, missing
+    wait.
+    """
 
 
 class Fault(WarpsimError):
-    """A kernel did what no machine allows: an address outside every allocation, a deadlock, a trap."""
+    """An operation that no machine allows: an address outside every allocation, a deadlock, a trap."""
 
 
 class OperandError(WarpsimError, ValueError):
-    """An array argument has the wrong shape, type or range."""
+    """An array argument of the wrong shape, type or range."""
 
 
 class TraceError(WarpsimError):
-    """A trace or a vector file is malformed."""
+    """A malformed trace or vector file."""
 
 
 class ClusterError(WarpsimError):
-    """A Dask cluster cannot do a job: it is not there, has no workers or other versions, or they die."""
+    """A Dask cluster that cannot do a job: not there, without workers, with other versions, or failing."""
 
 
 @contextmanager
 def located(
     locate: Callable[[], Location], kinds: tuple[type[WarpsimError], ...] = (WarpsimError,)
 ) -> Iterator[None]:
-    """A block whose errors of these kinds, if they have no location, point where ``locate`` says."""
+    """Give errors of these kinds raised in the block the location that ``locate``
+    returns, if they have none.
+    """
     try:
         yield
     except kinds as error:
@@ -162,7 +170,9 @@ def located(
 
 
 def present(value: Value | None, what: str) -> Value:
-    """The value, of a field that this case always has; AssertionError, naming it, is a mistake of warpsim."""
+    """Return the value of a field that this case always has; AssertionError names the field: a bug of
+    warpsim.
+    """
     if value is None:
         raise AssertionError(f"{what}: there is none")
     return value

@@ -28,13 +28,15 @@ _LOWEST_FLOOR = -600  # below, powers of two that align to it would be no normal
 
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
-    """Whether ``compute`` takes this rule, here."""
+    """Return whether ``compute`` takes this rule, here."""
     able = _ABLE.get(type(rule))
     return able is not None and not interpreted() and able(instruction, rule)
 
 
 def compute(operands: Operands, rule: Rule) -> Codes:
-    """Codes of D ``(batch, m, n)``, for a rule that ``applies``; the default environment is the caller's."""
+    """Return codes of D ``(batch, m, n)``, for a rule that ``applies``; the default environment is the
+    caller's.
+    """
     return _RULES[type(rule)](operands, rule)
 
 
@@ -71,7 +73,7 @@ def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
 
 
 def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
-    """Values of f16 or f32 codes, an array of their own."""
+    """Return values of f16 or f32 codes, an array of their own."""
     with np.errstate(invalid="ignore"):
         return np.array(np.ascontiguousarray(codes).view(element.dtype).astype(np.float32), order="C")
 
@@ -90,7 +92,7 @@ def _groups_fit(form: Instruction, rule: ScaledGroups) -> bool:
 
 
 def _units(codes: Codes, element: Format) -> npt.NDArray[np.int16]:
-    """The values in units of the format's smallest subnormal number."""
+    """Return the values in units of the format's smallest subnormal number."""
     number = planes(codes, element)
     return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent), np.int16)
 

@@ -15,7 +15,7 @@ _MOST = 1 << 10  # a pool of more threads computes nothing sooner
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads; None is one for each core at hand. Raises OperandError."""
+    """Return the number of threads; None is one for each core at hand. Raises OperandError."""
     if threads is None:
         cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         return len(cores)
@@ -26,7 +26,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def memory_bytes() -> int | None:
-    """The memory of this machine, None where the system does not tell."""
+    """Return the memory of this machine, None where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

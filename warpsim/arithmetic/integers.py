@@ -50,7 +50,7 @@ def _largest(element: Format) -> int:
 
 
 def integer_product(problem: IntegerProblem, threads: int = 1) -> Codes:
-    """Codes of D (m, n); ``threads`` are for products by octets, as BLAS has its own."""
+    """Return codes of D (m, n); ``threads`` are for products by octets, as BLAS has its own."""
     form = problem.instruction
     a = problem.a
     if problem.indices is not None:
@@ -71,7 +71,7 @@ def integer_product(problem: IntegerProblem, threads: int = 1) -> Codes:
 
 
 def _by_octets(start: Sums | None, a: Codes, b: Codes, threads: int) -> Sums:
-    """``start + a @ b`` modulo 2**32, of int8 or uint8 values.
+    """Return ``start + a @ b`` modulo 2**32, of int8 or uint8 values.
 
     The instruction takes a from 0 to 255 and b from -128 to 127: both are moved there, and what that adds is
     taken away again.
@@ -109,12 +109,12 @@ def _add_octets(a: Codes, packed: Sums, total: Sums) -> None:
 
 
 def _moved(values: Codes, dtype: type) -> Codes:
-    """int8 and uint8 values moved by 128 into the other type; those of the type as they are."""
+    """Return int8 and uint8 values moved by 128 into the other type; those of the type as they are."""
     return values if values.dtype == dtype else (values.view(np.uint8) ^ np.uint8(128)).view(dtype)
 
 
 def _with_products(start: Sums | None, a: Codes, a_format: Format, b: Codes, b_format: Format) -> Sums:
-    """``start + a @ b`` modulo 2**32; no start is zero."""
+    """Return ``start + a @ b`` modulo 2**32; no start is zero."""
     block = _EXACT // (_largest(a_format) * _largest(b_format))
     total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     for k in range(0, a.shape[1], block):
@@ -139,7 +139,7 @@ def _add(total: Sums, block: Single) -> None:
 
 
 def _values(codes: Codes, element: Format) -> npt.NDArray[np.int8 | np.uint8]:
-    """The values of codes of at most 8 bits."""
+    """Return the values of codes of at most 8 bits."""
     if element.bits == 8:
         return codes.view(np.int8 if element.signed else np.uint8)
     sign = np.uint8(element.sign_bit)
@@ -151,7 +151,7 @@ def _single(codes: Codes, element: Format) -> Single:
 
 
 def _populations(a: Codes, b: Codes, start: Sums | None, exclusive: bool) -> Sums:
-    """``start`` plus the ones of A AND B or A XOR B."""
+    """Return ``start`` plus the ones of A AND B or A XOR B."""
     total = np.zeros((a.shape[0], b.shape[1]), np.int64)
     if start is not None:
         total += start
@@ -160,13 +160,13 @@ def _populations(a: Codes, b: Codes, start: Sums | None, exclusive: bool) -> Sum
 
 
 def _words(bits: Codes) -> npt.NDArray[np.int64]:
-    """Rows of bits as words of 64, zeros filling up the last."""
+    """Return rows of bits as words of 64, zeros filling up the last."""
     octets = np.packbits(np.ascontiguousarray(bits), axis=1)
     return np.ascontiguousarray(np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))).view(np.int64)
 
 
 def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
-    """``start`` plus the ones of A XOR B: with bits as signs, k less the product, halved."""
+    """Return ``start`` plus the ones of A XOR B: with bits as signs, k less the product, halved."""
     depth = a.shape[1]
     total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     for k in range(0, depth, _EXACT):

@@ -39,7 +39,7 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 
 @in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
-    """Codes of D, ``(batch, m, n)``, as the rule computes them."""
+    """Return codes of D, ``(batch, m, n)``, as the rule computes them."""
     from . import chains
     from .kernels import compiled
 
@@ -54,13 +54,15 @@ _AT_ONCE = 1 << 18  # products, which bounds the temporary arrays of uncompiled 
 
 
 def needs_compiler(rule: Rule) -> bool:
-    """Whether there is no other way for the rule than a compiled kernel."""
+    """Return whether there is no other way for the rule than a compiled kernel."""
     return isinstance(rule, FusedMultiplyAdd)
 
 
 @in_default_environment
 def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
-    """What ``compute`` returns, with NumPy alone, for a rule that needs no compiler; slower, but at once."""
+    """Return what ``compute`` returns, with NumPy alone, for a rule that needs no compiler; slower, but at
+    once.
+    """
     result = np.empty(operands.c.shape, operands.instruction.d.code_dtype)
     for some in _shares(operands):
         part = cases(operands, some)
@@ -69,14 +71,14 @@ def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
 
 
 def _shares(operands: Operands) -> Iterator[slice]:
-    """The batch in parts."""
+    """Return the batch in parts."""
     count, m, stored = operands.a.shape
     each = max(1, _AT_ONCE // (m * stored * operands.b.shape[2]))
     return (slice(first, first + each) for first in range(0, count, each))
 
 
 def cases(operands: Operands, some: slice) -> Operands:
-    """Some cases of a batch."""
+    """Return some cases of a batch."""
     names = ("a", "b", "c", "columns", "scale_a", "scale_b")
     arrays = {name: getattr(operands, name) for name in names}
     parts: dict[str, Any] = {name: x if x is None else x[some] for name, x in arrays.items()}
@@ -103,7 +105,7 @@ def _output(output: Output) -> tuple[int, int, int, int, bool]:
 
 
 def _scaled(number: Planes, scale: Planes, axis: int) -> Planes:
-    """Planes with the single scale of each row or column added to the exponents."""
+    """Return planes with the single scale of each row or column added to the exponents."""
     exponent = number.exponent + np.take(scale.exponent, [0], axis)
     special = np.maximum(number.special, np.take(scale.special, [0], axis))
     return replace(number, exponent=exponent, special=special)
@@ -147,7 +149,7 @@ def _emulated_f8(operands: Operands, rule: EmulatedF8, kernels: ModuleType) -> C
 
 
 def _added(x: Codes, y: Codes, element: Format) -> Codes:
-    """IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical one.
+    """Return IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical one.
 
     NumPy adds f16 in f32 and rounds again, which is harmless: 24 bits are twice 11 and two more.
     """
@@ -187,7 +189,7 @@ def _groups(operands: Operands, rule: ScaledGroups, kernels: ModuleType) -> Code
 
 
 def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
-    """The values in units of the format's smallest subnormal."""
+    """Return the values in units of the format's smallest subnormal."""
     return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent))
 
 
@@ -199,7 +201,7 @@ def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, kernels: ModuleTyp
 
 
 def _quad(operands: Operands, rule: SoftwareQuad, kernels: ModuleType) -> Codes:
-    """f32 arithmetic in float64, rounded once an operation.
+    """Return f32 arithmetic in float64, rounded once an operation.
 
     A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to
     53 bits, which a second rounding to 24 cannot spoil (53 is twice 24 and two more).

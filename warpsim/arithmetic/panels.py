@@ -60,7 +60,7 @@ class Problem:
 
 
 def read_only(array: Codes) -> Codes:
-    """The array as the kernels take it: Numba compiles anew for arrays that must not be written."""
+    """Return the array as the kernels take it: Numba compiles anew for arrays that must not be written."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -72,7 +72,7 @@ PlanesB = tuple[Floats, Plane, Plane, Plane]
 
 
 def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
-    """Planes of some rows of A."""
+    """Return planes of some rows of A."""
     plan, rows, passes = problem.plan, stop - first, problem.passes
     size = rows * passes * plan.products
     values, exponents = scratch("a", size, np.float32), scratch("a_exponents", size, plan.exponents)
@@ -99,7 +99,7 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
 
 
 def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
-    """Planes of some columns of B, filled up to n columns."""
+    """Return planes of some columns of B, filled up to n columns."""
     plan, passes = problem.plan, problem.passes
     stride = plan.variant.stride
     part = (first, count, n, stride)
@@ -116,14 +116,14 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
 
 
 def _lows(plan: Plan, name: str, values: Floats, *, negative: bool) -> Plane:
-    """The plane of lowest bits that belongs to values, where the plan has one."""
+    """Return the plane of lowest bits that belongs to values, where the plan has one."""
     lows = scratch(name, values.size if plan.variant.floored else 0, np.uint8)
     decode.pack_lows(values[: lows.size], lows, int(negative))
     return lows
 
 
 def _scale_numbers(plan: Plan) -> tuple[int, int]:
-    """Bias and NaN code of scales that are powers of two."""
+    """Return bias and NaN code of scales that are powers of two."""
     scale = present(plan.instruction.scale, "scale")
     if scale.fraction_bits:
         raise AssertionError(f"scales have {scale.fraction_bits} fraction bits: not powers of two")
@@ -139,7 +139,7 @@ Task = tuple[int, int, int, int]  # first column, columns, first row, stop of th
 
 
 def _blocks(problem: Problem) -> Iterator[tuple[int, int]]:
-    """Rows of A that are decoded at once."""
+    """Yield rows of A that are decoded at once."""
     rows = problem.a.shape[0]
     each = problem.passes * problem.plan.products * 10
     height = max(ROWS, _A_BYTES // max(each, 1) // ROWS * ROWS)
@@ -148,7 +148,7 @@ def _blocks(problem: Problem) -> Iterator[tuple[int, int]]:
 
 
 def _tasks(columns: int, width: int, rows: int, threads: int) -> list[Task]:
-    """Panels, cut along the rows too where there are fewer of them than keep the threads busy."""
+    """Return panels, cut along the rows too where there are fewer of them than keep the threads busy."""
     panels = -(-columns // width)
     cuts = 1 if threads == 1 else max(1, min(-(-4 * threads // panels), rows // ROWS))
     height = -(-rows // (cuts * ROWS)) * ROWS
@@ -208,7 +208,7 @@ def _without_jit(problem: Problem) -> None:
 
 
 def _filled_up(problem: Problem) -> Problem:
-    """The problem with zeros up to the end of the last pass."""
+    """Return the problem with zeros up to the end of the last pass."""
     plan = problem.plan
     stored = problem.passes * plan.products - problem.a.shape[1]
     depth = problem.passes * plan.depth - problem.b.shape[0]
@@ -220,7 +220,7 @@ def _filled_up(problem: Problem) -> Problem:
 
 
 def _planes(codes: Codes, problem: Problem, element: Format) -> tuple[Codes, Codes]:
-    """Values and exponents, for the passes that codes hold."""
+    """Return values and exponents, for the passes that codes hold."""
     half = FORMATS["f16"]
     as_half = problem.plan.variant.emulated
     split = planes(converted(codes, element, half), half) if as_half else planes(codes, element)
@@ -270,7 +270,7 @@ def _block_pass(
 
 
 def _meets(problem: Problem, left: slice, number: int, stored: Codes) -> Codes:
-    """Rows of B, ``(products, 1 or rows)``, that the stored columns of a pass meet."""
+    """Return rows of B, ``(products, 1 or rows)``, that the stored columns of a pass meet."""
     if problem.indices is None:
         return stored[:, None]
     plan = problem.plan
@@ -291,7 +291,7 @@ def _block_scale(problem: Problem, left: slice, right: slice, number: int) -> Co
 
 
 def canonical(codes: Codes) -> Codes:
-    """f32 codes (m, n), in which every NaN has been replaced, in place, by the canonical one."""
+    """Return f32 codes (m, n), in which every NaN has been replaced, in place, by the canonical one."""
     if interpreted():
         codes[codes & 0x7FFFFFFF > 0x7F800000] = 0x7FFFFFFF
     else:

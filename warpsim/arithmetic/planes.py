@@ -58,7 +58,7 @@ def _table(element: Format) -> Planes:
 
 
 def planes(codes: npt.NDArray[Any], element: Format) -> Planes:
-    """The planes of an array of floating-point codes."""
+    """Return the planes of an array of floating-point codes."""
     if element.bits > 16:
         return _split(codes, element)
     table = _table(element)
@@ -73,7 +73,7 @@ def planes(codes: npt.NDArray[Any], element: Format) -> Planes:
 
 @in_default_environment
 def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.NDArray[Any]:
-    """Codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
+    """Return codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
 
     NaN becomes some NaN of the result format.
     """
@@ -82,6 +82,6 @@ def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.ND
 
 
 def canonical(value: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
-    """Codes of numbers of the format's dtype; every NaN is the canonical one."""
+    """Return codes of numbers of the format's dtype; every NaN is the canonical one."""
     codes = np.ascontiguousarray(value).view(element.code_dtype)
     return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)

@@ -57,12 +57,12 @@ class Plan:
         return np.uint8 if self.variant.compact else np.int16
 
     def passes(self, instructions: int) -> int:
-        """Passes of a number of instructions along k."""
+        """Return passes of a number of instructions along k."""
         return instructions * self.instruction.stored_k // self.products
 
 
 def applies(instruction: Instruction, rule: Rule) -> bool:
-    """Whether the kernels compute this rule: sums of products of at most 12 significant bits."""
+    """Return whether the kernels compute this rule: sums of products of at most 12 significant bits."""
     step = _step_of(rule)
     if step is None or instruction.c != instruction.d:
         return False
@@ -71,13 +71,15 @@ def applies(instruction: Instruction, rule: Rule) -> bool:
 
 
 def _step_of(rule: Rule) -> FusedSum | None:
-    """The fused sum that a rule repeats, if it does."""
+    """Return the fused sum that a rule repeats, if it does."""
     step = rule.step if isinstance(rule, EmulatedF8) else rule
     return step if isinstance(step, FusedSum) else None
 
 
 def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) -> Plan:
-    """The plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best for many."""
+    """Return the plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best
+    for many.
+    """
     emulated = isinstance(rule, EmulatedF8)
     step = present(_step_of(rule), "step")
     stored = instruction.stored_k
@@ -115,13 +117,17 @@ def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) ->
 
 
 def _stride(products: int, sparse: bool, compact: bool) -> int:
-    """Columns of a panel: a pass of its planes, at 5 or 6 bytes, should stay in the first-level cache."""
+    """Return columns of a panel: a pass of its planes, at 5 or 6 bytes, should stay in the first-level
+    cache.
+    """
     rows = products if compact else products * (1 + sparse)
     return 512 if compact and rows <= 8 and not sparse else 256 if rows <= 16 else 128
 
 
 def _are_compact(instruction: Instruction) -> bool:
-    """Whether the exponents of A and B have room in bytes (those of f16 do, which others may take on)."""
+    """Return whether the exponents of A and B have room in bytes (those of f16 do, which others may take
+    on).
+    """
     return all(
         element.minimum_exponent >= NARROWEST and element.bias <= WIDEST
         for element in (instruction.a, instruction.b)
@@ -129,21 +135,21 @@ def _are_compact(instruction: Instruction) -> bool:
 
 
 def _has_floors(instruction: Instruction, step: FusedSum) -> bool:
-    """Whether kernels.floors computes the sums, on a CPU that can."""
+    """Return whether kernels.floors computes the sums, on a CPU that can."""
     formats = instruction.a, instruction.b
     lowest = min(element.minimum_exponent - element.fraction_bits for element in formats)
     return step.fraction_bits <= MOST_FRACTION_BITS and lowest >= -LIFT_LOW and has_roundings()
 
 
 def _pattern(instruction: Instruction) -> tuple[int, int, int]:
-    """Elements of a chunk, units kept of it and elements of a unit (1, 1, 1 for dense A)."""
+    """Return elements of a chunk, units kept of it and elements of a unit (1, 1, 1 for dense A)."""
     pattern = instruction.pattern
     return (pattern.chunk, pattern.kept, pattern.unit) if pattern else (1, 1, 1)
 
 
 @cache
 def coding_of(element: Format, *, as_half: bool = False, shift: int = 0, lift: int = 0) -> decode.Coding:
-    """What kernels.decode needs to know of a format: ``as_half``, with the exponents of f16.
+    """Return what kernels.decode needs to know of a format: ``as_half``, with the exponents of f16.
 
     ``shift``: the lowest bit of the code in its byte; ``lift`` is added to exponents in planes of bytes.
     """

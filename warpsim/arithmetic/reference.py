@@ -78,7 +78,7 @@ _KINDS: dict[Specials, Callable[[bool, bool], Kind]] = {
 
 
 def decode(code: int, element: Format) -> Number:
-    """The number that a code of a floating-point or integer format stands for.
+    """Return the number that a code of a floating-point or integer format stands for.
 
     IEEE 754 section 3.4; PTX ISA 9.1 section 5.2.3; OCP MX 1.0. Bits beyond the format's
     width, and those the multiplier ignores (tf32), are dropped before anything else.
@@ -113,7 +113,7 @@ def _kind(field: int, fraction: int, element: Format) -> Kind:
 
 
 def product(x: Number, y: Number) -> Number:
-    """``x * y``, exact and not normalised: 1.5 * 1.5 = 2.25 keeps exponent 0. Inf * 0 is NaN."""
+    """Return ``x * y``, exact and not normalised: 1.5 * 1.5 = 2.25 keeps exponent 0. Inf * 0 is NaN."""
     kind = max(x.kind, y.kind)
     significand = x.significand * y.significand
     return Number(
@@ -126,7 +126,7 @@ def product(x: Number, y: Number) -> Number:
 
 
 def exact_sum(terms: Sequence[Number]) -> tuple[int, int]:
-    """``(total, scale)``: the finite terms add up to ``total * 2**scale``."""
+    """Return ``(total, scale)``: the finite terms add up to ``total * 2**scale``."""
     scale = min(term.scale for term in terms)
     return sum(term.signed << (term.scale - scale) for term in terms), scale
 
@@ -181,7 +181,9 @@ def pack(
 
 
 def _cut(magnitude: int, count: int) -> tuple[int, int]:
-    """The magnitude without its ``count`` lowest bits (or shifted up), and what was cut off, 0 to 3."""
+    """Return the magnitude without its ``count`` lowest bits (or shifted up), and what was cut off, 0 to
+    3.
+    """
     if count <= 0:
         return magnitude << -count, 0
     half = 1 << (count - 1)
@@ -224,7 +226,7 @@ def _zero_is_negative(terms: Sequence[Number], rounding: Rounding) -> bool:
 
 
 def ieee(element: Format, *terms: Number) -> Number:
-    """The sum of the terms rounded to nearest in a format."""
+    """Return the sum of the terms rounded to nearest in a format."""
     return decode(ieee_sum(terms, element), element)
 
 
@@ -246,7 +248,7 @@ class Step(NamedTuple):
 
 
 def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | ScaledGroups) -> Step:
-    """The truncated fused sum: align to the largest exponent, cut each term, add exactly, round once.
+    """Return the truncated fused sum: align to the largest exponent, cut each term, add exactly, round once.
 
     ``exponents`` are those that take part in the maximum. Khattak and Mikaitis; MMA-Sim's T-FDPA, and
     for scaled groups its GST-FDPA.
@@ -260,7 +262,7 @@ def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | Sca
 
 
 def _aligned(term: Number, unit: int) -> int:
-    """The term in units of ``2**unit``, its magnitude cut toward zero."""
+    """Return the term in units of ``2**unit``, its magnitude cut toward zero."""
     magnitude, _ = _cut(term.significand, unit - term.scale)
     return -magnitude if term.negative else magnitude
 
@@ -274,7 +276,7 @@ def _rounded(total: int, unit: int, output: Output) -> int:
 
 
 def fused_chain(rule: FusedSum, products: Sequence[Number], accumulator: Number) -> list[Step]:
-    """The steps of a sum: ``rule.length`` products each, every step's result accumulating the next.
+    """Return the steps of a sum: ``rule.length`` products each, every step's result accumulating the next.
 
     A product or accumulator that is zero has no say in the alignment.
     """
@@ -308,7 +310,9 @@ class Dot(NamedTuple):
 
 
 def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> int:
-    """f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3, .kind::mxf8f6f4)."""
+    """Return f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3,
+    .kind::mxf8f6f4).
+    """
     products = inputs.products
     if inputs.scales:
         products = [product(x, scale) for x, scale in zip(products, inputs.scales, strict=True)]
@@ -347,7 +351,7 @@ def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) ->
 
 
 def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Dot) -> int:
-    """f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
+    """Return f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
     d = inputs.c
     for term in inputs.products:
         d = decode(ieee_sum([term, d], instruction.d, ROUNDINGS[instruction.rounding]), instruction.d)
@@ -377,7 +381,7 @@ _BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xo
 
 
 def _bit_count(rule: BitCount, instruction: Instruction, inputs: Dot) -> int:
-    """b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of ones."""
+    """Return b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of ones."""
     combine = _BIT_OPERATIONS[instruction.bit_operation]
     ones = sum(combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True))
     return (inputs.c.signed + ones) & instruction.d.mask
@@ -406,7 +410,7 @@ def inputs_of(
     c: int,
     scales: Sequence[tuple[int, int]] = (),
 ) -> Dot:
-    """The dot of codes: factors in stored order and, with block scaling, each product's two scales."""
+    """Return the dot of codes: factors in stored order and, with block scaling, each product's two scales."""
     return Dot(
         a=[decode(code, instruction.a) for code in a],
         b=[decode(code, instruction.b) for code in b],
@@ -430,7 +434,7 @@ def compute(operands: Operands, rule: Rule) -> npt.NDArray[Any]:
 
 
 def _elements(operands: Operands, matrix: int) -> Iterator[Dot]:
-    """The dots of every element of D of one matrix of the batch, row by row."""
+    """Yield the dots of every element of D of one matrix of the batch, row by row."""
     instruction = operands.instruction
     a = _numbers(operands.a[matrix], instruction.a)
     b = _numbers(operands.b[matrix].T, instruction.b)
@@ -447,14 +451,14 @@ def _elements(operands: Operands, matrix: int) -> Iterator[Dot]:
 
 
 def _stored_columns(operands: Operands, matrix: int, row: int) -> Sequence[int]:
-    """The logical column of each stored element of a row of A."""
+    """Return the logical column of each stored element of a row of A."""
     if operands.columns is None:
         return range(operands.a.shape[2])
     return [int(column) for column in operands.columns[matrix, row]]
 
 
 def _scales(operands: Operands, matrix: int) -> Callable[[int, int, int], Number] | None:
-    """(row, column, k) -> the scale of that product: both scales of the chunk that holds logical k."""
+    """Return (row, column, k) -> the scale of that product: both scales of the chunk that holds logical k."""
     if operands.scale_a is None or operands.scale_b is None:
         return None
     instruction = operands.instruction

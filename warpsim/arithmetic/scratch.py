@@ -18,7 +18,7 @@ _memory = local()
 
 
 def aligned(size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A new array, not filled, that begins where a cache line does: no vector of it lies in two."""
+    """Return a new array, not filled, that begins where a cache line does: no vector of it lies in two."""
     itemsize = np.dtype(dtype).itemsize
     room = np.empty(size * itemsize + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE
@@ -26,7 +26,9 @@ def aligned(size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def scratch(name: str, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An aligned array, not filled: the caller's until the thread asks for one of the same name again."""
+    """Return an aligned array, not filled: the caller's until the thread asks for one of the same name
+    again.
+    """
     needed = size * np.dtype(dtype).itemsize
     room = getattr(_memory, name, None)
     if room is None or room.size < needed:

@@ -1,4 +1,4 @@
-"""The command line, a module a verb. The only part that prints."""
+"""The command line: a module for each verb. Only this package prints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .output import (
     prepare_streams,
 )
 
-_MODULES = {  # of each verb, in the order of --help; imported when the verb is used
+_MODULES = {  # modules of each verb, in the order of --help; imported when the verb is used
     "run": "run",
     "launch": "launch",
     "check": "check",
@@ -58,7 +58,7 @@ _MODULES = {  # of each verb, in the order of --help; imported when the verb is 
 
 
 class _Verbs(click.Group):
-    """Verbs that are imported when they are asked for."""
+    """Verbs that are imported at their first use."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(_MODULES)
@@ -81,7 +81,7 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The entry point of the ``warpsim`` command; raises SystemExit."""
+    """Run the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
     warnings.showwarning = _show
     try:
@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError as error:
         complain(f"warpsim: error: not enough memory: {error or 'no more could be had'}")
         raise SystemExit(UNCHECKED) from None
-    except WarpsimError as error:  # of no file: verbs report those
+    except WarpsimError as error:  # without a file: verbs report errors of files
         complain(f"warpsim: error: {error}")
         raise SystemExit(UNREADABLE) from None
     except Exception:
@@ -108,16 +108,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _show(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as a diagnostic: a user has no use for the line of a library that raised it."""
+    """Print a warning as a diagnostic, without the line of the library that raised it."""
     complain(f"warpsim: warning: {message}")
 
 
 def _unwritten(error: OSError) -> int:
-    """The exit code where a file is the matter, or a stream: stdout on a full disk."""
+    """Return the exit code of an error of a file or a stream, such as stdout on a full disk."""
     reason = error.strerror or str(error)
     if error.filename is None:
         complain(f"warpsim: error: cannot write the output: {reason}")
-        give_up(sys.stdout)  # what is left in it would fail again at exit
+        give_up(sys.stdout)  # flushing the rest would fail again at exit
     else:
         complain(f"{os.fsdecode(error.filename)}: error: {reason}")
     return UNREADABLE
@@ -125,7 +125,7 @@ def _unwritten(error: OSError) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """A block that SIGTERM leaves as an exception does, so that no half-written file stays behind."""
+    """Let SIGTERM leave the block as an exception does, so that no partly written file stays behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""``warpsim check``: a whole module looked at without running it."""
+"""``warpsim check``: check a whole module without running it."""
 
 from __future__ import annotations
 

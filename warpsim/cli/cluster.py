@@ -1,4 +1,4 @@
-"""``--scheduler``: the verbs with long jobs on a Dask cluster."""
+"""``--scheduler``: run the verbs with long jobs on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ scheduler_option = click.option(
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Client | None]:
-    """A client of a scheduler for as long as a verb needs it; None where there is no address.
+    """Yield a client of a scheduler for as long as a verb needs it; None where there is no address.
 
-    What Dask would log on stderr, tracebacks included, is left out: what matters of it is a ClusterError.
+    Dask's log on stderr, tracebacks included, is suppressed: a ClusterError reports every error that matters.
     """
     if address is None:
         yield None

@@ -1,4 +1,4 @@
-"""``warpsim convert``: vector sets from one format to another."""
+"""``warpsim convert``: convert vector sets between formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``warpsim desc``: matrix descriptors of wgmma, and tensor maps."""
+"""``warpsim desc``: explain matrix descriptors of wgmma, and tensor maps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, print_json, s
 if TYPE_CHECKING:
     _TypeOfInteger = click.ParamType[int]
 else:
-    _TypeOfInteger = click.ParamType  # which takes no parameter before click 8.4
+    _TypeOfInteger = click.ParamType  # before click 8.4, click.Choice takes no parameter
 
 
 class _Number(_TypeOfInteger):
@@ -130,7 +130,7 @@ def _described(
 
 
 def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> int:
-    """What --map does."""
+    """Run --map; return the exit code."""
     if word is not None or set(given) - {"start_address"}:
         raise click.UsageError("--map goes with --start and --json only")
     document = attempt(_map_described, Path(text), text, given.get("start_address", 0))
@@ -153,7 +153,7 @@ def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
 
 
 def _map_of(text: str) -> Any:
-    """The map that TYPE:SHAPE and fields make. Raises UsageError."""
+    """Return the map of TYPE:SHAPE and fields. Raises UsageError."""
     from ..host.tensor_maps import shaped_map
     from .launch_arguments import shape_of, typed
     from .launch_maps import spelled

@@ -1,4 +1,4 @@
-"""``warpsim diff``: the mistake that turns these inputs into that D; and two dumps compared."""
+"""``warpsim diff``: find the mistake that explains a wrong D; compare two dumps."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _report(found: Diagnosed, as_json: bool) -> None:
 
 
 def _shown(found: Any) -> tuple[Any, Any]:
-    """What makes the lines and the document of a diagnosis."""
+    """Return the lines and the document of a diagnosis as functions."""
     from ..diagnosis import Holding, LoopDiagnosis
     from ..views import findings as views
     from ..views.recordings import Followed, Misplaced
@@ -141,7 +141,7 @@ def _diagnosed(
     selection: Selection | None,
     layout: str | None = None,
 ) -> Diagnosed:
-    """What was looked at, and its diagnosis; of a trace, vector set or recording only what differs."""
+    """Return the subjects and their diagnoses; of a trace, vector set or recording only what differs."""
     from .differing import of_recording, of_set, of_trace
 
     if is_recording(source):
@@ -155,7 +155,9 @@ def _diagnosed(
 def _of_operands(
     source: str, operands: tuple[str, ...], target: str | None, most: int, layout: str | None
 ) -> Diagnosed:
-    """One instruction with its operands, a product of whole matrices, or operands given in two ways."""
+    """Diagnose an instruction with its operands, a product of whole matrices, or
+    operands given in two forms.
+    """
     from ..diagnosis import diagnose, diagnose_product
 
     form, given = decoded(source, target, operands, layout)
@@ -172,7 +174,7 @@ def _of_operands(
 
 
 def _is_product(form: Any, given: dict[str, Any]) -> bool:
-    """Whether there are matrices larger than those of one instruction."""
+    """Return whether there are matrices larger than those of one instruction."""
     if not {"A", "B", "D"} <= given.keys() <= {"A", "B", "C", "D", "scale_a", "scale_b"}:
         return False
     shapes = {
@@ -187,7 +189,7 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
 
 
 def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
-    """Whether the dump of an operand that is given as a matrix too holds it; dumps leave ``given`` then.
+    """Return whether a dump holds the matrix of its operand; such dumps leave ``given``.
 
     Metadata keep the words that the selector does not read.
     """
@@ -217,7 +219,7 @@ def _selected(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """The registers of matrices, which leave ``given``."""
+    """Return the registers of matrices, which leave ``given``."""
     from ..execution.interface import compress, pack, pack_metadata
 
     made: dict[str, Any] = {}
@@ -241,9 +243,9 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Shared memory with B as a wgmma reads it, packed without swizzle, and its descriptor.
+    """Return shared memory with B as a wgmma reads it, packed without swizzle, and its descriptor.
 
-    Where both are given they stay, if they hold B; raises OperandError if not.
+    Where both are given they stay, if they hold B; otherwise raises OperandError.
     """
     import numpy as np
 
@@ -278,7 +280,7 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iterator[tuple[str, Any]]:
-    """The events whose D is not as it is expected, by an operand."""
+    """Return the events whose D is not as expected, by an operand."""
     from .differing import against_expected
 
     (form, *others) = dict.fromkeys(event.instruction for event in recording.events)
@@ -321,7 +323,9 @@ def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[An
 
 
 def _typed(array: Any, element: str | None) -> Any:
-    """Arrays whose dtype NumPy has no name for, such as fp8 of ml_dtypes, in that of ``--type``."""
+    """Return arrays whose dtype NumPy has no name for, such as fp8 of ml_dtypes, in the
+    dtype of ``--type``.
+    """
     from ..errors import OperandError
     from ..isa.formats import FORMATS
 
@@ -362,7 +366,7 @@ def _compare_recordings(
 
 
 def _recordings_compared(first: Path, second: str, selection: Selection | None, most: int) -> Any:
-    """What differs, and where the two part."""
+    """Return what differs, and where two recordings diverge."""
     from ..diagnosis.divergence import first_divergence
     from ..diagnosis.recordings import compare_recordings
 
@@ -372,7 +376,7 @@ def _recordings_compared(first: Path, second: str, selection: Selection | None, 
 
 
 def _dumped(source: str) -> tuple[Any, Any]:
-    """Words, and the format of their elements where the file tells: D of a vector set."""
+    """Return words, and the format of their elements where the file states it: D of a vector set."""
     if source.endswith(".npz") and _is_set(source):
         vectors = read_set(source)
         return vectors.d, vectors.instruction.d
@@ -380,7 +384,7 @@ def _dumped(source: str) -> tuple[Any, Any]:
 
 
 def _is_set(source: str) -> bool:
-    """Whether an ``.npz`` file has the manifest of a vector set."""
+    """Return whether an ``.npz`` file has the manifest of a vector set."""
     import zipfile
 
     try:

@@ -1,7 +1,7 @@
-"""What of a trace, a recording or a vector set differs, each with its diagnosis; for ``warpsim diff``.
+"""Instructions of a trace, a recording or a vector set that differ, each with its diagnosis; for ``warpsim
+diff``.
 
-Instructions that add to each other's D are looked at together. Knows events and sets; what is printed is
-diff.py's.
+Instructions that add to each other's D are diagnosed together. Knows events and sets; diff.py prints.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
 
-Found = tuple[str, Any]  # what was looked at, and what makes lines and a document
+Found = tuple[str, Any]  # name of the subject, and the functions that make lines and a document
 
 
 def of_trace(source: str, most: int) -> Iterator[Found]:
-    """Instructions whose D a check expected otherwise; those that add to each other's D together."""
+    """Yield instructions whose D differs from a check's expectation; those that add to each other's D
+    together.
+    """
     from ..diagnosis.chains import predecessors
     from ..report.expectations import expectations
     from ..views.recordings import Followed
@@ -46,7 +48,7 @@ def of_trace(source: str, most: int) -> Iterator[Found]:
 def _of_event(
     events: Any, before: Any, number: int, d: Any, known: dict[int, Any], most: int
 ) -> Iterator[Found]:
-    """Why an expected D is another: nothing where it follows from what was expected before it."""
+    """Yield why a D differs from its expectation; nothing where this follows from an earlier difference."""
     from ..diagnosis import diagnose_inputs
     from ..diagnosis.chains import diagnose_stretch, is_made, stretch
 
@@ -76,14 +78,16 @@ def _of_event(
 
 
 def of_recording(recording: Recording, most: int) -> Iterator[Found]:
-    """The executions of each statement that differ from the model, together."""
+    """Yield the executions of each statement that differ from the model, together."""
     for one in recording.sets():
         yield from of_set(one.vectors, one.title, most)
         yield from misplaced(recording, one.statement.location().line, one.title)
 
 
 def misplaced(recording: Recording, line: int, title: str) -> Iterator[Found]:
-    """What origins said of the operands of a statement, where they were looked at and do not fit."""
+    """Yield the findings of origins on the operands of a statement, where they were
+    checked and do not fit.
+    """
     from ..views.recordings import Misplaced
 
     if notes := recording.notes_of(line):
@@ -91,8 +95,9 @@ def misplaced(recording: Recording, line: int, title: str) -> Iterator[Found]:
 
 
 def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iterator[Found]:
-    """The events whose D is not as it is expected: their operands, and the C expected of the event before,
-    against that."""
+    """Yield the events whose D differs from the expected: their operands, with the expected C of the previous
+    event.
+    """
     from ..diagnosis import diagnose_inputs
     from ..diagnosis.chains import is_made, predecessors, stretch
     from ..views.recordings import Followed
@@ -116,7 +121,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
 
 
 def _one_each(d: Any, events: int) -> Any:
-    """``(events, lanes, registers)``."""
+    """Return ``(events, lanes, registers)``."""
     from ..errors import OperandError
 
     found = d if d.ndim == 3 else d[None]
@@ -126,7 +131,7 @@ def _one_each(d: Any, events: int) -> Any:
 
 
 def of_set(vectors: VectorSet, source: str, most: int) -> Iterator[Found]:
-    """The cases of equal immediates that differ from the model, together."""
+    """Yield the cases of equal immediates that differ from the model, together."""
     from ..diagnosis import diagnose
     from ..vectors.sets import expected
 

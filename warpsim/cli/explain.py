@@ -1,4 +1,4 @@
-"""``warpsim explain``: how one element of D came about."""
+"""``warpsim explain``: show how an element of D was computed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """``sm_80,sm_90`` as chips that are known."""
+    """Return the known chips of a list such as ``sm_80,sm_90``."""
     names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     for name in names:
         check_target(context, parameter, name)
@@ -79,7 +79,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """What makes the JSON document, the page and the text."""
+    """Return the functions that make the JSON document, the page and the text."""
     from ..explanation import page as explain_page
     from ..explanation import text as explain_text
     from ..explanation.explain import TargetComparison
@@ -122,7 +122,7 @@ def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation
 
 
 def _is_product(form: Any, given: dict[str, Any]) -> bool:
-    """Whether there are matrices other than those of one instruction, or what came out."""
+    """Return whether there are matrices other than those of one instruction, or an actual D."""
     shape = form.shape
     sizes = (given["A"].shape, given["B"].shape) != ((shape.m, shape.k), (shape.k, shape.n))
     return "D" in given or (sizes and given["A"].ndim == given["B"].ndim == 2)
@@ -131,7 +131,7 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
 def _of_operands(
     mnemonic: str, choices: dict[str, Any], row: int, column: int
 ) -> Explanation | TargetComparison | Walk:
-    """From registers, or from the matrices A, B and C."""
+    """Return the explanation of registers, or of the matrices A, B and C."""
     from ..explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 
     targets = choices["targets"]

@@ -1,4 +1,4 @@
-"""``warpsim explore``: the layouts of all forms in one HTML file."""
+"""``warpsim explore``: write the layouts of all forms to one HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``warpsim gemm``: products of whole matrices in files."""
+"""``warpsim gemm``: multiply whole matrices in files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ..isa.instruction import Instruction
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_VERB = Path("warpsim gemm")  # what a failure is of that no file is to blame for
+_VERB = Path("warpsim gemm")  # the subject of a failure that concerns no file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Where the operands come from and D goes."""
+    """The files of the operands and of D."""
 
     a: Path
     b: Path
@@ -42,7 +42,7 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a product is computed, as warpsim.gemm names it."""
+    """How a product is computed, in the terms of warpsim.gemm."""
 
     split_k: int
     promote_every: int | None
@@ -142,7 +142,7 @@ def gemm(
 def _computed(
     mnemonic: str, target: str, files: Files, options: Options, scheduler: str | None
 ) -> dict[str, Any] | Failure:
-    """Read, multiply, write; what there is to say about it, or the failure that it ended in."""
+    """Read, multiply, write; return the summary, or the failure that ended the product."""
     form = attempt(_form, _VERB, mnemonic, target)
     if isinstance(form, Failure):
         return form
@@ -177,7 +177,7 @@ def _check_place(out: Path) -> None:
 
 
 def _operands(form: Instruction, files: Files) -> dict[str, Any] | Failure:
-    """The operands as warpsim.gemm names them, or what is wrong with the first bad file."""
+    """Return the operands as warpsim.gemm names them, or the failure of the first bad file."""
     sources = {
         "A": (files.a, form.a),
         "B": (files.b, form.b),
@@ -197,13 +197,13 @@ def _operands(form: Instruction, files: Files) -> dict[str, Any] | Failure:
 
 
 def _read(path: Path, element: Format | None) -> Any:
-    """The array of an ``.npy`` file, mapped and not read. Raises TraceError, OSError."""
+    """Return the array of an ``.npy`` file, mapped and not read. Raises TraceError, OSError."""
     import numpy as np
 
     from ..errors import TraceError
     from ..files.inputs import note_input
 
-    try:  # copy on write: kernels are compiled for arrays that can be written
+    try:  # copy on write: kernels are compiled for writable arrays
         array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)
         note_input(path)
     except OSError:
@@ -213,7 +213,7 @@ def _read(path: Path, element: Format | None) -> Any:
         raise TraceError(f"cannot be read as an .npy file: {reason}") from None
     if element is None or element.dtype.kind != "V":
         return array
-    anonymous = np.dtype(f"V{element.dtype.itemsize}")  # as files have the types that NumPy has no names for
+    anonymous = np.dtype(f"V{element.dtype.itemsize}")  # as files hold the types that NumPy has no names for
     return array.view(element.dtype) if array.dtype == anonymous else array
 
 

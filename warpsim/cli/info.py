@@ -1,4 +1,4 @@
-"""``warpsim info``: what there is."""
+"""``warpsim info``: list the instruction forms, rules and promises."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class _Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class _Done:
-    """What a launch did: its report, the arrays that were written, and those that were compared."""
+    """The result of a launch: its report, the arrays that were written, and those that were compared."""
 
     kernel: str
     target: str
@@ -154,7 +154,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
 
 
 def _size(name: str, text: str | None) -> list[int] | None:
-    """Up to three numbers; raises UsageError."""
+    """Return up to three numbers; raises UsageError."""
     if text is None:
         return None
     sizes = [whole_number(part.strip(), _LARGEST_SIZE) for part in text.split(",")]
@@ -165,7 +165,7 @@ def _size(name: str, text: str | None) -> list[int] | None:
 
 
 def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
-    """The value of every --arg; a file that cannot be read says for which."""
+    """Return the value of every --arg; the error of a file names its argument."""
     from ..errors import TraceError
 
     def value(text: str) -> Any:
@@ -213,11 +213,11 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 **sizes,
             )
     except OperandError as error:
-        if error.location is not None:  # of a statement, not of an argument
+        if error.location is not None:  # an error of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
     for _, path in expects:
-        note_input(path)  # read below: what is saved over it would always equal it
+        note_input(path)  # read below: a file saved over it would always equal it
     arrays = [array_of(value) for value in values]
     _write(saves, arrays)
     checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
@@ -227,7 +227,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
 
 
 def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Launched:
-    """The launch, for --origins."""
+    """Return the launch, for --origins."""
 
     def kernel() -> LaunchableKernel:
         from ..host.loading import load
@@ -247,7 +247,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:
-    """The kernel that is asked for. Raises UsageError, which lists them."""
+    """Return the requested kernel. Raises UsageError, which lists the kernels."""
     if name in module.entries:
         return str(name)
     problem = "--entry is missing" if name is None else f"--entry {name}: there is no such kernel"
@@ -255,7 +255,7 @@ def _entry(module: LoadedModule, name: str | None) -> str:
 
 
 def _listing(module: LoadedModule) -> str:
-    """The kernels with their parameters."""
+    """Return the kernels with their parameters."""
     from ..views.launches import kernel_lines
 
     return "\n".join(["kernels:", *(f"  {line}" for line in kernel_lines(module))])

@@ -5,7 +5,7 @@
     random:f16:64x64:SEED     normal or integers        i32:512  f32:1.5  a number
     hex:f32:0x7fc00000        a number by its bits
 
-Knows files and dtypes; whether an argument suits a parameter is for the launch to say.
+Knows files and dtypes; the launch checks whether an argument suits its parameter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ KINDS = "FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, hex:TY
 
 
 def argument(text: str) -> Any:
-    """What one ``--arg`` means. Raises UsageError for its spelling, TraceError and OSError for files."""
+    """Return the value of an ``--arg``. Raises UsageError for its spelling, TraceError
+    and OSError for files.
+    """
     word, colon, rest = text.partition(":")
     if text == "null":
         return None
@@ -51,7 +53,7 @@ def argument(text: str) -> Any:
 
 
 def _types() -> dict[str, np.dtype[Any]]:
-    """dtypes by the names of PTX, integers also as NumPy abbreviates them."""
+    """Return dtypes by the names of PTX; integers also by NumPy's abbreviations."""
     import numpy as np
 
     from ..isa.formats import FORMATS
@@ -61,7 +63,7 @@ def _types() -> dict[str, np.dtype[Any]]:
 
 
 def typed(text: str, name: str, option: str = "--arg") -> np.dtype[Any]:
-    """The dtype of a name. Raises UsageError."""
+    """Return the dtype of a name. Raises UsageError."""
     known = _types()
     if name not in known:
         raise click.UsageError(f"{option} {text}: no type {name!r}; there are {', '.join(known)}")
@@ -69,7 +71,7 @@ def typed(text: str, name: str, option: str = "--arg") -> np.dtype[Any]:
 
 
 def shape_of(text: str, shape: str, option: str = "--arg") -> tuple[int, ...]:
-    """Sizes that are spelled as 512x512. Raises UsageError."""
+    """Return sizes that are spelled as 512x512. Raises UsageError."""
     parts = [whole_number(part, _LARGEST) for part in shape.split("x")]
     found = tuple(part for part in parts if part is not None)
     if len(found) < len(parts) or len(parts) > _MOST_AXES:
@@ -96,7 +98,7 @@ def _zeros(text: str, rest: str) -> npt.NDArray[Any]:
 
 
 def _random(text: str, rest: str) -> npt.NDArray[Any]:
-    """Standard normal for floats, every integer for integers; a seed always gives the same bits."""
+    """Return standard normal floats, or integers of the whole range; a seed always gives the same bits."""
     import numpy as np
 
     name, _, more = rest.partition(":")
@@ -131,7 +133,7 @@ def _content(text: str, rest: str) -> bytes:
 
 
 def _number(text: str, name: str, number: str) -> Any:
-    """A number in a type, rounded to it where it is a float."""
+    """Return a number in a type; a float is rounded to it."""
     import numpy as np
 
     dtype = _types()[name]
@@ -166,7 +168,7 @@ _MAKERS: dict[str, Callable[[str, str], Any]] = {
 
 
 def placed(option: str, text: str, count: int) -> tuple[int, Path]:
-    """``INDEX=FILE.npy`` of --save and --expect: the parameter, and the file. Raises UsageError."""
+    """Return ``INDEX=FILE.npy`` of --save and --expect: the parameter, and the file. Raises UsageError."""
     word, equals, path = text.partition("=")
     index = whole_number(word)
     if not equals or index is None or not path.endswith(".npy"):
@@ -178,8 +180,9 @@ def placed(option: str, text: str, count: int) -> tuple[int, Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCheck:
-    """How the array of a parameter compares with a file, bit by bit; ``first`` is the index of the first
-    element that differs, with the bits of both."""
+    """The comparison of the array of a parameter with a file, bit by bit; ``first`` is the index of the first
+    element that differs, with the bits of both.
+    """
 
     index: int
     file: str

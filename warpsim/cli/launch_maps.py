@@ -1,11 +1,11 @@
 """Tensor maps as the command line gives them: an array, or the number of another argument, and fields.
 
     tensor_map:0:box=64x128:swizzle=128B            of the array of argument 0
-    tensor_map:A.npy:box=64x64                      of an array in a file, which is no argument itself
+    tensor_map:A.npy:box=64x64                      of an array in a file, which is not an argument itself
     tensor_map:zeros:f32:512x512:box=64x32          of an array of zeros
-    tensor_map:1:lower=-1x-1:upper=-1x-1:channels=64:pixels=128     one of im2col
+    tensor_map:1:lower=-1x-1:upper=-1x-1:channels=64:pixels=128     an im2col map
 
-Dimensions stand as NumPy orders them. Knows spelling; what a map can be is for tensor_map to say.
+Dimensions are in NumPy's order. Knows spelling; tensor_map checks the values.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _COLUMNS = frozenset({"lower", "upper", "channels", "pixels", "mode"})
 
 
 def is_map(text: str) -> bool:
-    """Whether an argument is spelled as a map."""
+    """Return whether an argument is spelled as a map."""
     return text.partition(":")[0] == WORD
 
 
 def spelled(text: str, option: str = "--arg") -> tuple[str, dict[str, Any]]:
-    """The source and the fields that an argument names. Raises UsageError."""
+    """Return the source and the fields of an argument. Raises UsageError."""
     parts = text.split(":")[1:]
     first = next((place for place, part in enumerate(parts) if part.partition("=")[0] in FIELDS), len(parts))
     source, given = ":".join(parts[:first]), parts[first:]
@@ -62,7 +62,7 @@ def spelled(text: str, option: str = "--arg") -> tuple[str, dict[str, Any]]:
 
 
 def made(text: str, source: Any, fields: Mapping[str, Any], option: str = "--arg") -> Any:
-    """The map of an array. Raises UsageError."""
+    """Return the map of an array. Raises UsageError."""
     from ..errors import OperandError
     from ..host.tensor_maps import tensor_map, tensor_map_im2col
 
@@ -77,7 +77,7 @@ def made(text: str, source: Any, fields: Mapping[str, Any], option: str = "--arg
 
 
 def with_maps(texts: Sequence[str], value: Callable[[str], Any]) -> list[Any]:
-    """The values of all arguments, those that are maps made of the others. Raises UsageError."""
+    """Return the values of all arguments; maps are made of the others. Raises UsageError."""
     values = [None if is_map(text) else value(text) for text in texts]
     for place, text in enumerate(texts):
         if is_map(text):
@@ -89,7 +89,7 @@ def with_maps(texts: Sequence[str], value: Callable[[str], Any]) -> list[Any]:
 def _source(
     text: str, source: str, texts: Sequence[str], values: Sequence[Any], value: Callable[[str], Any]
 ) -> Any:
-    """The array that a map is made of: that of an argument, or one of its own."""
+    """Return the array of a map: that of another argument, or its own."""
     if not source.isdecimal():
         return value(source)
     number = int(source)
@@ -104,6 +104,6 @@ def _source(
 
 
 def array_of(value: Any) -> npt.NDArray[np.generic] | None:
-    """The array of an argument, or of the map that it is; None for others."""
+    """Return the array of an argument, or of the map that it is; None for others."""
     found = getattr(value, "array", value)
     return found if hasattr(found, "shape") and found.ndim else None

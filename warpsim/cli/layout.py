@@ -1,4 +1,4 @@
-"""``warpsim layout``: which lane holds which element."""
+"""``warpsim layout``: draw which lane holds which element."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
         raise click.UsageError("--out writes all figures, to FILE.svg or FILE.html")
 
 
-# --- what is drawn ---------------------------------------------------------------------------------
+# --- figures ---------------------------------------------------------------------------------------
 
 
 def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
@@ -111,7 +111,7 @@ def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
 
 
 def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
-    """The figures in colour, in panels as wide as the terminal."""
+    """Print the figures in colour, in panels as wide as the terminal."""
     from rich.console import Console
 
     from ..execution.interface import decode
@@ -129,7 +129,7 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
 
 
 def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> Any:
-    """The answer as lines, or as JSON-ready data."""
+    """Return the answer as lines, or as JSON-ready data."""
     from ..execution.interface import decode
     from ..views.layout import layout_document, layout_lines
 
@@ -155,7 +155,7 @@ def _tile(form: Instruction, choices: dict[str, Any]) -> SharedTile:
 
 
 def _shared(tile: SharedTile, element: str | None, as_json: bool) -> Any:
-    """A tile in shared memory, or where one of its elements lies."""
+    """Return a tile in shared memory, or the place of one of its elements."""
     from ..views.shared_tiles import tile_document, tile_lines
 
     if element is None:
@@ -179,7 +179,7 @@ def _element(form: Instruction, operand: str, selector: int, place: tuple[int, i
 def _lane(
     form: Instruction, operand: str | None, selector: int, lane: int, register: int | None, as_json: bool
 ) -> Any:
-    """What a lane holds of an operand, or of all of them."""
+    """Return what a lane holds of an operand, or of all operands."""
     from ..views.figures import place_document
     from ..views.lookups import lane_lines
     from ..views.places import lane_places, register_operands
@@ -193,7 +193,7 @@ def _lane(
 
 
 def place_of(text: str) -> tuple[int, int]:
-    """``3,17`` as row and column; raises UsageError."""
+    """Return row and column of ``3,17``; raises UsageError."""
     row, comma, column = text.partition(",")
     place = whole_number(row.strip()), whole_number(column.strip())
     if not comma or place[0] is None or place[1] is None:

@@ -1,4 +1,4 @@
-"""``warpsim lint``: what is undefined, ignored or probably not meant in metadata and sparse operands."""
+"""``warpsim lint``: find undefined, ignored or probably wrong values in metadata and sparse operands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _report(found: list[tuple[str, Any]], as_json: bool) -> None:
 def _linted(
     _: Path, source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None
 ) -> list[tuple[str, Any]]:
-    """What was looked at, and the findings on it."""
+    """Return the subjects, and the findings on each."""
     from ..linting.lint import lint
 
     if is_recording(source):
@@ -95,7 +95,7 @@ def _linted(
 
 
 def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, Any]]:
-    """The executions of a statement are tiles of one subject."""
+    """Return the executions of each statement as tiles of one subject."""
     from ..linting.subject import Finding
 
     recording = recorded(source, selection)
@@ -111,7 +111,7 @@ def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, A
 
 
 def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:
-    """Cases of equal immediates are tiles of one subject."""
+    """Return cases of equal immediates as tiles of one subject."""
     from ..linting.lint import lint
 
     if not vectors.instruction.sparse:

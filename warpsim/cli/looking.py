@@ -1,7 +1,6 @@
-"""Looking into a launch: ``--trace-mma``, ``--timeline``, ``--break``, ``--watch``, ``--lane``, ``--select``.
+"""Observe a launch: ``--trace-mma``, ``--timeline``, ``--break``, ``--watch``, ``--lane``, ``--select``.
 
-Knows what is asked for and where it goes; what is seen is the observers' business, what it looks like the
-views'.
+Knows the options and the output files; the observers collect events, and the views format them.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _OPTIONS = (
 
 
 def looking_options(command: Command) -> Command:
-    """A command with the options of Looking."""
+    """Return a command with the options of Looking."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -71,7 +70,7 @@ def looking_options(command: Command) -> Command:
 
 @dataclass(kw_only=True)
 class Looking:
-    """What is to be seen of a launch: the options as they are given. ``documents`` are stops for JSON."""
+    """The observations of a launch: the options as they are given. ``documents`` are stops for JSON."""
 
     trace_mma: Path | None
     timeline: Path | None
@@ -82,12 +81,12 @@ class Looking:
     as_json: bool
     documents: list[Any] = field(default_factory=list)
     recorded: int = 0
-    packing: tuple[PackingNote, ...] | None = None  # to be kept in the recording
+    packing: tuple[PackingNote, ...] | None = None  # findings to be kept in the recording
     drawn: int = 0
     kept: Timeline | None = None
 
     def check(self) -> None:
-        """Raise UsageError for options that go with others that are not given."""
+        """Raise UsageError for options that need others that are not given."""
         if self.lane is not None and not (self.breaks or self.watches):
             raise click.UsageError("--lane goes with --break or --watch")
         if self.selection is not None and not any((self.breaks, self.watches, self.trace_mma, self.timeline)):
@@ -99,8 +98,8 @@ class Looking:
     def at(
         self, module: LoadedModule, kernel: str, grid: Any, block: Any, schedule: str
     ) -> Iterator[Sequence[Any]]:
-        """The observers of a launch; the recording and the timeline are written at the end, even of a launch
-        that fails.
+        """Yield the observers of a launch; the recording and the timeline are written at the end, even of a
+        launch that fails.
 
         Raises UsageError for a line or register that is not there, OSError.
         """
@@ -123,7 +122,9 @@ class Looking:
         return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
 
     def _times(self) -> TimelineRecorder | None:
-        """What draws the timeline; a recording has that of whole CTAs, if it is not too long."""
+        """Return the observer of the timeline; a recording has the timeline of whole CTAs, if it is not too
+        long.
+        """
         from ..recording.selection import EVERYTHING, Selection
         from ..recording.timeline import TimelineRecorder
 
@@ -181,7 +182,7 @@ class Looking:
         from ..views.timeline_svg import draw_timeline
 
         found = self.kept
-        if self.timeline is None or found is None or not found.strips:  # nothing has run, or is selected
+        if self.timeline is None or found is None or not found.strips:  # nothing ran or is selected
             return
         self.drawn = len(found.strips)
         which = f", {self.selection} only" if self.selection is not None else ""
@@ -200,7 +201,7 @@ class Looking:
             complain(f"warpsim: note: {debugger.more:,} more stops are not shown: --select fewer")
 
     def lines(self) -> Iterator[str]:
-        """What became of the recording."""
+        """Yield the summary of the recording."""
         from ..recording.strip_keeper import MOST_STRIPS
 
         if self.trace_mma is not None:
@@ -219,7 +220,7 @@ class Looking:
             yield f"{self.drawn:,} event{'s'[: self.drawn != 1]} drawn in {self.timeline}"
 
     def document(self) -> dict[str, Any]:
-        """The stops, the recording and the timeline as JSON-ready data, where they were asked for."""
+        """Return the stops, the recording and the timeline as JSON-ready data, where options ask for them."""
         found: dict[str, Any] = {"stops": self.documents} if self.breaks or self.watches else {}
         if self.trace_mma is not None:
             strips = None if self.kept is None else len(self.kept.strips)

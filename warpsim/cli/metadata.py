@@ -1,4 +1,6 @@
-"""``warpsim metadata``: sparse metadata of whole matrices in the orders of kernels and libraries."""
+"""``warpsim metadata``: convert sparse metadata of whole matrices between the orders of kernels and
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def _write(path: Path, arrays: dict[str, Any], lines: list[str]) -> None:
 
 
 def _known(element: str) -> Any:
-    """The element, or the instruction."""
+    """Return the element, or the instruction."""
     from ..execution.interface import decode
 
     return decode(element) if "." in element else element

@@ -1,7 +1,7 @@
-"""What an instruction reads, as the command line gives it: NAME=VALUE and files of arrays.
+"""Operands of an instruction as the command line gives them: NAME=VALUE and files of arrays.
 
 Names are the arguments of warpsim.execute; A, B, C and D are the matrices instead of the registers. Knows
-``.npy``, ``.npz`` and text (see register_text); whether operands fit the instruction is for others to say.
+``.npy``, ``.npz`` and text (see register_text); does not check that operands fit the instruction.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]..."
 
 
 def operands_from(form: Instruction, given: Sequence[str], layout: str | None = None) -> dict[str, Any]:
-    """Arrays and integers by name; a matrix comes as it is, everything else as warpsim.execute takes it.
+    """Return arrays and integers by name; a matrix as it is, other operands as warpsim.execute takes them.
 
-    ``layout`` is the form of texts of registers, where it is one of the user's own (see spelled_out). D as
-    decimals comes with how it was ``printed``. Raises UsageError, TraceError.
+    ``layout`` is the user's own form of texts of registers, if there is one (see spelled_out). D as decimals
+    is returned with how it was ``printed``. Raises UsageError, TraceError.
     """
     found: dict[str, Any] = {}
     for text in given:
@@ -56,7 +56,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
 
 @contextmanager
 def _named(text: str, source: str) -> Iterator[None]:
-    """What goes wrong with one of several operands says with which."""
+    """Name the operand in the errors of the block if there are several operands."""
     from ..errors import TraceError
 
     try:
@@ -83,7 +83,7 @@ def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
 
 
 def _printed(name: str, value: str, layout: str | None) -> dict[str, Any]:
-    """How D is printed in a text of decimals, which the search has to know."""
+    """Return how D is printed in a text of decimals; the search compares in that precision."""
     if name not in ("d", "D") or (text := _text(value, layout) if value != "-" else None) is None:
         return {}
     from ..files.register_text import printed_as
@@ -93,7 +93,7 @@ def _printed(name: str, value: str, layout: str | None) -> dict[str, Any]:
 
 
 def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
-    """The registers of text with the names of operands in it."""
+    """Return the registers of text with the names of operands in it."""
     from ..errors import TraceError
     from ..files.register_text import names_in
 
@@ -109,7 +109,7 @@ def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
 
 
 def _archive(path: str) -> dict[str, Any]:
-    """Every array of an ``.npz`` file, by its name."""
+    """Return every array of an ``.npz`` file, by its name."""
     from ..errors import TraceError
     from ..files.archives import read_arrays
 
@@ -125,7 +125,7 @@ def _archive(path: str) -> dict[str, Any]:
 
 
 def _immediate(path: str, name: str, array: Any) -> int:
-    """The one integer in an array. Raises TraceError."""
+    """Return the only integer of an array. Raises TraceError."""
     from ..errors import TraceError
 
     if array.shape != () or array.dtype.kind not in "iub":
@@ -137,7 +137,7 @@ def _immediate(path: str, name: str, array: Any) -> int:
 
 
 def read_words(source: str, form: Instruction, operand: str, layout: str | None = None) -> Any:
-    """Registers ``(..., lanes, registers)`` of an operand: a word for all of them, or a file.
+    """Return registers ``(..., lanes, registers)`` of an operand: a word for all of them, or a file.
 
     Raises TraceError, OSError.
     """
@@ -156,7 +156,7 @@ def _words(text: str, form: Instruction, operand: str) -> Any:
 
 
 def read_dump(source: str) -> Any:
-    """Words of any shape; text has a line for each lane, or for anything else. Raises TraceError, OSError."""
+    """Return words of any shape; text has a line for each lane or other row. Raises TraceError, OSError."""
     from ..files.register_text import dump_from
 
     text = _text(source)
@@ -164,7 +164,7 @@ def read_dump(source: str) -> Any:
 
 
 def read_matrix(source: str, form: Instruction, operand: str, columns: int | None = None) -> Any:
-    """The matrix ``(..., rows, columns)`` of an operand in its format's dtype or as codes.
+    """Return the matrix ``(..., rows, columns)`` of an operand in its format's dtype or as codes.
 
     A of a sparse instruction is logical. Raises TraceError, OSError.
     """
@@ -185,7 +185,7 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
 
 
 def read_numbers(source: str, name: str, columns: int) -> Any:
-    """An array of integers, such as metadata indices. Raises TraceError, OSError."""
+    """Return an array of integers, such as metadata indices. Raises TraceError, OSError."""
     from ..files.register_text import matrix_from
 
     text = _text(source)
@@ -193,7 +193,7 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
 
 
 def _text(source: str, layout: str | None = None) -> str | None:
-    """The text of a file, or of stdin where it is ``-``; None for files of arrays."""
+    """Return the text of a file, or of stdin where it is ``-``; None for files of arrays."""
     from ..files.archives import read_stdin, read_text
     from ..files.register_text import spelled_out
 
@@ -204,8 +204,9 @@ def _text(source: str, layout: str | None = None) -> str | None:
 
 
 def read_array_file(source: str, name: str) -> Any:
-    """The array of an ``.npy`` file, or of an ``.npz`` file: the one of that name, the only one, or, with
-    ``FILE.npz:NAME``, another."""
+    """Return the array of an ``.npy`` file, or of an ``.npz`` file: the array of that name, the only array,
+    or, with ``FILE.npz:NAME``, another.
+    """
     from ..errors import TraceError
     from ..files.archives import read_array, read_arrays
     from ..files.tensors import read_tensors
@@ -223,7 +224,7 @@ def read_array_file(source: str, name: str) -> Any:
 
 
 def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
-    """The array of that member, of that name, or the only one."""
+    """Return the array of that member, of that name, or the only array."""
     from ..errors import TraceError
 
     wanted = member or (name if name in arrays else "")
@@ -238,7 +239,9 @@ def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
 
 
 def write_output(path: Path, arrays: dict[str, Any], lines: Sequence[str]) -> None:
-    """Arrays to ``.npz``, a single one to ``.npy``, lines to anything else. Raises UsageError, OSError."""
+    """Write arrays to ``.npz``, a single array to ``.npy``, lines to any other file. Raises UsageError,
+    OSError.
+    """
     from ..files.archives import write_array, write_arrays, write_lines
 
     if path.suffix == ".npz":

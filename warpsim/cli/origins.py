@@ -1,4 +1,4 @@
-"""``warpsim launch --origins``: which element of which array each element of a fragment is."""
+"""``warpsim launch --origins``: find which element of which array each element of a fragment is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, kw_only=True)
 class Launched:
-    """A launch whose operands are traced: a kernel, when it is asked for, and its arguments."""
+    """A launch to trace operands in: a function that returns the kernel, and its arguments."""
 
     kernel: Callable[[], LaunchableKernel]
     grid: Sequence[int]
@@ -53,7 +53,7 @@ def origins_options(command: Command) -> Command:
 def check_options(origins: str | None, fragment: str | None, *, keeps: bool, computed: Sequence[str]) -> None:
     """Raise UsageError for options that do not go together.
 
-    ``computed`` need a launch that computes, as one is that keeps in a recording what is found.
+    ``computed`` options need a launch that computes, as does a recording that keeps findings.
     """
     if fragment is not None and (origins is None or keeps):
         raise click.UsageError("--fragment goes with --origins, without --trace-mma")
@@ -62,7 +62,7 @@ def check_options(origins: str | None, fragment: str | None, *, keeps: bool, com
 
 
 def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...] | Failure:
-    """What does not fit of the operands, to be kept in a recording; or why that cannot be said."""
+    """Return the findings on the operands, to be kept in a recording; or why they cannot be found."""
     from ..vectors.recordings import PackingNote
 
     found = attempt(_traced, file, launched, names_of(names))
@@ -77,7 +77,7 @@ def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...]
 
 
 def names_of(text: str) -> dict[str, str]:
-    """The names in --origins, and what each stands for. Raises UsageError."""
+    """Return the names in --origins, and the argument of each. Raises UsageError."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, equals, key = (one.strip() for one in part.partition("="))
@@ -88,7 +88,7 @@ def names_of(text: str) -> dict[str, str]:
 
 
 def trace(file: Path, launched: Launched, names: str, fragment: str | None, as_json: bool) -> int:
-    """Find origins and say what was found; the exit code is 1 where something does not fit."""
+    """Find origins and print the findings; the exit code is 1 where an operand does not fit."""
     found = attempt(_traced, file, launched, names_of(names))
     if isinstance(found, Failure):
         return fail(found, as_json)
@@ -117,13 +117,13 @@ def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
 
 
 def _display(kernel: LaunchableKernel, name: str, key: str) -> str:
-    """A bare index goes by the name of its parameter."""
+    """Return the name to show for an argument: that of its parameter where the key is a bare index."""
     index = whole_number(key, len(kernel.parameters) - 1) if name == key else None
     return name if index is None else kernel.parameters[index].name
 
 
 def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int] | None:
-    """The operand and execution to show: the one that is asked for, else that of the first finding."""
+    """Return the operand and execution to show: the requested, else that of the first finding."""
     if fragment is not None:
         return _asked(origins, fragment)
     for finding in origins.findings[:1]:

@@ -1,8 +1,8 @@
-"""What every verb shares: streams, exit codes, and failures that are reported and not raised.
+"""Parts that verbs share: streams, exit codes, and failures that are reported and not raised.
 
-Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not
-check (legal PTX that is not modelled, no cluster, not enough memory), 70 a mistake of warpsim itself, 130 and
-143 interrupted and terminated. Results go to stdout, progress and diagnostics to stderr.
+Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not check
+(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130 and 143
+interrupted and terminated. Results go to stdout, progress and diagnostics to stderr.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..errors import WarpsimError
 
 EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
-BROKEN = 70  # a mistake of warpsim's own: EX_SOFTWARE of sysexits.h
+BROKEN = 70  # a bug of warpsim itself: EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 TERMINATED = 143
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 
 def prepare_streams() -> None:
-    """Streams that take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
+    """Make the streams take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
@@ -40,12 +40,14 @@ def prepare_streams() -> None:
 
 
 def say(text: str) -> None:
-    """A result, on stdout."""
+    """Print a result on stdout."""
     echo(text, sys.stdout)
 
 
 def complain(text: str) -> None:
-    """A diagnostic, on stderr; where that takes no more, as on a full disk, the exit code has to do."""
+    """Print a diagnostic on stderr; where stderr is closed or full, only the exit code
+    reports the failure.
+    """
     try:
         echo(text, sys.stderr)
     except OSError:
@@ -53,7 +55,7 @@ def complain(text: str) -> None:
 
 
 def complain_of_usage(error: click.ClickException) -> None:
-    """What click says of a command line that is wrong, on stderr."""
+    """Print click's message on a wrong command line, on stderr."""
     try:
         error.show()
     except OSError:
@@ -61,7 +63,7 @@ def complain_of_usage(error: click.ClickException) -> None:
 
 
 def echo(text: str, stream: Any) -> None:
-    """Print, without colour where nobody asked for it; whoever reads may leave at any time."""
+    """Print, with colour only where the stream takes it; the reader may close the pipe at any time."""
     try:
         click.echo(text, file=stream, color=None if colourful() else False)
     except BrokenPipeError:
@@ -69,22 +71,22 @@ def echo(text: str, stream: Any) -> None:
 
 
 def give_up(stream: Any) -> None:
-    """From now on, what a stream is given goes nowhere: not even at the end of the process."""
+    """Discard everything that is written to a stream from now on, also at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def colourful() -> bool:
-    """Whether a terminal, if it is one, may be given colours; nothing else ever is."""
+    """Return whether a stream is a terminal that takes colours."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_json(document: Any) -> None:
-    """A result as one JSON document, on stdout."""
+    """Print a result as one JSON document on stdout."""
     say(json.dumps(document, indent=1))
 
 
 def check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
-    """Callback of a --target option: a chip that is known, or none."""
+    """Check the value of a --target option: return a known chip, or None."""
     from ..isa.architectures import ARCHITECTURES
 
     if target is not None and target not in ARCHITECTURES:
@@ -93,7 +95,7 @@ def check_target(context: click.Context, parameter: click.Parameter, target: str
 
 
 def check_version(context: click.Context, parameter: click.Parameter, version: str | None) -> str | None:
-    """Callback of a --ptx-version option: two numbers, or none."""
+    """Check the value of a --ptx-version option: return two numbers, or None."""
     from ..errors import IllegalInstruction
     from ..ptx.decode import version_of
 
@@ -106,7 +108,7 @@ def check_version(context: click.Context, parameter: click.Parameter, version: s
 
 @dataclass(frozen=True)
 class Failure:
-    """Something that could not be done with a file, and why."""
+    """An action on a file that failed, and why."""
 
     path: Path
     error: WarpsimError
@@ -115,14 +117,14 @@ class Failure:
         return str(self.error) if self.error.location else f"{self.path}: error: {self.error.message}"
 
     def code(self) -> int:
-        """The exit code that this failure alone would give."""
+        """Return the exit code that this failure alone would give."""
         from ..errors import ClusterError, NotModelled
 
         return UNCHECKED if isinstance(self.error, (NotModelled, ClusterError)) else UNREADABLE
 
 
 def fail(failure: Failure, as_json: bool) -> int:
-    """The exit code of a verb that failed as a whole; its JSON document says why."""
+    """Return the exit code of a verb that failed as a whole; its JSON document gives the reason."""
     if as_json:
         from ..views.report import error_document
 
@@ -131,7 +133,7 @@ def fail(failure: Failure, as_json: bool) -> int:
 
 
 def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Result | Failure:
-    """What the action makes of the file, or the failure that it ends in, which is reported."""
+    """Return the action's result for the file, or the failure that ended it, which is reported."""
     from ..errors import TraceError, WarpsimError
 
     try:
@@ -145,5 +147,5 @@ def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Resul
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code that says most: unreadable, then unchecked, then a mismatch."""
+    """Return the most important exit code: unreadable, then unchecked, then a mismatch."""
     return max(codes, key=(EXPECTED, MISMATCH, UNCHECKED, UNREADABLE).index, default=EXPECTED)

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for what takes longer than a second; on a terminal only.
+"""A progress bar on stderr, for actions longer than a second; on a terminal only.
 
 WARPSIM_PROGRESS_AFTER is another number of seconds.
 """
@@ -13,13 +13,15 @@ from contextlib import contextmanager
 
 from .output import colourful
 
-Watch = Callable[[int, int], None]  # is told how much is done, and of how much
+Watch = Callable[[int, int], None]  # called with the work done, and the whole work
 _PATIENCE = "1"  # seconds without a bar
 
 
 @contextmanager
 def watching(description: str) -> Iterator[Watch | None]:
-    """What is to be told of progress; None where stderr is no terminal. The bar goes away at the end."""
+    """Yield the function to call with progress; None where stderr is no terminal. The bar is erased at the
+    end.
+    """
     if not sys.stderr.isatty():
         yield None
         return

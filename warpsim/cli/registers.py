@@ -29,7 +29,9 @@ _OPERAND = click.argument("operand", type=click.Choice(["a", "b", "c", "d", "e"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Result:
-    """What a verb made: for JSON, for files of arrays, for files of text, and (if different) to look at."""
+    """The output of a verb: for JSON, for files of arrays, for files of text, and (if different) for the
+    terminal.
+    """
 
     document: dict[str, Any]
     arrays: dict[str, Any]
@@ -38,7 +40,7 @@ class _Result:
 
 
 def _deliver(action: Callable[..., _Result], path: Path, as_json: bool, out: Path | None, *given: Any) -> int:
-    """Do it, and print or write what comes of it."""
+    """Run the action, and print or write its output."""
     found = attempt(action, path, *given)
     if isinstance(found, Failure):
         return fail(found, as_json)
@@ -134,7 +136,9 @@ def _matrix_result(form: Instruction, operand: str, matrix: Any, as_codes: bool)
 
 
 def _json_values(matrix: Any, is_float: bool) -> Any:
-    """Nested lists of numbers; infinities and not-a-number are strings, which JSON has no numbers for."""
+    """Return nested lists of numbers; infinities and not-a-number are strings, as JSON has no numbers for
+    them.
+    """
     import numpy as np
 
     if not is_float:
@@ -145,12 +149,12 @@ def _json_values(matrix: Any, is_float: bool) -> Any:
 
 
 def _portable(matrix: Any, codes: Any) -> Any:
-    """The matrix where NumPy alone can read its dtype back, otherwise its codes."""
+    """Return the matrix where NumPy alone can read its dtype back, otherwise its codes."""
     return matrix if matrix.dtype.kind in "iufb" and matrix.dtype.isbuiltin == 1 else codes
 
 
 def _matrix_lines(matrix: Any) -> list[str]:
-    """Every matrix of the leading axes, with row and column numbers."""
+    """Return every matrix of the leading axes, with row and column numbers."""
     import numpy as np
 
     from ..views.report import matrix_lines
@@ -167,7 +171,7 @@ def _number_lines(numbers: Any) -> list[str]:
 
 
 def _hexadecimal(words: Any, bits: int) -> Any:
-    """Nested lists of words with 0x."""
+    """Return nested lists of words with 0x."""
     if words.ndim:
         return [_hexadecimal(part, bits) for part in words]
     return f"{int(words):#0{2 + -(-bits // 4)}x}"
@@ -261,7 +265,7 @@ def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: 
 
 
 def _stored(form: Instruction, values: Any, indices: Any) -> _Result:
-    """Values and indices as they are stored."""
+    """Return values and indices as they are stored."""
     made = _matrix_result(form, "a", values, as_codes=False)
     return _Result(
         document=made.document | {"indices": indices.tolist()},

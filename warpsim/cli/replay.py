@@ -1,4 +1,4 @@
-"""``warpsim replay``: register traces of real GPUs executed again."""
+"""``warpsim replay``: execute register traces of real GPUs again."""
 
 from __future__ import annotations
 

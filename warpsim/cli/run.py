@@ -100,7 +100,7 @@ def run(
 
 
 def _tracked(traces: tuple[Path, ...], as_json: bool) -> Iterator[Path]:
-    """The traces, behind a progress bar on stderr where someone watches that and reads no results there."""
+    """Yield the traces, behind a progress bar on stderr if it is a terminal and stdout is not."""
     quiet = as_json or not sys.stdout.isatty()
     if len(traces) < 2 or not quiet or not sys.stderr.isatty():
         yield from traces

@@ -1,7 +1,7 @@
 """Names of matrix instructions as disassemblers print them, such as HMMA.16816.F32, as PTX mnemonics.
 
-A name says less than a mnemonic: the first form of the target that fits it is taken. Names follow what
-``cuobjdump -sass`` prints for sm_75 to sm_90; what newer chips print is not known.
+A name says less than a mnemonic: the first form of the target that fits it is taken. Names follow the output
+of ``cuobjdump -sass`` for sm_75 to sm_90; the names of newer chips are not known.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _OTHERS = {"H": ("f16", "bf16", "tf32"), "D": ("f64",), "B": ("b1",)}
 
 
 def is_sass(text: str) -> bool:
-    """Whether a text is such a name."""
+    """Return whether a text is such a name."""
     return bool(_NAME.fullmatch(text.strip()))
 
 
 def mnemonic_of(name: str, target: str | None) -> str:
-    """The PTX mnemonic of a name on a target. Raises IllegalInstruction where no form fits."""
+    """Return the PTX mnemonic of a name on a target. Raises IllegalInstruction where no form fits."""
     from ..errors import IllegalInstruction
     from ..execution.interface import instructions
 
@@ -62,7 +62,9 @@ def _fits(form: Instruction, operation: str, words: list[str]) -> bool:
 
 
 def _multiplicands(letter: str) -> tuple[str, ...]:
-    """What a letter multiplies: the types that its names mention, the first where none is."""
+    """Return what a letter multiplies: the types that its names mention, the first
+    where none is mentioned.
+    """
     if letter == "I":
         return (*integers_of(8), *integers_of(4))
     return floats_of(8) if letter == "Q" else _OTHERS[letter]

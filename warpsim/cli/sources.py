@@ -1,7 +1,7 @@
-"""What explain, lint and diff look at: a trace, a vector set, or a mnemonic with operands.
+"""The subjects of explain, lint and diff: a trace, a vector set, or a mnemonic with operands.
 
-What looks like an instruction is a mnemonic, unless there is such a file; anything else is a file, a trace if
-its name ends in ``.ptx`` and a vector set otherwise.
+A text that looks like an instruction is a mnemonic, unless there is such a file; any other text is a file, a
+trace if its name ends in ``.ptx`` and a vector set otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHICH = (
 
 
 def _selection(context: click.Context, parameter: click.Parameter, text: str | None) -> Selection | None:
-    """``cta=0,0 warp=1 line=120 step=3`` as a selection."""
+    """Return ``cta=0,0 warp=1 line=120 step=3`` as a selection."""
     from ..errors import OperandError
     from ..recording.selection import selection_of
 
@@ -49,7 +49,7 @@ def _selection(context: click.Context, parameter: click.Parameter, text: str | N
 
 
 def selection_option(help: str) -> Callable[[Command], Command]:
-    """The option --select, whose value is a Selection, None where it is not given."""
+    """Return the option --select, whose value is a Selection, None where it is not given."""
     return click.option(
         "--select",
         "selection",
@@ -66,7 +66,7 @@ SELECT = selection_option(
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One execution: the instruction on its target, what it reads, D as it stands there, and its name."""
+    """An execution: the instruction on its target, its operands, the D given for it, and its name."""
 
     instruction: Instruction
     inputs: Inputs
@@ -75,26 +75,28 @@ class Subject:
 
 
 def is_file(source: str) -> bool:
-    """Whether a source is a file, and not a mnemonic: it exists, or does not look like an instruction."""
+    """Return whether a source is a file, and not a mnemonic: it exists, or does not look
+    like an instruction.
+    """
     return os.path.exists(source) or not _MNEMONIC.match(source)
 
 
 def is_vectors(source: str) -> bool:
-    """Whether a file is a vector set by its name."""
+    """Return whether a file is a vector set by its name."""
     return Path(source).suffix != ".ptx" and is_file(source)
 
 
 def is_recording(source: str) -> bool:
-    """Whether a source is the file of a launch's recording."""
+    """Return whether a source is the file of a launch's recording."""
     if Path(source).suffix.lower() != ".npz" or not os.path.isfile(source):
         return False
-    from ..vectors.formats.recording import is_recording as says_so  # late: traces do without
+    from ..vectors.formats.recording import is_recording as says_so  # late import: traces do not need it
 
     return says_so(source)
 
 
 def recorded(source: str, selection: Selection | None = None) -> Recording:
-    """The recording in a file, or the part of it that is selected."""
+    """Return the recording in a file, or the part of it that is selected."""
     from ..vectors.formats.recording import read_recording
 
     found = read_recording(source)
@@ -102,7 +104,7 @@ def recorded(source: str, selection: Selection | None = None) -> Recording:
 
 
 def check_unselected(source: str, selection: Selection | None) -> None:
-    """Raise UsageError where something is selected of what is no recording."""
+    """Raise UsageError where --select is given for a file that is not a recording."""
     if selection is not None and not is_recording(source):
         raise click.UsageError("--select chooses from a recording")
 
@@ -116,8 +118,9 @@ def subject_of(
     selection: Selection | None = None,
     literal: bool = False,
 ) -> Subject:
-    """One execution of the trace, recording or vector set in a file; raises UsageError for a choice of
-    another."""
+    """Return an execution of the trace, recording or vector set in a file; UsageError for options of another
+    kind.
+    """
     if is_recording(source):
         if warp is not None or case:
             raise click.UsageError("--event and --select choose from a recording")
@@ -132,14 +135,14 @@ def subject_of(
 
 
 def read_set(source: str) -> VectorSet:
-    """The vector set in a file."""
+    """Return the vector set in a file."""
     from ..vectors.formats import read_vectors
 
     return read_vectors(source)
 
 
 def executed(source: str, *, literal: bool = False) -> Run:
-    """The trace in a file, run with its hazards left alone, undefined metadata perhaps read literally."""
+    """Return the trace in a file, run with its hazards ignored, undefined metadata perhaps read literally."""
     from ..traces.reading import read_trace
     from ..traces.running import run_trace
 
@@ -211,8 +214,9 @@ def _event(run: Run, number: int | None, warp: int | None) -> Subject:
 def decoded(
     mnemonic: str, target: str | None, operands: Sequence[str], layout: str | None = None
 ) -> tuple[Instruction, dict[str, Any]]:
-    """A mnemonic, or a name of a disassembler, on its target, and its operands by name; ``layout`` is the
-    form of their text, where that is one of the user's own."""
+    """Return a mnemonic, or a name of a disassembler, on its target, and its operands by name; ``layout`` is
+    the user's own form of their text, if there is one.
+    """
     from ..execution.interface import decode
     from .sass_names import is_sass, mnemonic_of
 

@@ -1,4 +1,4 @@
-"""``warpsim vectors``: make vector sets, and say what they cover."""
+"""``warpsim vectors``: make vector sets, and report their coverage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What was asked for."""
+    """The request: the options of the verb."""
 
     source: str
     target: str | None
@@ -53,11 +53,11 @@ class Request:
     coverage: bool
     scheduler: str | None
     as_json: bool
-    given: set[str]  # which of these were not left to their defaults
+    given: set[str]  # options that differ from their defaults
 
     @property
     def is_file(self) -> bool:
-        """Whether the cases are there already."""
+        """Whether the cases already exist."""
         return os.path.isfile(self.source)
 
 
@@ -195,14 +195,14 @@ def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
 
 
 def _check_bench(request: Request) -> None:
-    """Raise OperandError, before any work, where no bench can read the file that is asked for."""
+    """Raise OperandError, before any work, where no bench can read the requested file."""
     from ..vectors.benches import check_bench
 
     check_bench(present(request.out, "out"), request.format)
 
 
 def _write(path: Path, made: VectorSet, request: Request) -> Written | None:
-    """Write the set and, if one was asked for, its bench."""
+    """Write the set and, if it is requested, its bench."""
     if request.bench:
         from ..vectors.benches import write_bench
 
@@ -283,7 +283,7 @@ def _separated(request: Request) -> int:
 
 
 def _write_probe(out: Path, found: Any, request: Request) -> tuple[list[str], Written | None]:
-    """The set, its bench and beside them a trace with its data; the files' names, and what the bench is."""
+    """Write the set, its bench and a trace with its data; return the files' names, and the kind of bench."""
     from ..files.archives import write_arrays, write_lines
     from ..files.replacing import together
     from ..generation.probes import probe
@@ -300,7 +300,7 @@ def _write_probe(out: Path, found: Any, request: Request) -> tuple[list[str], Wr
 
 @contextmanager
 def _progress(kind: str) -> Iterator[Callable[..., object]]:
-    """What is to be told of every chunk: a line on stderr, where that is a terminal."""
+    """Yield the function to call after every chunk: it prints a line on stderr, where that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda cases, covered: None
         return

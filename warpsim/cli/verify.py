@@ -1,4 +1,4 @@
-"""``warpsim verify``: vector sets and traces executed again, and every bit compared."""
+"""``warpsim verify``: execute vector sets and traces again, and compare every bit."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 Watch = Callable[[Path, "Tally"], object]
 
-_VERB = Path("warpsim verify")  # what a failure is of that no file is to blame for
+_VERB = Path("warpsim verify")  # the subject of a failure that concerns no file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How files are verified; ``client`` is of the cluster that executes the cases of sets, if one does."""
+    """How files are verified; ``client`` is that of the cluster that executes the cases of sets, or None."""
 
     target: str | None
     engine: Engine
@@ -117,7 +117,7 @@ def verify(
 def _all_verified(
     _: Path, files: tuple[Path, ...], options: Options, scheduler: str | None
 ) -> tuple[list[Outcome], list[Failure]]:
-    """What came of every file, and the failures that some ended in. Raises ClusterError."""
+    """Return the outcome of every file, and the failures. Raises ClusterError."""
     outcomes, failures = [], []
     with cluster(scheduler) as client, _progress(files) as watch:
         for path in files:
@@ -128,7 +128,7 @@ def _all_verified(
 
 
 def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Failure | None]:
-    """What came of a file; the failure that it ended in, if it did, is reported."""
+    """Return the outcome of a file; a failure is reported."""
     from ..vectors.outcomes import Outcome
 
     start = perf_counter()
@@ -159,7 +159,7 @@ def _outcome(path: Path, options: Options, watch: Callable[[Tally], object]) -> 
 
 @contextmanager
 def _progress(files: tuple[Path, ...]) -> Iterator[Watch]:
-    """What is to be told of every part that is done: a line on stderr, where that is a terminal."""
+    """Yield the function to call after every part: it prints a line on stderr, where that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda path, tally: None
         return

@@ -1,4 +1,4 @@
-"""``warpsim view``: an interactive report of a trace or of a launch's recording, one HTML file."""
+"""``warpsim view``: write an interactive report of a trace or of a launch's recording, one HTML file."""
 
 from __future__ import annotations
 

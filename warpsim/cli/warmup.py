@@ -1,4 +1,4 @@
-"""``warpsim warmup``: compile ahead of use."""
+"""``warpsim warmup``: compile all kernels ahead of their use."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""Several machines that compute together: connecting, handing out parts, and proving that they are alike."""
+"""Several machines that compute together: connect, distribute tasks, and check that
+the machines are alike.
+"""

@@ -1,7 +1,7 @@
-"""Connections to a Dask cluster, and what may be wrong with one.
+"""Connections to a Dask cluster, and their errors.
 
-Knows addresses, clients and patience; does not know what a cluster is used for. Dask is imported when first
-used (``pip install 'warpsim[distributed]'``).
+Knows addresses, clients and timeouts; does not know what a cluster is used for. Dask is imported at its first
+use (``pip install 'warpsim[distributed]'``).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ PATIENCE = 10.0  # seconds for a scheduler to answer and for a first worker to c
 
 @contextmanager
 def connected(scheduler: str | Client) -> Iterator[Client]:
-    """A client of an address such as ``"tcp://host:8786"``, or the caller's own, which stays open.
+    """Yield a client of an address such as ``"tcp://host:8786"``, or the caller's own client, which stays
+    open.
 
-    It has workers. Raises ClusterError within some seconds where there is no Dask, no scheduler or no worker.
+    The client has workers. Raises ClusterError within some seconds where there is no Dask, no scheduler or no
+    worker.
     """
     if not isinstance(scheduler, str):
         _check_client(scheduler)
@@ -45,7 +47,7 @@ def _opened(address: str) -> Client:
             "a scheduler needs dask.distributed, which is not installed: pip install 'warpsim[distributed]'"
         ) from None
     try:
-        get_address_host_port(address)  # a Client only half made would still be there at exit
+        get_address_host_port(address)  # a partly constructed Client would still be there at exit
     except ValueError as error:
         raise ClusterError(
             f"{address!r} is no address of a Dask scheduler, such as tcp://host:8786: {error}"
@@ -53,16 +55,16 @@ def _opened(address: str) -> Client:
     _check_scheduler(address)
     try:
         return Client(address, timeout=PATIENCE, set_as_default=False)
-    except Exception as error:  # of any library that speaks a protocol
+    except Exception as error:  # an error of any library that speaks a protocol
         raise ClusterError(f"no Dask scheduler answers: {_reason(error)}") from None
 
 
 def _check_scheduler(address: str) -> None:
     """Raise ClusterError where no scheduler answers, after PATIENCE at most.
 
-    A Client waits longer for who accepts a connection and says nothing, and half made it would stay: whoever
-    is interrupted would wait for it again. So the first question is asked without one, in a thread that
-    nobody waits for.
+    A Client waits longer for a server that accepts a connection and does not answer, and a partly constructed
+    Client would stay: an interrupted program would wait for it again at its end. So the first request is made
+    without a Client, in a daemon thread.
     """
     answer: SimpleQueue[Exception | None] = SimpleQueue()
     Thread(target=lambda: answer.put(_asked(address)), daemon=True).start()
@@ -77,7 +79,7 @@ def _check_scheduler(address: str) -> None:
 
 
 def _asked(address: str) -> Exception | None:
-    """What goes wrong when whoever is at an address is asked who it is; None if it is a scheduler."""
+    """Return the error of an identity request to an address; None if a scheduler answers."""
     import asyncio
 
     try:
@@ -102,7 +104,7 @@ async def _identity(address: str) -> Exception | None:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error, or its kind where it says nothing."""
+    """Return the first line of an error, or its class name where it has no text."""
     text = str(error).partition("\n")[0]
     return text if isinstance(error, OSError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
 
@@ -128,6 +130,6 @@ def _await_worker(client: Client) -> None:
 
 
 def thread_total(client: Client) -> int:
-    """Threads of all workers; raises TimeoutError where the scheduler does not answer."""
+    """Return the threads of all workers; raises TimeoutError where the scheduler does not answer."""
     workers: dict[str, int] = client.sync(client.scheduler.ncores, callback_timeout=PATIENCE)
     return sum(workers.values())

@@ -1,8 +1,8 @@
-"""Jobs on a Dask cluster: pure tasks go out, every result comes back exactly once.
+"""Jobs on a Dask cluster: send pure tasks, yield every result exactly once.
 
-Whatever Dask cannot recover by itself is sent again: data that was on a worker that died, and the tasks
-that needed it. So results depend neither on how many workers there are, nor on which of them live. Does
-not know what a task computes, nor how a cluster is found.
+Tasks that Dask cannot recover by itself are sent again: those whose data was on a worker that died. So
+results depend neither on the number of workers, nor on which of them live. Does not know what a task
+computes, nor how a cluster is found.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
-ABSENCE = 15.0  # seconds without any worker after which a job is given up
-ATTEMPTS = 8  # times that a task is sent whose data goes away with a worker
-_IN_FLIGHT = 2  # tasks for each thread of the cluster: one computes, the next one's data are under way
+ABSENCE = 15.0  # seconds without any worker after which a job fails
+ATTEMPTS = 8  # times that a task is sent whose data is lost with a worker
+_IN_FLIGHT = 2  # tasks for each thread of the cluster: a task computes while the data of the next is sent
 _LEAD = 16  # tasks for each thread by which the newest may be ahead of the oldest in flight
-_WATCH = 5.0  # seconds to wait for a result before looking whether there are workers
+_WATCH = 5.0  # seconds to wait for a result before checking for workers
 _COUNT = 1.0  # seconds between two counts of the workers
 _PAUSE = 0.5  # seconds in which a scheduler notices that a worker has died
 _SAME = "the scheduler and its workers need what the client has installed"
@@ -44,10 +44,12 @@ _LOST = "the connection to the Dask scheduler was lost"
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """An argument that is sent by itself, once for all tasks that take it, and held while one may.
+    """An argument that is sent separately, once for all tasks that take it, and held while a task may take
+    it.
 
-    To one worker, from which others fetch it; or ``everywhere``, if it is small. Dask gives a task to a
-    worker that holds some of its data: what all tasks take would otherwise gather them on one worker.
+    It is sent to a single worker, from which others fetch it; or ``everywhere``, if it is small. Dask gives a
+    task to a worker that holds some of its data: a common argument on a single worker would gather all tasks
+    there.
     """
 
     value: Any
@@ -57,11 +59,11 @@ class Sent:
 def run_tasks(
     function: Callable[..., Result], pieces: Iterable[tuple[Any, ...]], scheduler: str | Client
 ) -> Iterator[tuple[int, Result]]:
-    """``(index, function(*piece))`` of every piece, exactly once, in the order in which tasks end.
+    """Yield ``(index, function(*piece))`` of every piece, exactly once, in the order in which tasks end.
 
-    ``function`` is pure and a module's own, so that it may run anywhere, and again. Pieces are taken as the
-    cluster keeps up: some for each of its threads are in flight. Raises the WarpsimError of the task with
-    the lowest index that ends in one, and ClusterError.
+    ``function`` is pure and defined in a module, so that it may run anywhere, and again. Pieces are taken as
+    the cluster keeps up: some for each of its threads are in flight. Raises the WarpsimError of the task with
+    the lowest index among those that failed, and ClusterError.
     """
     with connected(scheduler) as client:
         yield from _Job(client, function, pieces).results()
@@ -70,7 +72,7 @@ def run_tasks(
 def spread(
     scheduler: str | Client,
 ) -> Callable[[Callable[[Argument], Result], Iterable[Argument]], Iterator[Result]]:
-    """``map`` over the cluster, in the order in which tasks end, for functions of one argument."""
+    """Return ``map`` over the cluster, in the order in which tasks end, for functions of one argument."""
 
     def schedule(function: Callable[[Argument], Result], arguments: Iterable[Argument]) -> Iterator[Result]:
         pieces = ((Sent(argument),) for argument in arguments)
@@ -83,9 +85,9 @@ def spread(
 def in_order(
     function: Callable[..., Result], pieces: Iterable[tuple[Any, ...]], scheduler: str | Client | None
 ) -> Iterator[Result]:
-    """``function(*piece)`` of every piece, in their order; here, one by one, without a scheduler.
+    """Yield ``function(*piece)`` of every piece, in order; computed here and lazily, without a scheduler.
 
-    There may be pieces without end: whoever has enough closes the iterator.
+    There may be endless pieces: the caller closes the iterator.
     """
     if scheduler is None:
         yield from starmap(function, pieces)
@@ -101,7 +103,7 @@ def in_order(
 
 @in_default_environment
 def _checked(expected: dict[str, str], function: Callable[..., Result], *arguments: Any) -> Result:
-    """What a worker executes: the function, if its bits would be those of the client."""
+    """Return what a worker executes: the function, if its bits would be those of the client."""
     here = versions()
     for name in expected:
         if here.get(name) != expected[name]:
@@ -116,7 +118,7 @@ def _checked(expected: dict[str, str], function: Callable[..., Result], *argumen
 
 @dataclass(kw_only=True, eq=False)
 class _Task:
-    """A piece in flight, and the future that stands for it now."""
+    """A piece in flight, and its current future."""
 
     index: int
     arguments: tuple[Any, ...]
@@ -125,10 +127,10 @@ class _Task:
 
 
 class _Job:
-    """The tasks of one call of run_tasks.
+    """The tasks of a call of run_tasks.
 
-    ``running`` has the tasks by the keys of the futures that count now, so that a result is taken once,
-    whatever Dask repeats; ``ended`` receives the futures that have ended, in whatever way.
+    ``running`` has the tasks by the keys of their current futures, so that a result is taken once, even if
+    Dask repeats it; ``ended`` receives the futures that have ended, in any way.
     """
 
     def __init__(
@@ -142,13 +144,13 @@ class _Job:
         self.running: dict[str, _Task] = {}
         self.sent: WeakKeyDictionary[Sent, Future] = WeakKeyDictionary()
         self.taken = 0  # pieces
-        self.exhausted = False  # there are no more of them, or none is wanted
-        self.failure: Exception | None = None  # the one with the lowest index
+        self.exhausted = False  # no more pieces exist or are wanted
+        self.failure: Exception | None = None  # the failure with the lowest index
         self.threads = 0
         self.counted, self.populated = float("-inf"), monotonic()
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """What run_tasks returns."""
+        """Yield what run_tasks returns."""
         try:
             while self._filled():
                 try:
@@ -166,7 +168,7 @@ class _Job:
     # --- sending ---
 
     def _filled(self) -> bool:
-        """Send what there is room for; whether anything is in flight or to come."""
+        """Send as many tasks as there is room for; return whether tasks are in flight or to come."""
         self._count()
         while not self.exhausted and self._room():
             try:
@@ -181,7 +183,7 @@ class _Job:
         return bool(self.running) or not self.exhausted
 
     def _room(self) -> bool:
-        """Whether the cluster keeps up, and nobody who wants results in order would have to store many."""
+        """Return whether the cluster keeps up, and the newest task is not too far ahead of the oldest."""
         oldest = min((task.index for task in self.running.values()), default=self.taken)
         few = len(self.running) < _IN_FLIGHT * self.threads
         return few and self.taken - oldest < _LEAD * self.threads
@@ -222,27 +224,27 @@ class _Job:
         task.future.add_done_callback(self.ended.put)
 
     def _placed(self, argument: Sent) -> Future:
-        """The argument on the cluster; sent, unless it is there."""
+        """Return the argument on the cluster; send it unless it is there."""
         future = self.sent.get(argument)
         if future is None or future.status != "finished":
             future = self.sent[argument] = self._scattered(argument)
         return future
 
     def _scattered(self, argument: Sent) -> Future:
-        """Send data to a worker, or to all; to others if one has just died."""
+        """Send data to a worker, or to all; to others if a worker has just died."""
         attempts = 0
         while attempts < ATTEMPTS:
             options = {"hash": False, "broadcast": argument.everywhere, "timeout": _WATCH}
             try:
                 (future,) = self.client.scatter([argument.value], **options)
-            except (OSError, KeyError) as error:  # the latter is of a worker that was there when it began
+            except (OSError, KeyError) as error:  # the latter: a worker that was there at the beginning died
                 failure = error
                 self._check_connection()
                 sleep(_PAUSE)
                 self.counted = float("-inf")
                 self._count()  # raises where there are no workers for long
                 attempts += bool(self.threads)
-            except Exception as error:  # of a worker that cannot unpack it; Dask has no class for that
+            except Exception as error:  # the worker cannot unpack it; Dask has no class for this error
                 raise ClusterError(f"a worker cannot load what the tasks need: {error}; {_SAME}") from error
             else:
                 return future
@@ -251,11 +253,11 @@ class _Job:
     # --- receiving ---
 
     def _outcome(self, task: _Task) -> tuple[int, Any] | None:
-        """Index and result of a task that has ended, unless it failed or is sent again."""
+        """Return index and result of a task that has ended; None if it failed or is sent again."""
         future = task.future
         try:
             result = future.result(timeout=_WATCH)
-        except CancelledError:  # what it needed, or its result, went away with a worker
+        except CancelledError:  # its input or its result was lost with a worker
             del self.running[future.key]
             self._send(task)
         except Exception as error:
@@ -270,13 +272,15 @@ class _Job:
         return None
 
     def _fail(self, index: int, error: Exception) -> None:
-        """Note a failure. Only tasks before it go on; should one of them fail, its failure takes over."""
+        """Record a failure. Only earlier tasks go on; the failure of an earlier task
+        replaces this failure.
+        """
         self.exhausted = True
         self.failure = error
         self._drop([task for task in self.running.values() if task.index > index])
 
     def _drop(self, tasks: Iterable[_Task]) -> None:
-        """Take back tasks in flight."""
+        """Cancel tasks in flight."""
         futures = [task.future for task in tasks]
         for future in futures:
             del self.running[future.key]
@@ -285,7 +289,7 @@ class _Job:
 
 
 def _explained(error: Exception, index: int) -> WarpsimError:
-    """The error of a task as its user should see it."""
+    """Return the error of a task as its user should see it."""
     from distributed import KilledWorker
 
     if isinstance(error, WarpsimError):
@@ -303,7 +307,7 @@ def _explained(error: Exception, index: int) -> WarpsimError:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and what caused it."""
+    """Yield an error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,6 +1,6 @@
-"""What must be the same on two machines for bits to be the same: versions, and this package's source.
+"""Facts that must be equal on two machines for equal bits: versions, and this package's source.
 
-Knows nothing of how machines talk to each other.
+Does not know how machines talk to each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..files.version import __version__
 
 @cache
 def versions() -> dict[str, str]:
-    """The version of everything that bits could depend on, as this process has loaded it."""
+    """Return the version of every library that bits could depend on, as this process has loaded it."""
     return {
         "warpsim": f"{__version__} (source {_source_digest()})",
         "numpy": np.__version__,
@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
 
 
 def _source_digest() -> str:
-    """A digest of the package's source: two checkouts may well call themselves the same version."""
+    """Return a digest of the package's source: two checkouts may have the same version number."""
     root = Path(__file__).parent.parent
     digest = sha256()
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).parts):

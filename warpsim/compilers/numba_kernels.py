@@ -1,11 +1,11 @@
-"""Kernels of Numba: compiled by ``numba.cuda``, to PTX, and run here on arrays in main memory.
+"""Kernels of Numba: compiled by ``numba.cuda`` to PTX, and run here on arrays in main memory.
 
-    def axpy(out, a, x, y): ...                     # what would stand under @numba.cuda.jit
+    def axpy(out, a, x, y): ...                     # the function that would stand under @numba.cuda.jit
 
     warpsim.launch_numba(axpy, 4, 256, [out, a, x, y])
 
-Knows how Numba passes arguments: an array is a struct of seven or more parameters. Numba's own rules type
-them. It needs the CUDA toolkit (libNVVM, or what the package numba-cuda needs), but no GPU.
+Knows how Numba passes arguments: an array is a struct of seven or more parameters. Numba's own rules type the
+arguments. Compiling needs the CUDA toolkit (libNVVM, or what the package numba-cuda needs), but no GPU.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Function = Callable[..., Any]
 
 @in_default_environment
 def compile_numba(function: Function, args: Sequence[Any], *, target: str = "sm_80", **options: Any) -> str:
-    """PTX text with one kernel: a function, or one under ``numba.cuda.jit``, for such arguments.
+    """Return the PTX text of one kernel, a function or a ``numba.cuda.jit`` object, for these arguments.
 
     ``options`` are those of ``numba.cuda.compile_ptx``: fastmath, lineinfo, opt. Arrays are typed as
-    contiguous row by row, for so they are copied. Raises OperandError where Numba cannot compile for CUDA.
+    contiguous by rows, because they are copied so. Raises OperandError where Numba cannot compile for CUDA.
     """
     numba, cuda = _compiler()
     types = tuple(_type(numba, value) for value in args)
@@ -41,13 +41,13 @@ def compile_numba(function: Function, args: Sequence[Any], *, target: str = "sm_
     try:
         with _device_of(cuda, chip):
             ptx, _ = cuda.compile_ptx(getattr(function, "py_func", function), types, cc=chip, **options)
-    except (ImportError, OSError, RuntimeError) as error:  # a library that is not found, in its words
+    except (ImportError, OSError, RuntimeError) as error:  # Numba's message for a library that is not found
         raise OperandError(f"Numba does not compile for CUDA here: {error}") from error
     return str(ptx)
 
 
 def _compiler() -> tuple[Any, Any]:
-    """Numba and its CUDA target; raises OperandError."""
+    """Return Numba and its CUDA target; raises OperandError."""
     try:
         import numba
         import numba.cuda.dispatcher
@@ -58,7 +58,9 @@ def _compiler() -> tuple[Any, Any]:
 
 @contextmanager
 def _device_of(cuda: Any, chip: tuple[int, int]) -> Iterator[None]:
-    """Functions that a kernel calls are compiled for the current device: say which, for there may be none."""
+    """Compile for this target in the block: Numba compiles the functions that a kernel calls for the current
+    device.
+    """
     asked = cuda.dispatcher.get_current_device
     cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=chip)
     try:
@@ -86,7 +88,7 @@ def _kernel(ptx: str, target: str) -> LaunchableKernel:
 
 
 def _type(numba: Any, value: Any) -> Any:
-    """Numba's type of an argument."""
+    """Return Numba's type of an argument."""
     array = _array(value)
     if array is None:
         return numba.typeof(value)
@@ -99,7 +101,7 @@ def _writable(array: Any) -> bool:
 
 
 def _array(value: Any) -> Any:
-    """An array or buffer that is passed by its address; None for anything else."""
+    """Return an array or buffer that is passed by its address; None for any other argument."""
     if isinstance(value, Buffer):
         return value
     if isinstance(value, int | float | complex | tuple | np.generic):
@@ -109,12 +111,12 @@ def _array(value: Any) -> Any:
 
 
 def numba_arguments(args: Sequence[Any]) -> list[Any]:
-    """The parameters of a kernel that Numba has compiled, for the arguments of its function."""
+    """Return the parameters of a kernel that Numba has compiled, for the arguments of its function."""
     return [one for value in args for one in _parameters(value)]
 
 
 def _parameters(value: Any) -> Iterator[Any]:
-    """An array is two null pointers, number and bytes of its elements, its data, shape and strides."""
+    """Yield the parameters of an array: two null pointers, its size, item size, data, shape and strides."""
     array = _array(value)
     if array is None:
         yield from _numbers(value)

@@ -1,7 +1,7 @@
-"""How Triton types the arguments of a kernel, and which values it compiles into it.
+"""The types that Triton gives to the arguments of a kernel, and the values that it compiles into it.
 
 Knows Triton's names of types and its rules of specialisation (``triton.runtime.jit``): the integer 1 and None
-become constants, addresses and integers that are multiples of 16 are said to be so. Does not import Triton.
+become constants; addresses and integers that are multiples of 16 are marked so. Does not import Triton.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..machine.state.device import Buffer, BufferPlace
 
 _ALIGNMENT = 16
 _DIVISIBLE = [["tt.divisibility", _ALIGNMENT]]
-_ELEMENTS = {  # dtype -> Triton's name of it
+_ELEMENTS = {  # dtype -> Triton's name for it
     "bool": "i1",
     "int8": "i8",
     "int16": "i16",
@@ -55,7 +55,9 @@ _SCALARS = {  # scalar type of Triton -> dtype of the parameter
 
 @dataclass(kw_only=True)
 class Signature:
-    """What is compiled: types and constants by parameter, attributes by place; arguments that are left."""
+    """The input of a compilation: types and constants by parameter, attributes by position; remaining
+    arguments.
+    """
 
     types: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -66,10 +68,12 @@ class Signature:
 def signature_of(
     parameters: Sequence[Any], args: Sequence[Any], constants: Mapping[str, Any], *, specialise: bool = True
 ) -> Signature:
-    """The signature of a call; ``parameters`` are Triton's (name, is_constexpr, annotation_type, default, …).
+    """Return the signature of a call; ``parameters`` are Triton's (name, is_constexpr, annotation_type,
+    default, …).
 
-    ``args`` go to the parameters that are not ``tl.constexpr``, in order; ``constants`` to the others, whose
-    defaults stand where none is given. Raises OperandError for what is missing, too much or of no type.
+    ``args`` go to the parameters that are not ``tl.constexpr``, in order; ``constants`` to the others, which
+    keep their defaults where no value is given. Raises OperandError for a missing argument, too many
+    arguments, or an argument without a type.
     """
     given = list(args)
     names = {one.name for one in parameters if one.is_constexpr}
@@ -108,7 +112,7 @@ def _add_constant(found: Signature, name: str, value: Any) -> None:
 
 
 def _add(found: Signature, place: int, parameter: Any, value: Any, specialise: bool) -> None:
-    """One argument; it stays one where its value is not compiled in."""
+    """Add an argument to the signature; it stays an argument where its value is not compiled in."""
     kind = _type(parameter, value)
     one = specialise and kind in _INTEGERS and value == 1
     if kind == "constexpr" or one:
@@ -121,7 +125,7 @@ def _add(found: Signature, place: int, parameter: Any, value: Any, specialise: b
 
 
 def _type(parameter: Any, value: Any) -> str:
-    """Triton's type of an argument: as annotated, or from its value."""
+    """Return Triton's type of an argument: its annotation, or the type of its value."""
     if parameter.annotation_type:
         return str(parameter.annotation_type)
     if value is None:
@@ -164,7 +168,7 @@ def _element(value: Any) -> str:
 
 
 def _divisible(kind: str, value: Any) -> bool:
-    """Whether an address or integer is a multiple of 16; arrays are copied to places that are."""
+    """Return whether an address or integer is a multiple of 16; arrays are copied to aligned addresses."""
     if kind[0] == "*":
         return not isinstance(value, BufferPlace) or value.address % _ALIGNMENT == 0
     return kind in _INTEGERS and int(value) % _ALIGNMENT == 0

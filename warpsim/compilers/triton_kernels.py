@@ -1,4 +1,4 @@
-"""Kernels of Triton: compiled by Triton itself, to PTX, and run here on arrays in main memory.
+"""Kernels of Triton: compiled by Triton itself to PTX, and run here on arrays in main memory.
 
     @triton.jit
     def add(x, y, out, n, BLOCK: tl.constexpr): ...
@@ -32,8 +32,8 @@ Grid = int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]
 class TritonKernel:
     """A compiled kernel: its text, threads (``block``), bytes of shared and of scratch memory, constants.
 
-    ``cluster`` has the CTAs of a program along each dimension of the grid, or is None for one. ``arguments``
-    are those of the call that it was compiled for, but for the ones that were compiled in.
+    ``cluster`` has the CTAs of a program along each dimension of the grid, or is None for a single CTA.
+    ``arguments`` are those of the compiled call, without those that were compiled in.
     """
 
     name: str
@@ -47,13 +47,13 @@ class TritonKernel:
     cluster: tuple[int, int, int] | None = None
 
     def kernel(self) -> LaunchableKernel:
-        """What can be launched."""
+        """Return the kernel, ready to launch."""
         return _loaded(self.ptx, self.name)
 
 
 @lru_cache(maxsize=64)
 def _loaded(ptx: str, name: str) -> LaunchableKernel:
-    return load_text(ptx, f"{name}.ptx")[name]  # for the target of the text: Triton makes sm_90a of 90
+    return load_text(ptx, f"{name}.ptx")[name]  # for the target of the text: Triton turns 90 into sm_90a
 
 
 @in_default_environment
@@ -67,12 +67,14 @@ def compile_triton(
     specialise: bool = True,
     **options: Any,
 ) -> TritonKernel:
-    """A ``@triton.jit`` function compiled for arguments of these types and, where Triton looks, values.
+    """Return a ``@triton.jit`` function compiled for arguments of these types and, where Triton specialises,
+    values.
 
     ``args`` are the arguments that are not ``tl.constexpr``, in order: arrays of NumPy or PyTorch (CPU),
-    buffers, numbers, None. ``constants`` are the ``tl.constexpr`` ones, by name. ``specialise`` is whether
-    values 1 and multiples of 16 are compiled in, as Triton does. ``options`` are Triton's own: num_stages,
-    maxnreg, enable_fp_fusion and so on. Raises OperandError for arguments, and for what is no such function.
+    buffers, numbers, None. ``constants`` are the ``tl.constexpr`` arguments, by name. ``specialise`` compiles
+    in the value 1 and multiples of 16, as Triton does. ``options`` are Triton's own: num_stages, maxnreg,
+    enable_fp_fusion and so on. Raises OperandError for wrong arguments, and for an object that is not such a
+    function.
     """
     jit = _function(function)
     signature = signature_of(jit.params, args, constants or {}, specialise=specialise)
@@ -107,9 +109,9 @@ def launch_triton(
 ) -> LaunchReport:
     """Run a ``@triton.jit`` function on every program of a grid; arrays are written back in place.
 
-    ``grid`` is one to three integers, or what Triton takes besides: a function of the constants. ``launch``
-    are keywords of a launch (checks, record, schedule, device and so on); the others are compile_triton's.
-    Raises what compiling and launching raise.
+    ``grid`` is one to three integers, or, as in Triton, a function of the constants. ``launch`` are keywords
+    of a launch (checks, record, schedule, device and so on); the others are compile_triton's. Raises what
+    compiling and launching raise.
     """
     compiled = compile_triton(
         function, args, constants, target=target, num_warps=num_warps, specialise=specialise, **options
@@ -125,7 +127,7 @@ def launch_triton(
 
 
 def _cluster(metadata: Any) -> tuple[int, int, int] | None:
-    """The CTAs of a program; Triton up to 3.5 arranges them itself, later versions in a row."""
+    """Return the CTAs of a program; Triton up to 3.5 arranges them itself, later versions in a row."""
     count = int(getattr(metadata, "num_ctas", 1))
     if count == 1:
         return None
@@ -134,14 +136,16 @@ def _cluster(metadata: Any) -> tuple[int, int, int] | None:
 
 
 def _in_ctas(programs: int | Sequence[int], cluster: tuple[int, int, int]) -> tuple[int, ...]:
-    """A grid of CTAs for one of programs; what is no grid stays as it is, for the launch to refuse."""
+    """Return the grid of CTAs for a grid of programs; an invalid grid is returned as it is, for the launch to
+    reject.
+    """
     given = (programs,) if isinstance(programs, int | np.integer) else tuple(programs)
     sizes = (*given, 1, 1, 1)[: max(len(given), 3)]
     return tuple(one * by for one, by in zip(sizes, (*cluster, 1), strict=False))
 
 
 def _function(function: Any) -> Any:
-    """The JITFunction itself; raises OperandError for what Triton wraps around one."""
+    """Return the JITFunction itself; raises OperandError for Triton's wrappers around it."""
     if hasattr(function, "params") and hasattr(function, "arg_names") and not hasattr(function, "configs"):
         return function
     if hasattr(function, "fn"):
@@ -151,7 +155,7 @@ def _function(function: Any) -> Any:
 
 
 def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, Any]) -> Any:
-    """Triton's compiled kernel."""
+    """Return Triton's compiled kernel."""
     try:
         import triton
         from triton.backends.compiler import GPUTarget
@@ -164,7 +168,9 @@ def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, An
 
 
 def _scratch(compiled: TritonKernel, parameters: int, ctas: int) -> list[Any]:
-    """Arguments behind those of the function: scratch memory, then the profiler's; null where unused."""
+    """Return arguments behind those of the function: scratch memory, then the
+    profiler's; null where unused.
+    """
     more = parameters - len(compiled.arguments)
     if not 0 <= more <= len(compiled.scratch):
         raise NotModelled(

@@ -47,17 +47,17 @@ class Chain:
     undefined: Undefined = "error"
 
     def on(self, target: str) -> Instruction:
-        """The instruction on a target."""
+        """Return the instruction on a target."""
         return on_target(self.form, target)
 
     def after(self, form: Instruction, link: Link, c: Codes) -> Codes:
-        """D ``(..., m, n)`` of one instruction, as codes, from C of the same shape."""
+        """Return D ``(..., m, n)`` of one instruction, as codes, from C of the same shape."""
         a, b, start = matrix_of(link.a, form.a), matrix_of(link.b, form.b), matrix_of(c, form.c)
         found = matmul_matrices(form, a, b, start, link.scale_a, link.scale_b, undefined=self.undefined)
         return codes_of(found, form.d, "D")
 
     def along(self, moves: Sequence[tuple[Instruction, Link]], c: Codes) -> list[Codes]:
-        """D of the tile after each of some instructions, one after the other."""
+        """Return D of the tile after each of some instructions, one after the other."""
         found = list[Codes]()
         for form, link in moves:
             c = self.after(form, link, c)
@@ -70,12 +70,12 @@ class Chain:
         return self.extent[0] * self.extent[1]
 
     def alike(self, tile: Codes, other: Codes) -> int:
-        """How many elements of D two tiles have in common."""
+        """Return how many elements of D two tiles have in common."""
         rows, columns = self.extent
         return int((tile[:rows, :columns] == other[:rows, :columns]).sum())
 
     def each(self, form: Instruction, links: Sequence[Link], c: Codes) -> Codes:
-        """The element's D ``(count,)`` of as many links, each from its own accumulator."""
+        """Return the element's D ``(count,)`` of as many links, each from its own accumulator."""
         row, column = self.element
         rows = np.stack([one.a[row] for one in links]), [one.scale_a for one in links]
         columns = np.stack([one.b[:, column] for one in links]), [one.scale_b for one in links]
@@ -93,7 +93,7 @@ class Chain:
         return self.after(form, link, accumulators)[:, row, column]
 
     def elements(self, form: Instruction, link: Link, c: Codes) -> Codes:
-        """The element's D ``(count,)`` of one instruction, from as many accumulators.
+        """Return the element's D ``(count,)`` of one instruction, from as many accumulators.
 
         Many stand in one tile, each beside the element's row of A and column of B.
         """
@@ -122,7 +122,8 @@ def chain_of(
     scale_b: npt.ArrayLike | None = None,
     undefined: Undefined = "error",
 ) -> Chain:
-    """The instructions that make D[row, column] of A ``(m, k)``, B ``(k, n)`` and C; zeros fill up tiles.
+    """Return the instructions that make D[row, column] of A ``(m, k)``, B ``(k, n)`` and C; zeros fill up
+    tiles.
 
     Scales are ``(m, chunks)`` and ``(chunks, n)`` along the whole of k. Raises OperandError.
     """
@@ -164,7 +165,7 @@ def chain_of(
 
 
 def _alone(rows: Codes, at: int, count: int) -> Codes:
-    """Each of some rows in a matrix of its own, of so many rows, all others zero."""
+    """Return each of some rows in a matrix of its own, of so many rows, all others zero."""
     found = np.zeros((len(rows), count, rows.shape[1]), rows.dtype)
     found[:, at] = rows
     return found

@@ -63,7 +63,7 @@ class _Tried:
 def search(
     chain: Chain, form: Instruction, before: Sequence[Codes], wanted: Codes, only: int | None = None
 ) -> Search:
-    """Changes that make the element of ``wanted`` ``(m, n)``, on the target of ``form``.
+    """Return changes that make the element of ``wanted`` ``(m, n)``, on the target of ``form``.
 
     ``before`` are C of the tile before every instruction. Where accumulators are known, ``only`` one
     instruction is changed, and ``wanted`` is D after it.
@@ -83,7 +83,7 @@ def _plain(chain: Chain, form: Instruction, first: int, last: int) -> tuple[Move
 
 
 def _ends(chain: Chain, form: Instruction, tried: Sequence[_Tried], last: int) -> list[int]:
-    """The element at the end of every change: all of them go along k together."""
+    """Return the element at the end of every change: all of them go along k together."""
     joining = dict[int, list[int]]()
     values = np.zeros(len(tried), chain.form.d.code_dtype)
     _begin(chain, tried, values)
@@ -117,7 +117,7 @@ def _begin(chain: Chain, tried: Sequence[_Tried], values: Codes) -> None:
 
 
 def _verified(chain: Chain, form: Instruction, one: _Tried, wanted: Codes, last: int) -> Change:
-    """A change computed for the whole tile."""
+    """Return a change computed for the whole tile."""
     moves = one.moves if one.ends else (*one.moves, *_plain(chain, form, one.at + 1, last))
     tile = chain.along(moves, one.start)[-1] if moves else one.start
     return Change(name=one.name, at=None if one.whole else one.at, tile=chain.alike(tile, wanted))
@@ -127,7 +127,7 @@ def _verified(chain: Chain, form: Instruction, one: _Tried, wanted: Codes, last:
 
 
 def _tried(chain: Chain, form: Instruction, before: Sequence[Codes], places: range) -> Iterator[_Tried]:
-    """Every change of every instruction of some places."""
+    """Yield every change of every instruction of some places."""
     others = _other_forms(chain, form)
     for at in places:
         link, c = chain.links[at], before[at]
@@ -153,7 +153,7 @@ def _of_accumulators(chain: Chain, form: Instruction, at: int, c: Codes) -> Iter
 
 
 def _neighbours(chain: Chain, at: int) -> Iterator[tuple[str, Link]]:
-    """Operands of the instructions before and after it."""
+    """Yield operands of the instructions before and after it."""
     link = chain.links[at]
     sides = (("A", "a"), ("B", "b"), ("scales of A", "scale_a"), ("scales of B", "scale_b"))
     for other in (at - 1, at + 1):
@@ -181,7 +181,7 @@ def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator
 
 
 def _other_forms(chain: Chain, form: Instruction) -> list[Instruction]:
-    """The instruction on other chips, one of those that compute alike."""
+    """Return the instruction on other chips, one of those that compute alike."""
     rules = {rule_for(form).bare: form}
     for target in (one for one in ARCHITECTURES if one in chain.form.targets):
         other = chain.on(target)
@@ -190,7 +190,7 @@ def _other_forms(chain: Chain, form: Instruction) -> list[Instruction]:
 
 
 def _in_all(chain: Chain, form: Instruction) -> Iterator[_Tried]:
-    """Changes of the whole loop: another chip, another order."""
+    """Yield changes of the whole loop: another chip, another order."""
     last = len(chain.links) - 1
     if not last:
         return

@@ -15,7 +15,7 @@ _LONGEST = 24  # of more dropped bits than these, leading zeros are counted and 
 
 
 def value_text(number: Number) -> str:
-    """The value in nine significant digits; ``-Inf``, ``NaN``, ``-0``."""
+    """Return the value in nine significant digits; ``-Inf``, ``NaN``, ``-0``."""
     sign = "-" if number.negative else ""
     if number.kind is Kind.NAN:
         return "NaN"
@@ -30,8 +30,8 @@ def value_text(number: Number) -> str:
 
 @in_default_environment
 def code_text(number: Number, element: Format) -> str:
-    """The value of a code: nine digits, which tell all codes of 32 bits apart, and of wider ones every digit
-    and the same in hexadecimal."""
+    """Return the value of a code: nine digits, which tell all codes of 32 bits apart, and of wider ones
+    every digit and the same in hexadecimal."""
     if element.bits <= _NINE_DIGITS_TELL or number.kind is not Kind.FINITE or not number.significand:
         return value_text(number)
     value = present(value_of(number), "value")
@@ -42,7 +42,7 @@ def code_text(number: Number, element: Format) -> str:
 
 @in_default_environment
 def fraction_text(value: Fraction) -> str:
-    """Nine significant digits, of integers all; as a power of two where no float64 reaches."""
+    """Return nine significant digits, of integers all; as a power of two where no float64 reaches."""
     if value.denominator == 1 and abs(value.numerator) < 1 << 53:
         return str(value.numerator)
     try:
@@ -55,7 +55,7 @@ def fraction_text(value: Fraction) -> str:
 
 
 def exact_text(significand: int, scale: int) -> str:
-    """``-1365 * 2**-24``, with an odd significand."""
+    """Return ``-1365 * 2**-24``, with an odd significand."""
     shift = (significand & -significand).bit_length() - 1 if significand else 0
     if scale + shift == 0 or not significand:
         return str(significand >> shift)
@@ -63,12 +63,14 @@ def exact_text(significand: int, scale: int) -> str:
 
 
 def hexadecimal(code: int, bits: int) -> str:
-    """``0x3c00``."""
+    """Return ``0x3c00``."""
     return f"0x{code:0{-(-bits // 4)}x}"
 
 
 def bits_text(value: int, width: int) -> str:
-    """The bits that were dropped, nothing where all are 0: leading zeros are counted where they are many."""
+    """Return the bits that were dropped, nothing where all are 0: leading zeros are counted where they are
+    many.
+    """
     if not value:
         return ""
     if width <= _LONGEST:

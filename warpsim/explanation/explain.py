@@ -32,7 +32,7 @@ from .yardsticks import yardsticks
 def explain_dot(
     instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
 ) -> Explanation:
-    """How D[row, column] came about; ``operands`` are the keyword arguments of warpsim.execute.
+    """Return how D[row, column] came about; ``operands`` are the keyword arguments of warpsim.execute.
 
     ``product`` chooses one of the four of m8n8k4 f16. Raises what warpsim.execute raises, OperandError
     for an element that does not exist and for operands with batch axes.
@@ -44,7 +44,7 @@ def explain_dot(
 def explain_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, product: int = 0
 ) -> Explanation:
-    """The same from the record of everything that one execution reads."""
+    """Return the same from the record of everything that one execution reads."""
     check_element(instruction, "d", row, column, product)
     return _explained(from_registers(instruction, inputs), row, column, product)
 
@@ -62,7 +62,9 @@ def explain_matrices(
     target: str | None = None,
     undefined: str = "error",
 ) -> Explanation:
-    """How D[row, column] of warpsim.matmul came about; places are those where warpsim.pack puts things."""
+    """Return how D[row, column] of warpsim.matmul came about; places are those where warpsim.pack puts
+    things.
+    """
     form = resolved(instruction, target)
     check_element(form, "d", row, column)
     matrices = {"a": A, "b": B, "c": C, "scale_a": scale_a, "scale_b": scale_b}
@@ -117,7 +119,7 @@ def _products(pairs: Sequence[dict[str, Any]], summation: Summation) -> tuple[Pr
 
 
 def _matrix(gathered: Gathered, operand: str, product: int) -> npt.NDArray[Any]:
-    """The matrix of codes of a, b or c, of one product of m8n8k4 f16."""
+    """Return the matrix of codes of a, b or c, of one product of m8n8k4 f16."""
     codes: npt.NDArray[Any] = getattr(gathered.operands, operand)
     return codes[product] if codes.ndim > 2 else codes
 
@@ -142,7 +144,7 @@ def _pairs(gathered: Gathered, found: Feeds, row: int, column: int, product: int
 def _selection(
     gathered: Gathered, metadata: Sequence[Place], row: int, position: int, k: int
 ) -> dict[str, Any]:
-    """What made a stored element of A the one of column k: field, its place, and the index in it."""
+    """Return what made a stored element of A the one of column k: field, its place, and the index in it."""
     pattern = gathered.operands.instruction.pattern
     if pattern is None or gathered.fields is None:
         return {}
@@ -167,7 +169,7 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
 
 
 def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
-    """The products with their scales; of 1-bit forms, what is counted."""
+    """Return the products with their scales; of 1-bit forms, what is counted."""
     if instruction.bit_operation:
         return summation.numbers
     if not numbers.scales:
@@ -176,7 +178,7 @@ def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Se
 
 
 def _in_order(products: Sequence[Product], addends: Sequence[Number]) -> list[Number]:
-    """The addends by ascending k."""
+    """Return the addends by ascending k."""
     order = np.argsort([each.k for each in products], kind="stable")
     return [addends[position] for position in order]
 
@@ -264,7 +266,7 @@ def _parting(explanations: Sequence[Explanation]) -> Parting | None:
 def _ways(
     explanations: Sequence[Explanation], steps: Sequence[Step | None]
 ) -> tuple[tuple[tuple[str, ...], Step | None], ...]:
-    """Targets that take the same step, together."""
+    """Return targets that take the same step, together."""
     ways: dict[Step | None, list[str]] = {}
     for each, step in zip(explanations, steps, strict=True):
         ways.setdefault(step, []).append(str(each.instruction.target))

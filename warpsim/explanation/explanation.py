@@ -18,7 +18,7 @@ from ..views.places import Place
 
 
 def value_of(number: Number) -> Fraction | None:
-    """The exact value; None for Inf and NaN."""
+    """Return the exact value; None for Inf and NaN."""
     if number.kind is not Kind.FINITE:
         return None
     return Fraction(number.signed) * Fraction(2) ** number.scale

@@ -49,7 +49,7 @@ def draw_layout(
     notation: Notation = "ptx",
     format: Literal["text", "svg", "html"] = "text",
 ) -> str:
-    """The figures of one operand (a, b, c, d, e, scale_a, scale_b) or of all, with their formulas.
+    """Return the figures of one operand (a, b, c, d, e, scale_a, scale_b) or of all, with their formulas.
 
     ``notation`` "cute" gives shape:stride text instead; "svg" has figures only. Raises OperandError,
     UndefinedBehavior (selector).
@@ -72,12 +72,12 @@ def find_element(instruction: Form, operand: str, row: int, column: int) -> Plac
 def find_lane(
     instruction: Form, operand: str, lane: int, register: int | None = None, *, selector: int = 0
 ) -> tuple[Place, ...]:
-    """What a lane, or one of its registers, holds of an operand."""
+    """Return what a lane, or one of its registers, holds of an operand."""
     return _lane_places(resolved(instruction), operand, lane, register, selector=selector)
 
 
 def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0) -> Feeds:
-    """Which registers, lanes and metadata bits D[row, column] is computed from."""
+    """Return which registers, lanes and metadata bits D[row, column] is computed from."""
     return _feeds(resolved(instruction), row, column, selector=selector)
 
 
@@ -88,7 +88,7 @@ def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0)
 def explain(
     instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
 ) -> Explanation:
-    """How D[row, column] came about, product by product; ``print`` it to read it.
+    """Return how D[row, column] came about, product by product; ``print`` it to read it.
 
     ``operands`` are the keyword arguments of warpsim.execute, or the matrices ``A``, ``B`` and perhaps ``C``,
     ``scale_a`` and ``scale_b`` of warpsim.matmul. ``product`` chooses one of the four of m8n8k4 f16. Raises
@@ -130,10 +130,12 @@ def convert_metadata(
 def detect_metadata(
     blob: npt.ArrayLike, rows: int, k: int, element: Form, matrix: npt.ArrayLike | None = None
 ) -> Detection:
-    """Which arrangements a blob of metadata can be in; ``matrix``, logical A, tells more of them apart."""
+    """Return which arrangements a blob of metadata can be in; ``matrix``, logical A, tells more of them
+    apart.
+    """
     return arrangements.detect(blob, rows, k, _element(element), matrix)
 
 
 def _element(element: Form) -> Form:
-    """A mnemonic is decoded, the name of a format is not."""
+    """Return a mnemonic is decoded, the name of a format is not."""
     return decode(element) if isinstance(element, str) and "." in element else element

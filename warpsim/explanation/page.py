@@ -37,7 +37,7 @@ Document = dict[str, Any]
 
 
 def explanation_document(explanation: Explanation) -> Document:
-    """Everything about one element of D as JSON-ready data."""
+    """Return everything about one element of D as JSON-ready data."""
     instruction = explanation.instruction
     return {
         "mnemonic": instruction.mnemonic,
@@ -62,7 +62,7 @@ def _result(code: int, bits: int, number: Number) -> Document:
 
 
 def _number_document(number: Number) -> Document:
-    """``exact`` is null for Inf and NaN."""
+    """Return ``exact`` is null for Inf and NaN."""
     exact = None if value_of(number) is None else exact_text(number.signed, number.scale)
     return {"value": value_text(number), "exact": exact, "exponent": number.exponent}
 
@@ -127,7 +127,7 @@ def _yardstick_document(yardstick: Yardstick, explanation: Explanation) -> Docum
 
 
 def comparison_document(comparison: TargetComparison) -> Document:
-    """Targets side by side as JSON-ready data; ``parting`` is null where every step is the same."""
+    """Return targets side by side as JSON-ready data; ``parting`` is null where every step is the same."""
     parting = comparison.parting
     ways = [
         {"targets": list(targets), "takes": None if step is None else _step_document(step)}
@@ -140,7 +140,9 @@ def comparison_document(comparison: TargetComparison) -> Document:
 
 
 def walk_document(walk: Walk) -> Document:
-    """The accumulators of a product's element as JSON-ready data, and the instruction that is explained."""
+    """Return the accumulators of a product's element as JSON-ready data, and the instruction that is
+    explained.
+    """
     bits, several = walk.instruction.d.bits, isinstance(walk.shown, TargetComparison)
     shown = comparison_document(walk.shown) if several else explanation_document(walk.shown)  # type: ignore[arg-type]
     outcome = {} if walk.outcome is None else {"outcome": _outcome_document(walk.outcome, bits)}
@@ -156,7 +158,7 @@ def walk_document(walk: Walk) -> Document:
 
 
 def _outcome_document(outcome: Outcome, bits: int) -> Document:
-    """What came out, by whom it is made, and the changes of one instruction that make it."""
+    """Return what came out, by whom it is made, and the changes of one instruction that make it."""
     found = outcome.search
     return {
         "codes": [hexadecimal(code, bits) for code in outcome.codes],
@@ -179,7 +181,7 @@ def explanation_page(explanation: Explanation) -> str:
 
 
 def explanation_parts(explanation: Explanation) -> Iterator[Element]:
-    """The elements of such a page: heading, operands, steps, other ways to sum."""
+    """Yield the elements of such a page: heading, operands, steps, other ways to sum."""
     yield element("pre", "\n".join(line.strip() for line in heading_lines(explanation)[1:]))
     yield element("h2", "Operands and products")
     yield _table(operand_table(explanation))
@@ -208,14 +210,14 @@ def _table(rows: list[list[str]]) -> Element:
 
 
 def comparison_page(comparison: TargetComparison) -> str:
-    """Targets side by side, where they part, and every explanation, as a page of HTML."""
+    """Return targets side by side, where they part, and every explanation, as a page of HTML."""
     first = comparison.explanations[0]
     title = f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"
     return page(title, _comparison_parts(comparison))
 
 
 def walk_page(walk: Walk) -> str:
-    """The walk as text above the page of the instruction that is explained."""
+    """Return the walk as text above the page of the instruction that is explained."""
     row, column = walk.element
     parts = _comparison_parts if isinstance(walk.shown, TargetComparison) else explanation_parts
     above = element("pre", "\n".join(summary_lines(walk)))

@@ -60,7 +60,7 @@ class Summation(NamedTuple):
 
 
 def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
-    """The steps of one element of D; the last one's code is reference.dot's."""
+    """Return the steps of one element of D; the last one's code is reference.dot's."""
     found: Summation = RULES[type(rule)](rule, instruction, inputs)
     expected = dot(rule, instruction, inputs)
     if found.steps[-1].code != expected:
@@ -69,7 +69,7 @@ def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
 
 
 def output_text(output: Output) -> str:
-    """``24 bits, toward zero``: how a fused sum is rounded."""
+    """Return ``24 bits, toward zero``: how a fused sum is rounded."""
     return f"{output.precision} bits, {'to nearest even' if output.nearest else 'toward zero'}"
 
 
@@ -85,7 +85,7 @@ class Label(NamedTuple):
 
 
 def _fused_step(found: Fused, rule: FusedSum | ScaledGroups, labels: Sequence[Label]) -> Step:
-    """A step of reference.py with its terms named."""
+    """Return a step of reference.py with its terms named."""
     terms = tuple(
         Term(**label._asdict(), number=number, kept=kept, unit=found.unit)
         for label, number, kept in zip(labels, found.terms, found.kept, strict=True)
@@ -105,7 +105,7 @@ def _fused_step(found: Fused, rule: FusedSum | ScaledGroups, labels: Sequence[La
 def _chain(
     rule: FusedSum, chosen: Sequence[tuple[int, Number]], start: tuple[str, Number], before: int = 0
 ) -> list[Step]:
-    """The fused chain over the chosen (position, product) pairs, accumulating onto a named number.
+    """Return the fused chain over the chosen (position, product) pairs, accumulating onto a named number.
 
     ``before`` steps have gone before.
     """
@@ -129,7 +129,7 @@ def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> Summati
 
 
 def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> Summation:
-    """Operands become f16 first; both halves are summed from zero, then C is added as IEEE does."""
+    """Return operands become f16 first; both halves are summed from zero, then C is added as IEEE does."""
     as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
     numbers = as_f16.products
     steps: list[Step] = []
@@ -171,7 +171,7 @@ def _ieee_step(
     rounding: Rounding = NEAREST_EVEN,
     rounding_name: str = "to nearest even",
 ) -> Step:
-    """A sum rounded once: nothing is cut before."""
+    """Return a sum rounded once: nothing is cut before."""
     numbers = [number for _, number, _ in terms]
     _, unit = exact_sum(numbers)
     return Step(
@@ -215,16 +215,16 @@ class _Program:
         self.steps: list[Step] = []
 
     def fma(self, position: int, addend: tuple[str, Number] | None = None) -> tuple[str, Number]:
-        """``a * b``, or ``a * b + addend``."""
+        """Return ``a * b``, or ``a * b + addend``."""
         term: Named = (f"product {position}", self.numbers[position], (position,))
         return self._done("fma" if addend else "multiply", [term, (*addend, ())] if addend else [term], F32)
 
     def add(self, x: tuple[str, Number], y: tuple[str, Number], element: Format = F32) -> tuple[str, Number]:
-        """``x + y``."""
+        """Return ``x + y``."""
         return self._done("add", [(*x, ()), (*y, ())], element)
 
     def convert(self, x: tuple[str, Number], element: Format) -> tuple[str, Number]:
-        """The number in another format."""
+        """Return the number in another format."""
         return self._done(f"convert to {element}", [(*x, ())], element)
 
     def _done(self, operation: str, terms: Sequence[Named], element: Format) -> tuple[str, Number]:

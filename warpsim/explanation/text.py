@@ -24,7 +24,7 @@ _STEPS = 3  # of a target that are shown from where it parts, the last among the
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
-    """Everything about one element of D: operands, steps, result, and other ways to sum."""
+    """Return everything about one element of D: operands, steps, result, and other ways to sum."""
     scales = scale_table(explanation)
     return [
         *heading_lines(explanation),
@@ -38,7 +38,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
 
 
 def heading_lines(explanation: Explanation) -> list[str]:
-    """The element, its code, the instruction and its rule with the evidence."""
+    """Return the element, its code, the instruction and its rule with the evidence."""
     instruction, d = explanation.instruction, explanation.instruction.d
     product = f" of product {explanation.product}" if instruction.products > 1 else ""
     code = hexadecimal(explanation.code, d.bits)
@@ -53,7 +53,7 @@ def heading_lines(explanation: Explanation) -> list[str]:
 
 
 def reading_notes(explanation: Explanation) -> list[str]:
-    """What the columns of numbers do not say by themselves."""
+    """Return what the columns of numbers do not say by themselves."""
     notes = []
     for name in "ab":
         factors = [getattr(each, name) for each in explanation.products]
@@ -79,7 +79,7 @@ def place_text(factor: Factor) -> str:
 
 
 def product_table(explanation: Explanation) -> list[list[str]]:
-    """A heading and a row for each product, C last; metadata where there is any."""
+    """Return a heading and a row for each product, C last; metadata where there is any."""
     first = explanation.products[0]
     header = ["", "k", "A", "code", "value", "B", "code", "value"]
     header += ["metadata", "field", "index"] if first.metadata else []
@@ -108,7 +108,7 @@ def _c_cells(explanation: Explanation) -> list[str]:
 
 
 def scale_table(explanation: Explanation) -> list[list[str]]:
-    """A heading and a row for each pair of block scales, in the order of k; empty without scales."""
+    """Return a heading and a row for each pair of block scales, in the order of k; empty without scales."""
     pairs: dict[tuple[Factor, Factor], list[int]] = {}
     for product in sorted(explanation.products, key=lambda each: each.k):
         if product.scale_a and product.scale_b:
@@ -171,13 +171,13 @@ def step_lines(number: int, step: Step) -> Iterator[str]:
 
 
 def alignment_text(step: Step) -> str:
-    """``largest exponent 3, unit 2**-21``."""
+    """Return ``largest exponent 3, unit 2**-21``."""
     floor = "" if any(term.aligns for term in step.terms) else " (the floor)"
     return f"largest exponent {step.exponent}{floor}, unit 2**{step.unit}"
 
 
 def term_table(step: Step) -> list[list[str]]:
-    """A heading, a row for each term and one for their sum."""
+    """Return a heading, a row for each term and one for their sum."""
     header = ["term", "exponent", f"in units of 2**{step.unit}", "cut off"]
     if step.special:
         rows = [[_term_name(term), "", value_text(term.number), ""] for term in step.terms]
@@ -204,7 +204,7 @@ def _term_name(term: Term) -> str:
 
 
 def binary(value: int, step: Step, digits: int) -> str:
-    """A sign and binary digits with a point behind the one that weighs ``2**exponent``."""
+    """Return a sign and binary digits with a point behind the one that weighs ``2**exponent``."""
     exponent = present(step.exponent, "exponent")
     fraction = exponent - step.unit
     text = f"{abs(value):0{max(digits, fraction + 1)}b}"
@@ -213,7 +213,7 @@ def binary(value: int, step: Step, digits: int) -> str:
 
 
 def outcome_lines(step: Step) -> list[str]:
-    """The exact sum, where its leading bit went, and how it was rounded."""
+    """Return the exact sum, where its leading bit went, and how it was rounded."""
     code = f"{hexadecimal(step.code, step.format.bits)} = {value_text(step.number)}"
     if step.special:
         return [f"Inf or NaN among the terms: {code}"]
@@ -233,13 +233,13 @@ def _normalisation(step: Step) -> str:
 
 
 def rounding_text(step: Step) -> str:
-    """``rounded to 24 bits, toward zero, dropping 101``."""
+    """Return ``rounded to 24 bits, toward zero, dropping 101``."""
     dropped = bits_text(step.dropped, step.dropped_width)
     return f"rounded to {step.rounding}" + (f", dropping {dropped}" if dropped else ", exact")
 
 
 def operation_table(steps: Sequence[tuple[int, Step]]) -> list[list[str]]:
-    """A heading and a row for each operation that aligns nothing: IEEE arithmetic and integers."""
+    """Return a heading and a row for each operation that aligns nothing: IEEE arithmetic and integers."""
     header = ["step", "operation", "terms", "exact", "rounding", "dropped", "code", "value"]
     return [header, *(_operation_row(number, step) for number, step in steps)]
 
@@ -260,7 +260,7 @@ def _operation_row(number: int, step: Step) -> list[str]:
 
 
 def _sum_text(step: Step) -> str:
-    """The exact sum; nine digits of it where it is long."""
+    """Return the exact sum; nine digits of it where it is long."""
     if not step.precision:
         return str(step.total)
     exact = exact_text(step.total, step.unit)
@@ -269,7 +269,7 @@ def _sum_text(step: Step) -> str:
 
 
 def yardstick_table(explanation: Explanation) -> list[list[str]]:
-    """A heading and a row for each other way to sum."""
+    """Return a heading and a row for each other way to sum."""
     d = explanation.instruction.d
     header = ["other ways to sum", "code", "D is above by, in ulps" if d.is_float else "D is above by"]
     rows = [
@@ -282,7 +282,7 @@ def yardstick_table(explanation: Explanation) -> list[list[str]]:
 
 
 def comparison_table(comparison: TargetComparison) -> list[list[str]]:
-    """A heading and a row for each target: code, value, and ulps from each other way to sum."""
+    """Return a heading and a row for each target: code, value, and ulps from each other way to sum."""
     first = comparison.explanations[0]
     names = ["exact sum", "fma chain", "separate chain"][: len(first.yardsticks)]
     header = ["target", "D", "value", "steps", *(f"ulps above the {name}" for name in names)]
@@ -300,7 +300,7 @@ def comparison_table(comparison: TargetComparison) -> list[list[str]]:
 
 
 def comparison_lines(comparison: TargetComparison) -> list[str]:
-    """Targets side by side, and the step at which they part, as each of them takes it."""
+    """Return targets side by side, and the step at which they part, as each of them takes it."""
     first = comparison.explanations[0]
     lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]
     lines += [f"  {line}" for line in words(comparison_table(comparison))]
@@ -317,7 +317,7 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
 
 
 def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:
-    """The step at which a target parts, the next, and the last, which makes its D."""
+    """Return the step at which a target parts, the next, and the last, which makes its D."""
     if first >= len(steps):
         return [f"  has no step {first}"]
     rest = list(enumerate(steps))[first:]

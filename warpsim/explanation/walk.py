@@ -90,7 +90,8 @@ def walk_product(
     at: int | None = None,
     undefined: Undefined = "error",
 ) -> Walk:
-    """How D[row, column] of A ``(m, k)``, B ``(k, n)`` and C comes about, instruction after instruction.
+    """Return how D[row, column] of A ``(m, k)``, B ``(k, n)`` and C comes about, instruction after
+    instruction.
 
     A sparse A obeys the pattern; block scales are ``(m, chunks)`` and ``(chunks, n)`` along k. ``D`` is what
     came out: ``(m, n)``, or ``(instructions, m, n)`` with the accumulators after each instruction.
@@ -130,7 +131,9 @@ def _moves(chain: Chain, form: Instruction) -> list[Any]:
 def _shown(
     chain: Chain, at: int, names: Sequence[str], before: Sequence[Codes]
 ) -> Explanation | TargetComparison:
-    """The explanation of one instruction; side by side where targets start it from the same accumulator."""
+    """Return the explanation of one instruction; side by side where targets start it from the same
+    accumulator.
+    """
     form, link = chain.form, chain.links[at]
     given = ((link.a, form.a), (link.b, form.b), (before[0], form.c))
     matrices: list[Any] = [*(matrix_of(codes, kind) for codes, kind in given), link.scale_a, link.scale_b]
@@ -140,7 +143,7 @@ def _shown(
 
 
 def _chosen(chain: Chain, parting: int | None, outcome: Outcome | None) -> int:
-    """Where something parts: what came out from targets, or a change explains it, or targets."""
+    """Return where something parts: what came out from targets, or a change explains it, or targets."""
     if outcome is not None:
         places = [place for place in outcome.parting.values() if place is not None]
         if places:
@@ -155,7 +158,9 @@ def _chosen(chain: Chain, parting: int | None, outcome: Outcome | None) -> int:
 
 
 def _came(chain: Chain, D: npt.ArrayLike, shape: tuple[int, int]) -> list[Codes]:
-    """Codes of the tile of D as it came out: in the end, or after every instruction. Raises OperandError."""
+    """Return codes of the tile of D as it came out: in the end, or after every instruction. Raises
+    OperandError.
+    """
     codes, count = codes_of(D, chain.form.d, "D"), len(chain.links)
     if codes.shape not in (shape, (count, *shape)):
         raise OperandError(
@@ -168,7 +173,7 @@ def _came(chain: Chain, D: npt.ArrayLike, shape: tuple[int, int]) -> list[Codes]
 
 
 def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes]) -> Outcome:
-    """Which targets make what came out; if none does, what change of one instruction does."""
+    """Return which targets make what came out; if none does, what change of one instruction does."""
     place = chain.element
     ends = {name: each[-1] for name, each in tiles.items()}
     parting = {name: _parting(chain, name, came) for name in tiles} if len(came) == len(chain.links) else {}
@@ -192,7 +197,9 @@ def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes])
 
 
 def _searched(chain: Chain, tiles: dict[str, list[Codes]], wanted: Codes) -> tuple[str, Search]:
-    """The first target on which a change makes the element, and what was found; else the first of all."""
+    """Return the first target on which a change makes the element, and what was found; else the first of
+    all.
+    """
     searches = ((name, search(chain, chain.on(name), each[:-1], wanted)) for name, each in tiles.items())
     found = list[tuple[str, Search]]()
     for one in searches:
@@ -213,7 +220,7 @@ def _makes(
 
 
 def _parting(chain: Chain, name: str, came: Sequence[Codes]) -> int | None:
-    """The first instruction that makes something else of the accumulators that came out before it."""
+    """Return the first instruction that makes something else of the accumulators that came out before it."""
     form, c = chain.on(name), chain.c
     for at, (link, d) in enumerate(zip(chain.links, came, strict=True)):
         (own,) = chain.elements(form, link, c[chain.element][None])

@@ -18,7 +18,9 @@ _CHANGES = 8
 
 
 def walk_lines(walk: Walk) -> list[str]:
-    """The accumulator after every instruction, what came out, and the instruction that is explained."""
+    """Return the accumulator after every instruction, what came out, and the instruction that is
+    explained.
+    """
     inner = (
         comparison_lines(walk.shown)
         if isinstance(walk.shown, TargetComparison)
@@ -29,7 +31,7 @@ def walk_lines(walk: Walk) -> list[str]:
 
 
 def summary_lines(walk: Walk) -> list[str]:
-    """The walk without the explanation of one instruction."""
+    """Return the walk without the explanation of one instruction."""
     row, column = walk.element
     targets = list(walk.codes)
     count = len(next(iter(walk.codes.values())))
@@ -45,7 +47,7 @@ def summary_lines(walk: Walk) -> list[str]:
 
 
 def _table(walk: Walk, count: int) -> Iterator[list[str]]:
-    """A heading, and a line for each instruction: all, or those around the one that is explained."""
+    """Yield a heading, and a line for each instruction: all, or those around the one that is explained."""
     came = walk.outcome.codes if walk.outcome is not None and walk.outcome.every else ()
     columns = [*walk.codes.values(), *([came] if came else [])]
     heads = [f"{target}, accumulator after it" for target in walk.codes] + ["came out"] * bool(came)
@@ -98,7 +100,7 @@ def _known(outcome: Outcome) -> Iterator[str]:
 
 
 def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
-    """Changes of one instruction that make the element; how many there are, and how much they make."""
+    """Yield changes of one instruction that make the element; how many there are, and how much they make."""
     found = outcome.search
     if found is None:
         return

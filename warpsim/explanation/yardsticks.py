@@ -18,7 +18,9 @@ F32 = FORMATS["f32"]
 
 
 def yardsticks(products: Sequence[Number], c: Number, result: Format, code: int) -> tuple[Yardstick, ...]:
-    """The exact sum and, for floating point, both chains, against D's code. ``products`` ascend in k."""
+    """Return the exact sum and, for floating point, both chains, against D's code. ``products`` ascend in
+    k.
+    """
     if not result.is_float:
         return (_exact_integer(products, c, result, code),)
     working = result if result.bits > 32 else F32
@@ -39,7 +41,7 @@ def _chained(products: Sequence[Number], c: Number, add: Callable[[Number, Numbe
 
 
 def _exact(products: Sequence[Number], c: Number, result: Format, code: int) -> Yardstick:
-    """The exact sum; its code is rounded to nearest, but the distance is to the sum itself."""
+    """Return the exact sum; its code is rounded to nearest, but the distance is to the sum itself."""
     terms = [*products, c]
     nearest = ieee_sum(terms, result)
     name = f"exact sum, rounded once to the nearest {result}"
@@ -53,7 +55,7 @@ def _exact(products: Sequence[Number], c: Number, result: Format, code: int) -> 
 
 
 def ulp(value: Fraction, element: Format) -> Fraction:
-    """The distance between neighbours of a format around a value; that of subnormals near zero."""
+    """Return the distance between neighbours of a format around a value; that of subnormals near zero."""
     exponent = element.minimum_exponent
     if value:
         leading = abs(value.numerator).bit_length() - value.denominator.bit_length()
@@ -68,14 +70,14 @@ def _rounded(name: str, number: Number, result: Format, code: int) -> Yardstick:
 
 
 def apart(code: int, other: int, element: Format) -> Fraction | None:
-    """How many codes ``code`` lies above ``other``; None beside NaN or Inf."""
+    """Return how many codes ``code`` lies above ``other``; None beside NaN or Inf."""
     if any(decode(each, element).kind is not Kind.FINITE for each in (code, other)):
         return None
     return Fraction(_ordinal(code, element) - _ordinal(other, element))
 
 
 def _ordinal(code: int, element: Format) -> int:
-    """The code's place among all numbers of the format; both zeros are 0."""
+    """Return the code's place among all numbers of the format; both zeros are 0."""
     magnitude = code & ~element.sign_bit
     return -magnitude if code & element.sign_bit else magnitude
 

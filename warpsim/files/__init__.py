@@ -1,1 +1,1 @@
-"""Reading and writing files safely, texts of registers, and which version of the code this is."""
+"""Reading and writing files safely, texts of registers, and the version of the code."""

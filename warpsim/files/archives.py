@@ -1,4 +1,4 @@
-"""Files: reading text and ``.npz`` archives without trusting them, writing archives whole or not at all.
+"""Files: read text and ``.npz`` archives without trusting them, write archives atomically.
 
 Knows sizes, headers and dtypes; does not know what the arrays mean.
 """
@@ -36,7 +36,7 @@ _KINDS = {"u": "unsigned integers", "b": "bool", "i": "integers", "f": "floats",
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; bytes that are not UTF-8 become lone surrogates, for a parser to complain about.
+    """Return the text of a file; bytes that are not UTF-8 become lone surrogates, which a parser reports.
 
     Raises TraceError for more than 64 MiB, OSError.
     """
@@ -44,15 +44,15 @@ def read_text(path: Path) -> str:
 
 
 def read_stdin() -> str:
-    """The text on stdin, as read_text has that of a file."""
+    """Return the text on stdin, decoded as read_text decodes a file."""
     note_input(sys.stdin)
     stream = getattr(sys.stdin, "buffer", None)
-    content = b"" if stream is None else stream.read(LARGEST_TEXT + 1)  # no stdin at all: it was closed
+    content = b"" if stream is None else stream.read(LARGEST_TEXT + 1)  # stdin is closed
     return _limited(content, "<stdin>").decode("utf-8", errors="surrogateescape")
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a file, which may be a device that never ends.
+    """Return the bytes of a file, which may be an endless device.
 
     Raises TraceError for more than 64 MiB, OSError.
     """
@@ -68,12 +68,12 @@ def _limited(content: bytes, name: str) -> bytes:
 
 
 def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
-    """The arrays of an ``.npz`` file: unsigned integers or bools, never pickles, at most 256 MiB unpacked.
+    """Return the arrays of an ``.npz`` file: unsigned integers or bools, never pickles, at most 256 MiB
+    unpacked.
 
-    ``kinds`` may admit other dtypes. What the headers claim is checked before anything is unpacked. Raises
-    TraceError.
+    ``kinds`` may admit other dtypes. The headers are checked before anything is unpacked. Raises TraceError.
     """
-    if not os.path.isfile(path):  # no error either where the name is too long for one
+    if not os.path.isfile(path):  # a name that is too long raises no error here
         raise TraceError(f"{path}: no such file")
     try:
         with warnings.catch_warnings():  # NumPy warns of headers written by Python 2
@@ -83,13 +83,13 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
                 return _read_members(archive, path, kinds)
     except TraceError:
         raise
-    except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds for what is broken
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds for a broken file
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise TraceError(f"{path}: cannot be read as an .npz file: {reason}") from None
 
 
 def read_array(path: Path) -> npt.NDArray[Any]:
-    """The array of an ``.npy`` file, of any dtype without pickles, at most 4 GiB.
+    """Return the array of an ``.npy`` file, of any dtype without pickles, at most 4 GiB.
 
     Raises TraceError, OSError.
     """
@@ -107,7 +107,9 @@ def read_array(path: Path) -> npt.NDArray[Any]:
 
 
 def _check_array_file(file: IO[bytes], what: str) -> None:
-    """Raise TraceError unless a header promises what the file holds, so that no promise fills the memory."""
+    """Raise TraceError unless a header states the size that the file holds, so that no header fills the
+    memory.
+    """
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise TraceError(f"{what} is in no regular file")
@@ -141,10 +143,11 @@ def _read_members(archive: zipfile.ZipFile, path: Path, kinds: str) -> Arrays:
 def array_header(
     file: IO[bytes], size: int, what: str, kinds: str = "ub"
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and dtype of the array in a file of ``size`` bytes, now at its data.
+    """Return shape, whether columns come first, and dtype of the array in a file of ``size`` bytes at its
+    data.
 
-    The dtype can be trusted, and the shape is that of the bytes that follow; no ``kinds`` means any. Raises
-    TraceError.
+    The dtype is safe, and the shape fits the bytes that follow; without ``kinds`` any dtype is allowed.
+    Raises TraceError.
     """
     version = np.lib.format.read_magic(file)
     if version not in _HEADER_READERS:
@@ -161,7 +164,7 @@ def array_header(
 
 
 def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None:
-    """Write an ``.npz`` file whole or not at all. Raises OSError.
+    """Write an ``.npz`` file atomically: whole or not at all. Raises OSError.
 
     The same arrays always give the same bytes.
     """
@@ -173,23 +176,23 @@ def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None
 
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write an ``.npy`` file whole or not at all. Raises OSError."""
+    """Write an ``.npy`` file atomically: whole or not at all. Raises OSError."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
-# Names of files may be any bytes, and come here as lone surrogates.
+# File names may be any bytes; bytes that are not text arrive here as lone surrogates.
 _TEXT: dict[str, Any] = {"encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file whole or not at all, a line feed after every line. Raises OSError."""
+    """Write a text file atomically, with a line feed after every line. Raises OSError."""
     with replacing(path) as temporary, temporary.open("w", **_TEXT) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file one by one, without their ends; bytes that are not UTF-8 as in read_text.
+    """Yield the lines of a text file without their ends; bytes that are not UTF-8 as in read_text.
 
     Raises TraceError for a line of more than 64 MiB, OSError.
     """

@@ -1,7 +1,7 @@
-"""Decimals as printfs print them: the codes nearest to them, and which other codes would print the same.
+"""Decimals as printf prints them: the nearest codes, and the other codes that print the same text.
 
-``%.9g`` tells every f32 apart; with fewer digits a printed number stands for an interval of codes, which is
-all that can be compared then. Knows cells of text and formats; does not know what the numbers are of.
+``%.9g`` distinguishes all f32 values. With fewer digits a printed number stands for an interval of codes, and
+only this interval can be compared. Knows cells of text and formats; does not know what the numbers mean.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHORT = 24  # characters of a cell that an error message quotes
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """How numbers were printed: with so many ``decimals`` (None: scientific), or so many ``digits``."""
+    """How numbers were printed: with this many ``decimals`` (None: scientific), or this many ``digits``."""
 
     decimals: int | None
     digits: int
@@ -41,7 +41,7 @@ class Printed:
 
     @in_default_environment
     def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
-        """The codes, those that print as the wanted ones do being replaced by these."""
+        """Return the codes, each replaced by the wanted code where both print the same text."""
         same = codes == wanted
         for rounded in (self._fixed, self._significant):
             with np.errstate(all="ignore"):
@@ -63,13 +63,13 @@ class Printed:
 
 
 def is_integer(cell: str) -> bool:
-    """Whether a cell is a decimal integer."""
+    """Return whether a cell is a decimal integer."""
     return bool(_INTEGER.fullmatch(cell))
 
 
 @in_default_environment
 def number_of(cell: str) -> int | float:
-    """The value of a cell: an integer, a decimal, a hexadecimal float (``%a``), inf or nan.
+    """Return the value of a cell: an integer, a decimal, a hexadecimal float (``%a``), inf or nan.
 
     Raises TraceError.
     """
@@ -82,14 +82,14 @@ def number_of(cell: str) -> int | float:
 
 
 def _of_64_bits(value: int) -> int:
-    """The integer; raises OverflowError for one that no register pair holds."""
+    """Return the integer; raises OverflowError for an integer that no register pair holds."""
     if not -(1 << 63) <= value < 1 << 64:
         raise OverflowError
     return value
 
 
 def printed_of(cells: Sequence[str]) -> Printed | None:
-    """How cells were printed; None where they are whole: integers, and floats in hexadecimal."""
+    """Return how cells were printed; None for exact cells: integers, and floats in hexadecimal."""
     decimals = [cell for cell in cells if not is_integer(cell) and "p" not in cell.lower()]
     decimals = [cell for cell in decimals if any(digit.isdigit() for digit in cell)]
     if not decimals:
@@ -103,7 +103,7 @@ def printed_of(cells: Sequence[str]) -> Printed | None:
 
 @in_default_environment
 def nearest(values: npt.NDArray[Any], element: Format) -> Codes:
-    """The codes nearest to values; of integers, those of the values themselves. Raises OperandError."""
+    """Return the codes nearest to values; an integer code for an integer. Raises OperandError."""
     if not element.is_float:
         return codes_of(values.astype(np.int64), element, "the text")
     with np.errstate(all="ignore"):

@@ -1,8 +1,8 @@
-"""Which files have been read, so that no output replaces one of them by mistake.
+"""The files that were read, so that no output replaces an input by mistake.
 
-Only a block that asks for it looks: a command line, where ``-o`` over an input is a slip. A program that
-reads a file and writes it again means what it does. Knows identities of files, whatever they are called; does
-not know what is in them.
+Only a block that asks for it checks this: on a command line, ``-o`` over an input is a mistake. A program
+that reads a file and then writes it does so on purpose. Knows identities of files, under any name; does not
+know what is in them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..errors import TraceError
 
 __all__ = ["check_output", "inputs_kept", "note_input"]
 
-_seen: set[tuple[int, int]] | None = None  # device and inode of files that were read; None: nobody asked
+_seen: set[tuple[int, int]] | None = None  # device and inode of files that were read; None: not recorded
 
 
 @contextmanager
 def inputs_kept() -> Iterator[None]:
-    """A block in which no output may replace a file that has been read in it, under whatever name."""
+    """Refuse, in a block, outputs that replace a file that was read in it, under any name."""
     global _seen
     before, _seen = _seen, set()
     try:
@@ -32,7 +32,9 @@ def inputs_kept() -> Iterator[None]:
 
 
 def note_input(source: Any) -> None:
-    """A file that is read: an open one, or its path. What has no file, as text in memory, does not count."""
+    """Record a file that is read, open or by its path. An input without a file, as text in memory, does not
+    count.
+    """
     if _seen is None:
         return
     with suppress(OSError, ValueError, AttributeError):
@@ -41,7 +43,7 @@ def note_input(source: Any) -> None:
 
 
 def check_output(path: Path) -> None:
-    """Raise TraceError where writing a file would replace one that has been read."""
+    """Raise TraceError where writing a file would replace a file that was read."""
     if not _seen:
         return
     with suppress(OSError, ValueError):

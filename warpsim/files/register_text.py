@@ -1,8 +1,8 @@
-"""Registers and matrices as text: words as a printf prints them, codes and values in rows.
+"""Registers and matrices as text: words as printf prints them, codes and values in rows.
 
-Reads what people paste: a line for each lane, or not; labels such as ``lane 5:``, ``T5 a0 =`` or ``lane 0 reg
-0 =``; words with ``0x``, or of full width without, or as integers; values of elements as decimals. What is
-printed otherwise is described by a format. Knows no instruction and no files.
+Reads text that users paste: with or without a line for each lane; labels such as ``lane 5:``, ``T5 a0 =`` or
+``lane 0 reg 0 =``; words with ``0x``, or of full width without it, or as integers; values of elements as
+decimals. A format describes any other text. Knows no instruction and no files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMMENT = re.compile(r"(#|//).*")
 _LABEL = re.compile(r"\W*\b(?:lane|thread|tid|t)[\s=:#\[(]*+(\d++)[\])]?\s*+[:,=]?", re.IGNORECASE)
 _NAME = re.compile(r"%?\b([a-z_]\w*+)\s*+[\[(]?(\d++)?[\])]?\s*+[=:]", re.IGNORECASE)
 _LINE = re.compile(r"\S[^\r\n]*")
-_REGISTERS = {"reg", "register", "r"}  # names that say only that a number follows
+_REGISTERS = {"reg", "register", "r"}  # names that only introduce a number
 _NUMBER = re.compile(r"[+-]?[\d.]")
 _HEADING = re.compile(r"\s*+[a-z_ ]++\d{0,6}+\s*+:?\s*+$", re.IGNORECASE)  # "mma 0:", which begins a step
 _FIELDS = {
@@ -43,14 +43,14 @@ _WORD = re.compile(r"0x([0-9a-f]{1,16})|([0-9a-f]{8}|[0-9a-f]{16})", re.IGNORECA
 _CODE = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 _ROW = re.compile(r"^\s*+row\s*+\d++\s*+[:=]", re.IGNORECASE)
 _COLUMN_NAME = re.compile(r"(?!nan$|inf$)\W*+[a-z_]\w*+\W*+", re.IGNORECASE)
-_MOST_WORDS = 1 << 18  # of text, which takes a hundred times the memory of the array it becomes
+_MOST_WORDS = 1 << 18  # characters of text; the text takes a hundred times the memory of its array
 _SHORT = 24  # characters of a word that an error message quotes
 
 # --- registers -------------------------------------------------------------------------------------
 
 
 class _Piece(NamedTuple):
-    """Words of a line, the lane that begins it and the name and number before them, where there are any."""
+    """The words of a line, the lane at its beginning, and the name and number before them, if any."""
 
     line: int
     lane: int | None
@@ -67,7 +67,7 @@ class Reading(NamedTuple):
 
 
 def words_from(text: str, lanes: int, registers: int, bits: int = 32, operand: str = "") -> Words:
-    """``(lanes, registers)`` words, or ``(tiles, lanes, registers)`` where there are several tiles.
+    """Return ``(lanes, registers)`` words, or ``(tiles, lanes, registers)`` where there are several tiles.
 
     Lines that begin with a lane's number may come in any order; otherwise lane 0 comes first with all its
     registers. A single word fills all registers of all lanes. Where some words have the operand's name before
@@ -85,7 +85,8 @@ def reading_from(
     operand: str = "",
     element: Format | None = None,
 ) -> Reading:
-    """The same, and with an ``element`` also of words as integers and of elements as decimals or integers.
+    """Return words as words_from does; with an ``element`` also words as integers, elements as decimals or
+    integers.
 
     Integers of elements narrower than a word, or too large for a value, are words. Raises as words_from does,
     and OperandError for integers that the element does not have.
@@ -103,7 +104,7 @@ def reading_from(
 
 
 def printed_as(text: str, operand: str = "") -> Printed | None:
-    """How the numbers of a text, or those of an operand in it, are printed; None where they are whole."""
+    """Return how the numbers of a text, or of an operand in it, are printed; None where they are exact."""
     pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
     pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
     cells = [word for piece in pieces for word in piece.words if not _WORD.fullmatch(word)]
@@ -111,19 +112,19 @@ def printed_as(text: str, operand: str = "") -> Printed | None:
 
 
 def _is_heading(piece: _Piece) -> bool:
-    """``mma 0:``, which begins a step."""
+    """Return the label ``mma 0:``, which begins a step."""
     text = " ".join(piece.words)
     return not _WORD.fullmatch(text) and bool(_HEADING.fullmatch(text))
 
 
 def _are_words(cells: list[str], element: Format, bits: int) -> bool:
-    """Whether integers are registers and not elements."""
+    """Return whether integers are registers and not elements."""
     largest = max(abs(int(cell)) for cell in cells)
     return (element.bits < bits and largest >> element.bits > 0) or (element.is_float and largest >> 24 > 0)
 
 
 def _of_values(pieces: list[_Piece], lanes: int, registers: int, bits: int, element: Format) -> Reading:
-    """Elements, as many to a register as fit."""
+    """Return the words that hold the elements, as many elements per register as fit."""
     each = bits // element.bits
     codes = _placed(
         pieces, lanes, registers * each, lambda word, line: _code(word, line, element), element.bits
@@ -142,7 +143,7 @@ def _code(cell: str, line: int, element: Format) -> int:
 def _placed(
     pieces: list[_Piece], lanes: int, registers: int, code: Callable[[str, int], int], bits: int
 ) -> Words:
-    """The words or elements of all lanes; where every one has a number, in the order of the numbers."""
+    """Return the words or elements of all lanes, sorted by lane where every line has a lane number."""
     numbered = all(piece.register is not None and len(piece.words) == 1 for piece in pieces)
     order: Iterable[_Piece] = _by_number(pieces) if numbered else pieces
     labelled: dict[int, list[int]] = {}
@@ -158,7 +159,7 @@ def _placed(
 
 
 def _by_number(pieces: list[_Piece]) -> list[_Piece]:
-    """By lane, how many-th time it is that a register comes, and its number."""
+    """Return, by lane, the registers with the number of times that each has come before, and its number."""
     times: Counter[tuple[int | None, int | None]] = Counter()
     placed = []
     for piece in pieces:
@@ -169,7 +170,8 @@ def _by_number(pieces: list[_Piece]) -> list[_Piece]:
 
 
 def spelled_out(text: str, format: str) -> str:
-    """Text in a format of one's own, such as ``lane {lane} {name}[{reg}] = {hex}``, as this module reads it.
+    """Rewrite text in a user's format, such as ``lane {lane} {name}[{reg}] = {hex}``, as this module reads
+    it.
 
     The fields are lane, name, reg, step, and hex (a word, with 0x or without) or value (a number). Raises
     TraceError for other fields, and where nothing in the text has that form.
@@ -205,7 +207,8 @@ def _pattern(format: str) -> re.Pattern[str]:
 
 
 def dump_from(text: str) -> Words:
-    """``(lanes, words)`` of text whose lanes and registers are not known, in the order of lines or labels.
+    """Return ``(lanes, words)`` of text whose lanes and registers are not known, in the order of lines or
+    labels.
 
     Raises TraceError, naming the line.
     """
@@ -219,12 +222,12 @@ def dump_from(text: str) -> Words:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names before words, without the numbers at their ends, each once."""
+    """Return the names before words, without the numbers at their ends and without repetition."""
     return tuple(dict.fromkeys(piece.name for piece in _pieces(text) if piece.name))
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
-    """The words of every line, apart where a name stands between them."""
+    """Yield the words of every line, split where a name stands between them."""
     count = 0
     for number, line in _lines(text):
         content = _COMMENT.sub("", line)
@@ -243,7 +246,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _named(name: str, number: str | None) -> tuple[str, int | None]:
-    """A name and the number of a register, which may be at the end of the name."""
+    """Return a name and the number of a register, which may be at the end of the name."""
     if not number:
         stem = name.rstrip("0123456789")
         name, number = stem, name[len(stem) :]
@@ -251,7 +254,7 @@ def _named(name: str, number: str | None) -> tuple[str, int | None]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, and their numbers."""
+    """Yield the lines that are not blank, and their numbers."""
     number, counted = 1, 0
     for match in _LINE.finditer(text):
         number += text.count("\n", counted, match.start())
@@ -260,7 +263,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _counted(words: int, line: int) -> int:
-    """The number of words so far, if it is not too large."""
+    """Return the number of words so far, if it is within the limit."""
     if words > _MOST_WORDS:
         raise TraceError(f"line {line}: more than {_MOST_WORDS:,} words of text: give an .npy file")
     return words
@@ -287,7 +290,7 @@ def _word(text: str, line: int, bits: int) -> int:
 
 
 def _by_lane(labelled: dict[int, list[int]], lanes: int, registers: int) -> npt.NDArray[np.uint64]:
-    """The words of lines with labels, tile after tile."""
+    """Return the words of labelled lines, tile after tile."""
     foreign = [lane for lane in labelled if lane >= lanes]
     missing = [lane for lane in range(lanes) if lane not in labelled]
     if foreign or missing:
@@ -301,7 +304,7 @@ def _by_lane(labelled: dict[int, list[int]], lanes: int, registers: int) -> npt.
 
 
 def _in_order(words: list[int], lanes: int, registers: int) -> npt.NDArray[np.uint64]:
-    """The words of lines without labels."""
+    """Return the words of lines without labels."""
     if len(words) == 1:
         return np.full((1, lanes, registers), words[0], np.uint64)
     if not words or len(words) % (lanes * registers):
@@ -312,9 +315,9 @@ def _in_order(words: list[int], lanes: int, registers: int) -> npt.NDArray[np.ui
 
 
 def word_lines(**operands: Words) -> Iterator[str]:
-    """A line for each lane with the words of each operand ``(..., lanes, registers)``, tile after tile.
+    """Yield a line for each lane with the words of each operand ``(..., lanes, registers)``, tile after tile.
 
-    The names of the operands are printed where there are several.
+    The names of the operands are printed if there are several operands.
     """
     lead = np.broadcast_shapes(*(words.shape[:-2] for words in operands.values()))
     full = {name: np.broadcast_to(x, (*lead, *x.shape[-2:])) for name, x in operands.items()}
@@ -337,7 +340,8 @@ def _lane_text(name: str, words: Words, *, named: bool) -> str:
 
 @in_default_environment
 def matrix_from(text: str, columns: int) -> npt.NDArray[Any]:
-    """``(rows, columns)`` of codes (all with 0x: unsigned integers) or of values (integers, or floats).
+    """Return ``(rows, columns)`` of codes (all with 0x: unsigned integers) or of values (integers, or
+    floats).
 
     Raises TraceError, naming the line.
     """
@@ -346,10 +350,10 @@ def matrix_from(text: str, columns: int) -> npt.NDArray[Any]:
 
 @in_default_environment
 def numbers_from(text: str, columns: int) -> tuple[npt.NDArray[Any], Printed | None]:
-    """The same, and how the values were printed where they may not be whole.
+    """Return codes or values as numbers_from does, and how values were printed if they may be rounded.
 
-    Rows may begin with ``row 3:``; a first line without numbers is a heading, as CSV has; in brackets, as
-    NumPy and JSON print, rows may run over lines.
+    Rows may begin with ``row 3:``; a first line without numbers is a heading, as in CSV; in brackets, as
+    NumPy and JSON print, rows may span lines.
     """
     cells = _cells(text, columns)
     if not cells:
@@ -360,7 +364,7 @@ def numbers_from(text: str, columns: int) -> tuple[npt.NDArray[Any], Printed | N
 
 
 def columns_in(text: str, least: int) -> int:
-    """How many columns the rows of a text have where all have as many, at least those of one instruction."""
+    """Return the number of columns of all rows if it is the same and at least that of one instruction."""
     rows = text.split("]") if "[" in text else [_ROW.sub("", line) for line in text.splitlines()]
     cells = [[cell for cell in _SEPARATORS.split(_COMMENT.sub("", row)) if cell] for row in rows]
     counts = {len(row) for row in cells if row and not all(map(_COLUMN_NAME.fullmatch, row))}
@@ -387,12 +391,12 @@ def _cells(text: str, columns: int) -> list[str]:
 
 @in_default_environment
 def elements_from(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
-    """An array in the format's dtype or as codes; other numbers are converted if that changes none.
+    """Return an array in the format's dtype or as codes; other numbers are converted if that is exact.
 
     Raises TraceError for a number that the format does not have: rounding is left to the caller.
     """
     if array.dtype.kind == "V" and array.dtype.itemsize == element.dtype.itemsize:
-        return array.view(element.dtype)  # NumPy has no names for what ml_dtypes saves
+        return array.view(element.dtype)  # NumPy has no names for the dtypes that ml_dtypes saves
     if array.dtype == element.dtype or array.dtype.kind in "ub" or not element.is_float:
         return array
     if array.dtype.kind not in "if":
@@ -410,7 +414,7 @@ def elements_from(array: npt.NDArray[Any], element: Format, what: str) -> npt.ND
 
 
 def code_lines(codes: npt.NDArray[Any], bits: int) -> Iterator[str]:
-    """A line for each row of a matrix of codes ``(..., rows, columns)``, tile after tile."""
+    """Yield a line for each row of a matrix of codes ``(..., rows, columns)``, tile after tile."""
     for tile in np.ndindex(codes.shape[:-2]):
         if tile:
             yield f"# tile {', '.join(map(str, tile))}"

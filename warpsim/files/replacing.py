@@ -1,8 +1,8 @@
-"""Writing files whole or not at all, under a temporary name first.
+"""Write files atomically: whole or not at all, under a temporary name first.
 
-What is replaced keeps its permissions, and a symbolic link stays one: the file that it leads to is replaced.
-Temporary names begin with ".warpsim-" and end in ".partial"; no two are the same, in any thread or process.
-Does not know what is written.
+A replaced file keeps its permissions, and a symbolic link stays a link: its target is replaced. Temporary
+names begin with ".warpsim-" and end in ".partial"; no two are the same, in any thread or process. Does not
+know what is written.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .inputs import check_output
 
 __all__ = ["replacing", "together"]
 
-_Written = list[tuple[Path, Path]]  # under the temporary name, and where it goes
+_Written = list[tuple[Path, Path]]  # path under the temporary name, final path
 _waiting: ContextVar[_Written | None] = ContextVar("_waiting", default=None)
 
 
 @contextmanager
 def together() -> Iterator[None]:
-    """A block whose files take their places at its end, if it does not raise: all of them, or none.
+    """Move the files of a block to their final names at its end, if it does not raise: all of them, or none.
 
     Nothing is replaced before everything has been written, so that a full disk leaves all files as they were.
-    Raises OSError. Blocks in it are part of it.
+    Raises OSError. Blocks inside it are part of it.
     """
     if _waiting.get() is not None:
         yield
@@ -50,7 +50,7 @@ def together() -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside a file, which takes its place if the block does not raise.
+    """Yield a temporary name beside a file, which replaces the file if the block does not raise.
 
     So files are written whole or not at all. Raises OSError, and TraceError where the file is an input of a
     command line.
@@ -69,7 +69,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _place(path: Path) -> Path:
-    """The file to be written, at the end of symbolic links. Raises OSError where there can be none."""
+    """Return the file to be written, at the end of symbolic links. Raises OSError if there cannot be such a
+    file.
+    """
     check_output(path)
     final = Path(os.path.realpath(path))
     with suppress(FileNotFoundError):

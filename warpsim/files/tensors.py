@@ -1,6 +1,7 @@
 """Tensors in files of other libraries: ``.safetensors``, and ``.pt`` where PyTorch is installed.
 
-bf16 and fp8 come in the dtypes of ml_dtypes, as NumPy has none. Knows files; does not know instructions.
+bf16 and fp8 are returned in the dtypes of ml_dtypes, as NumPy has none. Knows files; does not know
+instructions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _DTYPES = {  # names of the format's specification
 
 
 def read_tensors(path: Path) -> Arrays:
-    """Every tensor of a file, by name; one alone in a ``.pt`` file is "". Raises TraceError, OSError."""
+    """Return every tensor of a file by name; a single tensor of a ``.pt`` file is "". Raises TraceError,
+    OSError.
+    """
     return _of_torch(path) if path.suffix == ".pt" else _of_safetensors(path)
 
 
@@ -54,7 +57,7 @@ def _tensor(entry: Any, data: bytes) -> npt.NDArray[Any]:
 
 
 def _of_torch(path: Path) -> Arrays:
-    """Only tensors are unpickled."""
+    """Return the unpickled content; only tensors are unpickled."""
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -1,3 +1,3 @@
-"""Which version of warpsim this is. The build reads it from here."""
+"""The version of warpsim. The build reads it from here."""
 
 __version__ = "0.1.0"

@@ -1,1 +1,1 @@
-"""Traces: PTX text of one warp or warpgroup, with the data that it reads and must compute."""
+"""Traces: PTX text of one warp or warpgroup, with its input data and expected results."""

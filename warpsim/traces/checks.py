@@ -1,4 +1,4 @@
-"""Expectations: registers and memory compared with data, and the first bit that differs explained.
+"""Expectations: compare registers and memory with data, and locate the first bit that differs.
 
 Knows where a bit of a D register lies in the matrix; does not know files.
 """
@@ -23,11 +23,11 @@ from ..machine.bind.register_arrays import converted, dtype_bits, register_names
 
 @dataclass(frozen=True, kw_only=True)
 class Element:
-    """A matrix element of D as it was expected and as it came out.
+    """An element of the matrix D, with its expected and its actual code.
 
-    ``product`` is which of the independent products of m8n8k4 f16, None where there is only one;
-    ``warp`` whose D it is, None where there is only one.
-    ``bits`` are the element's lowest and highest bit in its register.
+    ``product`` is the index among the independent products of m8n8k4 f16, None if there is only one; ``warp``
+    is the warp of this D, None if there is only one. ``bits`` are the element's lowest and highest bit in its
+    register.
     """
 
     product: int | None
@@ -49,7 +49,7 @@ class Element:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """One register of one lane that is not as expected, and the matrix element behind it, if known."""
+    """A register of a lane that differs from its expectation, and the matrix element behind it, if known."""
 
     lane: int
     register: str
@@ -64,14 +64,14 @@ class Difference:
         return f"{words}; {self.element}" if self.element else words
 
     def words(self) -> tuple[str, str]:
-        """What was expected and what came out, in hexadecimal as wide as the register."""
+        """Return the expected and the actual word, in hexadecimal as wide as the register."""
         width = 2 + max(self.bits // 4, 1)
         return f"{self.expected:#0{width}x}", f"{self.actual:#0{width}x}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByteDifference:
-    """One byte of shared memory that is not as expected."""
+    """A byte of shared memory that differs from its expectation."""
 
     address: int
     expected: int
@@ -82,16 +82,16 @@ class ByteDifference:
         return f"byte at {self.address:#x} of shared memory: expected {expected}, got {actual}"
 
     def words(self) -> tuple[str, str]:
-        """What was expected and what came out, in hexadecimal."""
+        """Return the expected and the actual byte, in hexadecimal."""
         return f"{self.expected:#04x}", f"{self.actual:#04x}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One expectation: how many words were compared, how many differ, and the first that does.
+    """An expectation: how many words were compared, how many differ, and the first difference.
 
-    ``registers`` is what was compared as it is written; "shared ..." for bytes of shared memory.
-    ``instruction`` wrote the first of them, None where no matrix instruction did.
+    ``registers`` is the compared operand as it is written; "shared ..." for bytes of shared memory.
+    ``instruction`` wrote the first register, None where no matrix instruction did.
     """
 
     registers: str
@@ -103,15 +103,15 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether every bit was as expected."""
+        """Whether every bit is as expected."""
         return self.different == 0
 
 
 def compare(warp: Machine, registers: str, expected: npt.NDArray[Any], location: Location) -> Check:
-    """The registers of a machine against an array ``(lanes, n)``, a column of it, or a scalar for all.
+    """Compare the registers of a machine with an array ``(lanes, n)``, a column of it, or a scalar for all.
 
-    The first difference is that of the lowest lane, then of the first register. Raises OperandError
-    where the array does not fit the registers, UndefinedBehavior for a register never written.
+    The first difference is that of the lowest lane, then of the first register. Raises OperandError where the
+    array does not fit the registers, UndefinedBehavior for a register never written.
     """
     names = register_names(registers)
     actual = [warp.read(name, location) for name in names]
@@ -134,9 +134,9 @@ def compare(warp: Machine, registers: str, expected: npt.NDArray[Any], location:
 
 
 def compare_shared(machine: Machine, where: str, expected: npt.NDArray[Any], location: Location) -> Check:
-    """The bytes of shared memory from an address or variable on, against those of an array.
+    """Compare the bytes of shared memory from an address or variable on with those of an array.
 
-    Raises OperandError for a place that is none, or that the array does not fit in.
+    Raises OperandError for an invalid place, or an array that does not fit there.
     """
     wanted = bytes_of(expected)
     address = machine.address(where)
@@ -174,8 +174,7 @@ def _difference(
 
 
 def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element:
-    """The element of D in which the lowest bit differs between two words, expected and actual, of a lane's
-    register."""
+    """Return the element of D with the lowest bit that differs between two words of a lane's register."""
     bits, changed = instruction.storage("d").bits, words[0] ^ words[1]
     low = ((changed & -changed).bit_length() - 1) // bits * bits
     layout = instruction.family.fragment(instruction, "d")

@@ -1,8 +1,8 @@
-"""Traces: PTX text with ``//!`` lines that bind data and expectations; reading them (see running.py).
+"""Traces: read PTX text with ``//!`` lines that bind data and expectations (running.py executes them).
 
-A trace is PTX that ``ptxas`` accepts once it is wrapped in a kernel: ``.reg`` declarations and
-statements for one warp or warpgroup. Comment lines that begin with ``//!`` say what the simulator does
-in between, where they stand, inside braces too::
+A trace is PTX that ``ptxas`` accepts once it is wrapped in a kernel: ``.reg`` declarations and statements for
+one warp or warpgroup. Comment lines that begin with ``//!`` are actions of the simulator at that point of the
+text, inside braces too::
 
     //! target sm_90a                  the chip (before the first statement; a directive .target may name it)
     //! version 8.5                    the PTX version, if not the newest modelled
@@ -15,8 +15,8 @@ in between, where they stand, inside braces too::
     //! expect shared 0x400 = c        compare bytes of shared memory
 
 Arrays are unsigned integers, or bools for predicates. A single word may fill several registers. Words in
-shared memory are little-endian; what a ``//! shared`` line writes, wgmma sees without a fence, as if a bulk
-copy had brought it. Knows these lines; does not know file formats, or what executing does.
+shared memory are little-endian; wgmma sees the bytes of a ``//! shared`` line without a fence, as those of a
+bulk copy. Knows these lines; does not know file formats, or what executing does.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ _SHORT = 40  # characters of the text that an error message quotes
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """Registers to fill from data, or to compare with it (``expected``)."""
+    """Registers to fill from data, or to compare with data (``expected``)."""
 
     registers: str
     words: npt.NDArray[Any]  # (lanes, registers), (lanes,), or a single word
     expected: bool
     location: Location
-    shared: bool = False  # bytes of shared memory; ``registers`` is then where they begin
+    shared: bool = False  # bytes of shared memory; ``registers`` is then the place of the first byte
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """A trace that was read: its target, its statements, and for each ``//!`` line at an offset its data.
+    """A parsed trace: its target, its statements, and for each ``//!`` line at an offset its data.
 
     ``shared_bytes`` is the size of a warpgroup's shared memory, None for the trace of a warp, which has as
-    much as a CTA can have; ``end`` is the last place in the text.
+    much as a CTA can have; ``end`` is the last offset in the text.
     """
 
     path: str
@@ -80,7 +80,7 @@ class Trace:
 
 @in_default_environment
 def read_trace(path: str | Path, target: str | None = None) -> Trace:
-    """The trace in a file, its data read and checked.
+    """Return the trace in a file, its data read and checked.
 
     ``target`` is for a trace that has no line ``//! target``; without either it is that of its directive
     ``.target``. Raises TraceError (a ``//!`` line or the data file is wrong), PtxError, or OSError.
@@ -90,7 +90,7 @@ def read_trace(path: str | Path, target: str | None = None) -> Trace:
 
 
 class _Reader:
-    """Interprets the ``//!`` lines of one program."""
+    """The interpreter of the ``//!`` lines of one program."""
 
     def __init__(self, path: Path, program: Program, target: str | None) -> None:
         self.path = path
@@ -125,7 +125,7 @@ class _Reader:
         )
 
     def chip(self) -> str:
-        """The target that a line names, or the caller, or the first directive that does."""
+        """Return the target that a line names, or the caller, or the first directive that names a target."""
         given = self.settings["target"][0] if "target" in self.settings else self.target
         if given is not None:
             return given
@@ -142,7 +142,7 @@ class _Reader:
         )
 
     def line(self, binding: Binding, begun: bool) -> None:
-        """One ``//!`` line; errors point at the part of it that is wrong."""
+        """Interpret a ``//!`` line; errors point at its wrong part."""
         text = binding.text
         if match := _LOAD.fullmatch(text):
             self.loads[binding.start] = self.load(match, _part(binding, match, 2), _part(binding, match, 3))
@@ -167,14 +167,14 @@ class _Reader:
         return Load(registers=match[2], words=words, expected=match[1] == "expect", location=registers)
 
     def bytes(self, match: re.Match[str], place: Location, source: Location) -> Load:
-        """Bytes of shared memory; where they go is known when the trace runs."""
+        """Bind bytes of shared memory; their place is resolved when the trace runs."""
         with located(lambda: source):
             words = self.words(match[3])
         return Load(registers=match[2], words=words, expected=bool(match[1]), location=place, shared=True)
 
     @property
     def lanes(self) -> int:
-        """Lanes of the machine that the lines so far ask for."""
+        """Return the lanes of the machine that the lines so far ask for."""
         return WARP if self.shared_bytes is None else WARPGROUP
 
     def set(self, name: str, value: str, location: Location, begun: bool) -> None:
@@ -183,7 +183,7 @@ class _Reader:
         self.settings[name] = value, location
 
     def check(self, name: str, value: str, begun: bool) -> None:
-        """The setting is legal here; data is read."""
+        """Check that the setting is legal here; return its data."""
         if name in self.settings:
             given = self.settings[name][0]
             raise TraceError(f"{name} is already given{f' as {_short(given)}' if given else ''}")
@@ -202,7 +202,7 @@ class _Reader:
             self.arrays = read_arrays(self.path.parent / value)
 
     def words(self, source: str) -> npt.NDArray[Any]:
-        """The words that are written out, or the array of that name."""
+        """Return the words that are written out, or the array of that name."""
         if source[:2].lower() == "0x":
             return _hexadecimal(source, self.lanes)
         if source not in self.arrays:
@@ -213,13 +213,13 @@ class _Reader:
 
 
 def _part(binding: Binding, match: re.Match[str], group: int) -> Location:
-    """Where a group of a match on the text of a binding stands."""
+    """Return the location of a group of a match on the text of a binding."""
     offset = binding.source.text.index(binding.text, binding.start + len("//!"))
     return binding.source.location(offset + match.start(group), offset + match.end(group))
 
 
 def _flat(statements: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Statements in the order of the text, those in braces too."""
+    """Yield statements in the order of the text, including those in braces."""
     for statement in statements:
         yield statement
         if isinstance(statement, Block):
@@ -227,7 +227,7 @@ def _flat(statements: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def _size(value: str) -> int:
-    """Bytes of shared memory."""
+    """Return bytes of shared memory."""
     size = whole_number(value, SHARED_BYTES)
     if value and not size:
         raise TraceError(f"warpgroup {_short(value)}: expected bytes of shared memory, 1 to {SHARED_BYTES}")
@@ -235,7 +235,7 @@ def _size(value: str) -> int:
 
 
 def _hexadecimal(source: str, lanes: int) -> npt.NDArray[Any]:
-    """One word for all lanes, or one a lane."""
+    """Return one word for all lanes, or a word for each lane."""
     words = re.split(r"\s*,\s*|\s+", source)
     for word in words:
         if not _HEXADECIMAL.fullmatch(word):
@@ -253,7 +253,7 @@ def _short(text: str) -> str:
 
 @contextmanager
 def as_trace_error() -> Iterator[None]:
-    """A block in which data that does not fit is the trace's fault: OperandError becomes TraceError."""
+    """Blame the trace for data that does not fit: in the block, OperandError becomes TraceError."""
     try:
         yield
     except OperandError as error:

@@ -1,4 +1,4 @@
-"""Running traces: executing their statements, and applying their ``//!`` lines in between.
+"""Running traces: execute their statements, and apply their ``//!`` lines in between.
 
 Does not know what the lines look like (see reading.py) or how comparisons are made.
 """
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Run:
-    """What running a trace did: the machine afterwards, the matrix instructions executed, and the checks."""
+    """The result of running a trace: the machine afterwards, the executed matrix instructions, and the
+    checks.
+    """
 
     trace: Trace
     machine: Machine
@@ -53,13 +55,13 @@ def run_trace(
     hazards: Mode = "error",
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """Execute a trace, on another ``target`` if one is given, and compare what it expects.
+    """Execute a trace, on another ``target`` if it is given, and compare its results with its expectations.
 
     ``engine`` computes matrix instructions: its name, or a function as Warp takes it. ``hazards`` says what
-    becomes of broken ordering rules in the trace of a warpgroup: errors, a collection
-    (``Run.hazards``), or nothing. ``progress`` is told after each matrix instruction where in the text it
-    stands, and how long the text is. Raises what Warp.run and Warpgroup.run raise, and TraceError where data
-    does not fit its registers or shared memory.
+    becomes of broken ordering rules in the trace of a warpgroup: errors, a collection (``Run.hazards``), or
+    nothing. ``progress`` is called after each matrix instruction with the current offset in the text and the
+    length of the text. Raises what Warp.run and Warpgroup.run raise, and TraceError where data does not fit
+    its registers or shared memory.
     """
     machine = _machine(trace, target, engine, undefined, hazards)
     if trace.version:
@@ -80,11 +82,11 @@ def run_trace(
 def _machine(
     trace: Trace, target: str | None, engine: EngineName | Engine, undefined: Undefined, hazards: Mode
 ) -> Machine:
-    """What executes the trace, on another ``target`` if one is given."""
+    """Return the machine that executes the trace, on another ``target`` if it is given."""
     target = target or trace.target
     if trace.shared_bytes is None:
         return Warp(target, engine=engine, undefined=undefined)
-    from ..host.warpgroup import Warpgroup  # late: much that a warp does not need
+    from ..host.warpgroup import Warpgroup  # late import: a warp does not need these modules
 
     return Warpgroup(target, trace.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
 

@@ -1,1 +1,1 @@
-"""Vector sets: many cases of one instruction, their files, where they come from, and checking them."""
+"""Vector sets: many cases of an instruction, their files, their provenance, and their verification."""

@@ -1,7 +1,7 @@
-"""Verifying a vector set or a trace, in memory or in a file: what came of it, instruction by instruction.
+"""Verify a vector set or a trace, in memory or in a file, and return the outcome of each instruction.
 
-Knows which file is a set and which a trace, and who executes the cases. Does not know what a difference is
-(see verification), nor how outcomes are shown.
+Knows which file is a set and which is a trace, and whether threads or a cluster execute the cases. Does not
+know what a difference is (see verification), nor how outcomes are shown.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Watch = Callable[[Tally], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of one file or set: the items found in it, or the error that it ended in.
+    """The outcome of a file or set: its items, or the error that ended the verification.
 
-    ``items`` has one for every instruction and target; ``item.tally`` says how many cases and words were
-    compared, how many differ, and holds the first differences. ``provenance`` is what computed the expected
-    results of a set; ``seconds`` how long it took.
+    ``items`` has an item for every instruction and target; ``item.tally`` counts the compared cases and words
+    and the differences, and holds the first differences. ``provenance`` is what computed the expected results
+    of a set; ``seconds`` is the duration.
     """
 
     path: str
@@ -49,12 +49,12 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether every bit was as expected."""
+        """Whether every bit is as expected."""
         return self.error is None and all(item.tally.passed for item in self.items)
 
     @property
     def tally(self) -> Tally:
-        """The tallies of all items together."""
+        """The sum of the tallies of all items."""
         return sum((item.tally for item in self.items), Tally())
 
 
@@ -68,15 +68,15 @@ def verify(
     jobs: int | None = None,
     scheduler: str | Client | None = None,
 ) -> Outcome:
-    """What comes of executing a vector set or a trace again and comparing every bit of D.
+    """Execute a vector set or a trace again, compare every bit of D, and return the outcome.
 
-    ``source`` is a set, or the file of one, of the recording of a launch, or of a trace (``.ptx``); sets in
+    ``source`` is a set, or the file of a set, of the recording of a launch, or of a trace (``.ptx``); sets in
     .npz files are read in parts and may have any size. ``target`` is another chip than the set's own.
-    ``show`` differences are kept of each instruction; ``jobs`` threads execute the cases (None: one a core),
-    or the Dask cluster of ``scheduler``.
-    A difference is no error: ask ``Outcome.passed``, and ``Outcome.tally`` how many words were compared and
-    which differ first. Raises TraceError with the place in a file, what executing raises (naming the case),
-    IllegalInstruction where the target has no such form, OperandError, ClusterError, OSError.
+    ``show`` differences of each instruction are kept; ``jobs`` threads execute the cases (None: one for each
+    core), or the Dask cluster of ``scheduler``. A difference is not an error: see ``Outcome.passed``, and
+    ``Outcome.tally`` for the number of compared words and the first differences. Raises TraceError with the
+    place in a file, what executing raises (naming the case), IllegalInstruction where the target has no such
+    form, OperandError, ClusterError, OSError.
     """
     if show < 0:
         raise OperandError(f"show={show}: at least 0 differences")
@@ -99,7 +99,7 @@ def outcome_of(
     watch: Watch = lambda tally: None,
     **options: Any,
 ) -> Outcome:
-    """The same; ``watch`` is called with the tally of every part as it is done."""
+    """Return the outcome as verify does; ``watch`` is called with the tally of every part when it is done."""
     start = perf_counter()
     if not isinstance(source, VectorSet) and Path(source).suffix.lower() == ".ptx":
         items = _trace_items(Path(source), options, watch)
@@ -131,7 +131,9 @@ def recording_items(
     watch: Watch = lambda tally: None,
     **options: Any,
 ) -> list[Item]:
-    """What comes of executing every statement of a recording again, in the order of ``Recording.sets``."""
+    """Return the outcomes of executing every statement of a recording again, in the order of
+    ``Recording.sets``.
+    """
     items = []
     with _schedule(jobs, scheduler) as schedule:
         for one in recording.sets():
@@ -149,14 +151,14 @@ def _trace_items(path: Path, options: dict[str, Any], watch: Watch) -> list[Item
 
 
 def _parts_of(source: VectorSet | str | Path) -> tuple[str, Iterator[VectorSet]]:
-    """What a set is called, and its parts."""
+    """Return the name of a set, and its parts."""
     if isinstance(source, VectorSet):
         return source.title, source.parts()
     return str(source), format_of(Path(source)).parts(Path(source))
 
 
 def _noting(parts: Iterator[VectorSet], provenance: dict[str, Any]) -> Iterator[VectorSet]:
-    """The parts, and on the way who computed them."""
+    """Yield the parts, and record their provenance."""
     for part in parts:
         provenance.update(part.provenance)
         yield part
@@ -164,7 +166,7 @@ def _noting(parts: Iterator[VectorSet], provenance: dict[str, Any]) -> Iterator[
 
 @contextmanager
 def _schedule(jobs: int | None, scheduler: str | Client | None) -> Iterator[Scheduler]:
-    """Who executes the cases: threads here, or a cluster."""
+    """Yield what executes the cases: threads here, or a cluster."""
     if scheduler is None:
         yield threads(thread_count(jobs))
         return

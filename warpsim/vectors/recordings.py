@@ -1,7 +1,7 @@
 """Recordings: the matrix instructions that a launch executed, in the order of CTAs and time.
 
-Each statement of the kernel is a vector set, its executions the cases, so whatever works on sets works on
-recordings. Knows events and sets; does not know files (see formats/recording.py).
+Each statement of the kernel is a vector set, its executions are the cases, so that all functions of sets work
+on recordings. Knows events and sets; does not know files (see formats/recording.py).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatementSet:
-    """The executions of one statement: ``events`` in their order, and as the cases of ``vectors``.
+    """The executions of a statement: ``events`` in their order, and as the cases of ``vectors``.
 
-    ``literal`` says that metadata without a meaning was read as it stands.
+    ``literal`` means that undefined metadata was read literally.
     """
 
     statement: InstructionStatement
@@ -47,13 +47,13 @@ class StatementSet:
         return f"{place.file}:{place.line}: {self.vectors.instruction.mnemonic}"
 
     def labelled(self) -> VectorSet:
-        """The set, its cases named after their places in the launch."""
+        """Return the set, its cases named after their places in the launch."""
         return replace(self.vectors, labels=tuple(f"line {one.line}, {one.place}" for one in self.events))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackingNote:
-    """What of an operand does not fit, as its origins showed: of which statement, in words, and where."""
+    """A mismatch between an operand and its origins: the statement, a description, and the place."""
 
     line: int
     operand: str
@@ -69,9 +69,9 @@ class PackingNote:
 class Recording:
     """Matrix instructions of a launch: ``events`` by CTA, time and warp.
 
-    ``path`` is the file that it came from, "" for none; ``provenance`` says what computed D. ``packing`` is
-    what was found where the elements of their operands come from, None where nobody looked; ``timeline`` what
-    warps did in their order, None where that was not kept.
+    ``path`` is its file, "" for none; ``provenance`` says what computed D. ``packing`` are the findings on
+    the origins of operand elements, None where they were not checked; ``timeline`` is the order of the warps'
+    actions, None where it was not kept.
     """
 
     kernel: str
@@ -86,11 +86,11 @@ class Recording:
     timeline: Timeline | None = None
 
     def notes_of(self, line: int) -> tuple[PackingNote, ...]:
-        """What does not fit of the operands of the statement in a line."""
+        """Return the mismatches of the operands of the statement in a line."""
         return tuple(one for one in self.packing or () if one.line == line)
 
     def sets(self) -> Iterator[StatementSet]:
-        """The statements in the order of the text."""
+        """Yield the statements in the order of the text."""
         groups: dict[tuple[int, bool], list[LaunchEvent]] = {}
         for event in self.events:
             groups.setdefault((event.pc, event.inputs.literal), []).append(event)
@@ -101,7 +101,7 @@ class Recording:
             )
 
     def selected(self, selection: Selection = EVERYTHING) -> Recording:
-        """The events that are selected; raises OperandError where there are none."""
+        """Return the selected events; raises OperandError where there are none."""
         events = tuple(event for event in self.events if selection.takes(event))
         if not events:
             which = f"{selection}: " if str(selection) else ""
@@ -109,13 +109,13 @@ class Recording:
         return replace(self, events=events)
 
     def order(self, event: LaunchEvent) -> tuple[int, int, int]:
-        """What events are ordered by: CTA in the grid, time, warp."""
+        """Return the sort key of an event: CTA in the grid, time, warp."""
         x, y, z = event.cta
         return x + self.grid[0] * (y + self.grid[1] * z), event.time, event.warp
 
 
 def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> VectorSet:
-    """The executions of one statement as cases."""
+    """Return the executions of a statement as cases."""
     form = events[0].instruction
     known = provenance_of(form, "kernel") if provenance.get("kind") == "model" else {}
     return VectorSet(
@@ -131,7 +131,7 @@ def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> Ve
 
 
 def _registers(events: Sequence[LaunchEvent]) -> dict[str, Words]:
-    """Registers by operand; where some executions read D and others do not, those have zeros."""
+    """Return registers by operand; an execution that does not read D has zeros if others read it."""
     names = dict.fromkeys(name for event in events for name in event.inputs.registers)
     form = events[0].instruction
     none = np.zeros((form.family.lanes, form.registers["d"]), np.uint32)
@@ -139,7 +139,7 @@ def _registers(events: Sequence[LaunchEvent]) -> dict[str, Words]:
 
 
 def _descriptors(events: Sequence[LaunchEvent]) -> dict[str, npt.NDArray[np.uint64]]:
-    """Matrix descriptors of those operands that lie in shared memory."""
+    """Return matrix descriptors of those operands that lie in shared memory."""
     found: dict[str, npt.NDArray[np.uint64]] = {}
     for name, words in (
         ("a_desc", [event.inputs.a_descriptor for event in events]),
@@ -152,7 +152,7 @@ def _descriptors(events: Sequence[LaunchEvent]) -> dict[str, npt.NDArray[np.uint
 
 
 def _shared(events: Sequence[LaunchEvent]) -> npt.NDArray[np.uint8] | None:
-    """``(executions, bytes)``: shared memory, as much as the longest has; None where none is read."""
+    """Return ``(executions, bytes)``: shared memory, padded to the longest; None where none is read."""
     memories = [event.inputs.shared for event in events if event.inputs.shared is not None]
     if not memories:
         return None
@@ -163,7 +163,7 @@ def _shared(events: Sequence[LaunchEvent]) -> npt.NDArray[np.uint8] | None:
 
 
 def _immediates(events: Sequence[LaunchEvent]) -> dict[str, Any]:
-    """One integer where all executions agree, otherwise one each."""
+    """Return one integer where all executions agree, otherwise an array."""
     values = {
         name: np.array([immediate(event.inputs, name) for event in events], np.int8)
         for name in immediates_of(events[0].instruction)
@@ -172,7 +172,7 @@ def _immediates(events: Sequence[LaunchEvent]) -> dict[str, Any]:
 
 
 def immediate(inputs: Inputs, name: str) -> int:
-    """An immediate, by the name that it has in warpsim.execute."""
+    """Return an immediate, by the name that it has in warpsim.execute."""
     known = {
         "selector": inputs.selector,
         "scale_d": int(inputs.scale_d),

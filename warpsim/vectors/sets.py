@@ -1,8 +1,8 @@
-"""Vector sets: many cases of one instruction, its inputs and the D registers expected of each.
+"""Vector sets: many cases of an instruction, its inputs and the expected D registers of each.
 
-Arrays have the cases as their first axis and are otherwise as warpsim.execute takes and returns them.
-Knows what belongs to a set and proves that it is whole; does not know files (see vector_formats), nor how
-inputs are chosen.
+Arrays have the cases as their first axis and are otherwise as warpsim.execute takes and returns them. Knows
+the parts of a set and proves that it is complete; does not know files (see vector_formats), nor how inputs
+are chosen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..isa.registers import Words
 from ..ptx.decode import Form, resolved
 
 Array = npt.NDArray[Any]
-Spec = tuple[np.dtype[Any], tuple[int, ...]]  # of an array
+Spec = tuple[np.dtype[Any], tuple[int, ...]]  # bytes of an array
 
 DESCRIPTORS = ("a_desc", "b_desc")
 IMMEDIATES = (
@@ -35,12 +35,12 @@ IMMEDIATES = (
     *("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"),
     *("scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b"),
 )
-PART_BYTES = 1 << 23  # of a set that is executed at a time
+PART_BYTES = 1 << 23  # bytes of a set that is executed at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Cases of a set that one call executes: which they are, and the call's arguments."""
+    """Cases of a set for one call of warpsim.execute: their numbers, and the arguments of the call."""
 
     cases: slice | npt.NDArray[np.intp]
     arguments: Mapping[str, Any]
@@ -48,13 +48,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorSet:
-    """Cases of one instruction on its target, and the D expected of each.
+    """Cases of an instruction on its target, and the expected D of each.
 
     ``registers`` are ``(cases, lanes, registers)`` of every operand but d, uint32 (uint64 for f64), and ``d``
     likewise. ``immediates`` are arguments of warpsim.execute, one integer for all cases or an integer array
     ``(cases,)``; wgmma has ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8.
     ``provenance`` says what computed d: ``{"kind": "model", "version": ...}``, or ``{"kind": "hardware",
-    "chip": ..., ...}``. ``title`` says how the cases were chosen, ``labels``, one a case, what each is about.
+    "chip": ..., ...}``. ``title`` says how the cases were chosen; ``labels`` has a description for each case.
     """
 
     instruction: Instruction
@@ -87,16 +87,16 @@ class VectorSet:
         return len(self.d)
 
     def constants(self) -> dict[str, int]:
-        """The immediates that are the same in all cases."""
+        """Return the immediates that are the same in all cases."""
         return {name: int(value) for name, value in self.immediates.items() if not _varies(value)}
 
     def varying(self) -> dict[str, Array]:
-        """The immediates that differ from case to case, as int8."""
+        """Return the immediates that differ from case to case, as int8."""
         varying = {name: value for name, value in self.immediates.items() if _varies(value)}
         return {name: np.asarray(value, np.int8) for name, value in varying.items()}
 
     def arrays(self) -> dict[str, Array]:
-        """Every array by its name, cases first, in the order of files; d comes last."""
+        """Return every array by its name, cases first, in the order of files; d comes last."""
         shared = {} if self.shared is None else {"shared": self.shared}
         registers = dict(sorted(self.registers.items()))
         return {
@@ -108,7 +108,7 @@ class VectorSet:
         }
 
     def part(self, start: int = 0, stop: int | None = None) -> VectorSet:
-        """The cases from ``start`` to ``stop``, as views of the same arrays."""
+        """Return the cases from ``start`` to ``stop``, as views of the same arrays."""
         cut = slice(start, stop)
         return replace(
             self,
@@ -121,12 +121,14 @@ class VectorSet:
         )
 
     def parts(self) -> Iterator[VectorSet]:
-        """The set in parts of some megabytes, in order."""
+        """Return the set in parts of some megabytes, in order."""
         step = max(1, PART_BYTES // case_bytes(self))
         return (self.part(start, start + step) for start in range(0, len(self), step))
 
     def inputs(self, start: int = 0, stop: int | None = None) -> Iterator[Part]:
-        """The cases in parts of equal immediates and some megabytes, as arguments of warpsim.execute."""
+        """Yield the cases in parts of equal immediates and some megabytes, as arguments of
+        warpsim.execute.
+        """
         stop = len(self) if stop is None else min(stop, len(self))
         step = max(1, PART_BYTES // case_bytes(self))
         for first in range(start, stop, step):
@@ -154,7 +156,7 @@ def _varies(value: int | Array) -> bool:
 
 
 def case_bytes(vectors: VectorSet) -> int:
-    """Bytes of one case."""
+    """Return the number of bytes of a case."""
     return sum(array.nbytes for array in vectors.arrays().values()) // len(vectors)
 
 
@@ -173,10 +175,10 @@ def make_vectors(
     undefined: Undefined = "error",
     **arguments: Any,
 ) -> VectorSet:
-    """A set of the given inputs, named as in warpsim.execute, with the D that the model computes for them.
+    """Return a set of the given inputs, named as in warpsim.execute, with the D that the model computes.
 
-    Every array has an axis of cases in front; an immediate is one integer, or one a case. Raises
-    OperandError, and what executing raises.
+    Every array has an axis of cases in front; an immediate is one integer, or an array with an integer for
+    each case. Raises OperandError, and what executing raises.
     """
     form = resolved(instruction, target)
     arguments = {name: value for name, value in arguments.items() if value is not None}
@@ -207,7 +209,9 @@ def expected(
     undefined: Undefined = "error",
     threads: int | None = None,
 ) -> Words:
-    """D ``(cases, lanes, registers)`` of a set as the model computes it; raises what executing raises."""
+    """Return D ``(cases, lanes, registers)`` of a set as the model computes it; raises what executing
+    raises.
+    """
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
         inputs = inputs_by_name({**part.arguments, "undefined": undefined})
@@ -216,7 +220,7 @@ def expected(
 
 
 def provenance_of(instruction: Instruction, engine: Engine) -> dict[str, str]:
-    """That the model made a set, which version and engine of it, and why it is believed."""
+    """Return the provenance of a set made by the model: version, engine, and evidence of the rule."""
     why = str(evidence(instruction))
     return {"kind": "model", "version": __version__, "engine": engine, "evidence": why}
 
@@ -230,7 +234,7 @@ def _immediate(value: Any) -> int | Array:
 
 
 def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
-    """The immediates that an instruction has, and the values that each may take."""
+    """Return the immediates that an instruction has, and the legal values of each."""
     legal: dict[str, Sequence[int]] = {}
     if instruction.sparse:
         legal["selector"] = instruction.selectors
@@ -267,7 +271,7 @@ def check_specs(
 
 
 def _specs_of(instruction: Instruction, cases: int) -> dict[str, Spec]:
-    """Every array but immediates that an instruction can have; shared memory may be smaller."""
+    """Return every array but immediates that an instruction can have; shared memory may be smaller."""
     lanes = instruction.family.lanes
     words = np.dtype(f"u{instruction.register_bits // 8}")
     specs: dict[str, Spec] = {

@@ -1,8 +1,8 @@
-"""Verification: sets and traces executed again, and every bit of D compared.
+"""Verification: execute sets and traces again, and compare every bit of D.
 
 A set is taken in parts. ``verify_chunk`` is the unit of work: it depends on nothing but its arguments, and
-what it returns can be added up in any order, so that a ``Scheduler`` may run chunks wherever it likes. Knows
-what a difference is; does not know files of sets (see vector_formats), nor how results are shown.
+its results can be added in any order, so that a ``Scheduler`` may run chunks anywhere. Knows what a
+difference is; does not know files of sets (see vector_formats), nor how results are shown.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..traces.checks import ByteDifference, Difference, element_of
 from ..traces.running import Run
 from .sets import VectorSet, expected
 
-SHOWN = 3  # differences that are kept of a set
+SHOWN = 3  # differences of a set that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mismatch:
-    """One register that is not as expected: in a case of a set, or at a line of a trace."""
+    """A register that differs from its expectation: in a case of a set, or at a line of a trace."""
 
     difference: Difference | ByteDifference
     case: int | None = None
@@ -43,14 +43,14 @@ class Mismatch:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Where it stands: by line or case, then lane."""
+        """Sort key of the place: line or case, then lane."""
         lane = self.difference.lane if isinstance(self.difference, Difference) else 0
         return self.line or 0, self.case or 0, lane
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What was compared, what of it differs, and the first differences. Tallies can be added in any order."""
+    """The numbers of compared and of differing words, and the first differences. Tallies add in any order."""
 
     cases: int = 0
     words: int = 0
@@ -73,7 +73,7 @@ class Tally:
 
     @property
     def passed(self) -> bool:
-        """Whether every bit was as expected."""
+        """Whether every bit is as expected."""
         return self.different_words == 0
 
 
@@ -81,7 +81,7 @@ class Tally:
 class Chunk:
     """A unit of work: some cases of a set, and how to execute them.
 
-    ``start`` is the number of the first one in the whole set, ``kept`` how many differences are explained.
+    ``start`` is the number of its first case in the whole set, ``kept`` how many differences are explained.
     """
 
     vectors: VectorSet
@@ -96,7 +96,7 @@ Scheduler = Callable[[Callable[[Chunk], Tally], Iterable[Chunk]], Iterator[Tally
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """What was found of one instruction on one target in a file; None where registers came from elsewhere."""
+    """The result of an instruction on a target in a file; None where registers came from elsewhere."""
 
     instruction: Instruction | None
     target: str
@@ -146,7 +146,9 @@ def _mismatch(chunk: Chunk, d: Any, case: int, lane: int, register: int) -> Mism
 
 
 def _explained(chunk: Chunk, error: WarpsimError) -> WarpsimError:
-    """The error of the first case that cannot be executed by itself, found by halving, naming the case."""
+    """Return the error of the first case that cannot be executed by itself, found by bisection, naming the
+    case.
+    """
     start, stop = 0, len(chunk.vectors)
     while stop - start > 1:
         middle = (start + stop) // 2
@@ -159,7 +161,7 @@ def _explained(chunk: Chunk, error: WarpsimError) -> WarpsimError:
 
 
 def _failure(chunk: Chunk, start: int, stop: int) -> WarpsimError | None:
-    """Why some cases of a chunk cannot be executed, if they cannot."""
+    """Return the error of executing some cases of a chunk; None if there is none."""
     try:
         expected(chunk.vectors.part(start, stop), chunk.engine, chunk.undefined, threads=1)
     except WarpsimError as error:
@@ -171,12 +173,12 @@ def _failure(chunk: Chunk, start: int, stop: int) -> WarpsimError | None:
 
 
 def serial(function: Callable[[Chunk], Tally], chunks: Iterable[Chunk]) -> Iterator[Tally]:
-    """One chunk after the other."""
+    """Run one chunk after the other."""
     return map(function, chunks)
 
 
 def threads(count: int) -> Scheduler:
-    """So many threads, with at most one chunk more than them in memory; the kernels release the GIL."""
+    """Run chunks in so many threads, with at most one more chunk in memory; the kernels release the GIL."""
 
     def schedule(function: Callable[[Chunk], Tally], chunks: Iterable[Chunk]) -> Iterator[Tally]:
         running: deque[Future[Tally]] = deque()
@@ -205,9 +207,9 @@ def verify_parts(
     scheduler: Scheduler = serial,
     watch: Callable[[Tally], object] = lambda tally: None,
 ) -> Item:
-    """What comes of a set that is given in parts, on another ``target`` if one is given.
+    """Return the result of a set that is given in parts, on another ``target`` if it is given.
 
-    ``watch`` is called with the tally of every chunk as it is done. Raises what verify_chunk and the parts
+    ``watch`` is called with the tally of every chunk when it is done. Raises what verify_chunk and the parts
     raise, and IllegalInstruction where the target has no such form.
     """
     instruction: Instruction | None = None
@@ -233,7 +235,7 @@ def verify_parts(
 
 
 def run_items(run: Run) -> list[Item]:
-    """The checks of a trace by the instruction whose registers they compare."""
+    """Return the checks of a trace by the instruction whose registers they compare."""
     tallies: dict[Instruction | None, Tally] = {}
     for event in run.events:
         one = tallies.get(event.instruction, Tally())

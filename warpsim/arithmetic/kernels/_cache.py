@@ -19,7 +19,7 @@ _warned: set[str] = set()
 
 
 def forgiving(dispatcher: Any) -> Any:
-    """A compiled function whose cache, if it has one, is checked and may fail."""
+    """Return a compiled function whose cache, if it has one, is checked and may fail."""
     cache = getattr(dispatcher, "_cache", None)
     files = getattr(cache, "_cache_file", None)
     if type(files) is IndexDataCacheFile:
@@ -70,7 +70,7 @@ class _Forgiving:
         return getattr(self._cache, name)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, or None."""
+        """Return the compiled function, or None."""
         try:
             return self._cache.load_overload(sig, target_context)
         except Exception as error:

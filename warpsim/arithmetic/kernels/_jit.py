@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def interpreted() -> bool:
-    """Whether Numba compiles nothing (NUMBA_DISABLE_JIT)."""
+    """Return whether Numba compiles nothing (NUMBA_DISABLE_JIT)."""
     return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
 
 

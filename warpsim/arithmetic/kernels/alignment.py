@@ -57,19 +57,19 @@ class Terms:
     too_low: Lanes | None = None  # see floors
 
     def largest(self) -> Lanes:
-        """The largest exponent of the products, as int16."""
+        """Return the largest exponent of the products, as int16."""
         sums = [x() + y() for x, y in self._exponents()]
         largest = combined(Lanes.maximum, sums)
         return largest if self.scale is None else largest + self.scale
 
     def largest_of_bytes(self) -> Lanes:
-        """What ``largest`` is, of planes of bytes: ZERO where all products are zero."""
+        """Return what ``largest`` is, of planes of bytes: ZERO where all products are zero."""
         byte = self.largest_byte()
         exponent = byte.unsigned_to(I16) - 127
         return byte.unsigned_above(BYTE_LOWEST - 1).choose(exponent, exponent.like(ZERO))
 
     def largest_byte(self) -> Lanes:
-        """The largest exponent of the products, of planes of bytes, with float32's bias."""
+        """Return the largest exponent of the products, of planes of bytes, with float32's bias."""
         return combined(Lanes.unsigned_maximum, [x().unsigned_sum(y()) for x, y in self._exponents()])
 
     def _exponents(self) -> list[tuple[Load, Load]]:
@@ -77,7 +77,7 @@ class Terms:
 
 
 def combined(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:
-    """All terms combined, in two chains that the processor can work on side by side."""
+    """Return all terms combined, in two chains that the processor can work on side by side."""
     chains = [reduce(operation, terms[start::2]) for start in range(2) if start < len(terms)]
     return reduce(operation, chains)
 
@@ -101,18 +101,20 @@ class Alignment:
 
 
 def aligned(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
-    """How the terms of a step are aligned; c None is zero."""
+    """Return how the terms of a step are aligned; c None is zero."""
     return (_by_bytes if variant.compact else _by_words)(terms, c, numbers, variant)
 
 
 def byte_tops(terms: Terms, c: Lanes | None, variant: Variant) -> Lanes:
-    """The largest exponent of the products and the accumulator, of planes of bytes; c None is zero."""
+    """Return the largest exponent of the products and the accumulator, of planes of bytes; c None is zero."""
     top = terms.largest_byte()
     return top if c is None else top.unsigned_maximum(exponent_byte(c, variant))
 
 
 def raised(top: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
-    """The exponent to align by, of a largest one with float32's bias; the floor of f16 results counts."""
+    """Return the exponent to align by, of a largest one with float32's bias; the floor of f16 results
+    counts.
+    """
     return top.unsigned_maximum((numbers.floor + 127).to(I8) if variant.half else BYTE_LOWEST)
 
 
@@ -138,8 +140,8 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
 
 
 def exponent_byte(c: Lanes, variant: Variant) -> Lanes:
-    """Exponents of accumulators with their bias, 0 for zero and subnormal numbers: one is cut to zero beside
-    any term of BYTE_LOWEST."""
+    """Return exponents of accumulators with their bias, 0 for zero and subnormal numbers: one is cut to
+    zero beside any term of BYTE_LOWEST."""
     biased = (c.seen_as(I32) >> 23).to(I8)
     if not variant.half:
         return biased
@@ -167,7 +169,9 @@ def _nowhere(like: Lanes) -> Lanes:
 
 
 def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
-    """Lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the lower one."""
+    """Return lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the
+    lower one.
+    """
     if variant.half:
         return top > HIGHEST
     hazard = top.outside(LOWEST, HIGHEST) & (top > ALL_ZERO)
@@ -175,7 +179,7 @@ def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
 
 
 def _exponent(c: Lanes, variant: Variant) -> Lanes:
-    """Exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see _is_subnormal)."""
+    """Return exponents of accumulators, NO_TERM for zero (and for subnormal numbers, see _is_subnormal)."""
     biased = c.seen_as(I32).upper_halves().field(7, 8)
     exponent = biased - 127
     if variant.half:
@@ -184,10 +188,12 @@ def _exponent(c: Lanes, variant: Variant) -> Lanes:
 
 
 def _is_subnormal(c: Lanes) -> Lanes:
-    """Lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of LOWEST."""
+    """Return lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of
+    LOWEST.
+    """
     return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
 
 
 def _scaled_up(distance: Lanes, scale: Lanes) -> Lanes:
-    """2**(distance + scale). Outside these limits every product is cut to zero, or is zero already."""
+    """Return 2**(distance + scale). Outside these limits every product is cut to zero, or is zero already."""
     return power_of_two((distance + scale).maximum(-126).minimum(120), F32)

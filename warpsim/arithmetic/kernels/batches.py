@@ -97,7 +97,7 @@ def _header(recipe: Array) -> Header:
 
 @kernel
 def _tables(recipe: Array, sizes: tuple[int, int, int], depth: int, products: int, stored: int) -> Tables:
-    """The tables of a recipe; ``sizes``: words of A and of B and pairs of C whose places are told."""
+    """Return the tables of a recipe; ``sizes``: words of A and of B and pairs of C whose places are told."""
     at_b = HEADER + sizes[0]
     at_c = at_b + sizes[1]
     at_row = at_c + sizes[2]
@@ -111,7 +111,7 @@ def _tables(recipe: Array, sizes: tuple[int, int, int], depth: int, products: in
 
 
 def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
-    """The compiled ``registers`` of a variant (see below), for elements of so many bits in A and B.
+    """Return the compiled ``registers`` of a variant (see below), for elements of so many bits in A and B.
 
     ``kept``: indices of a metadata field, 0 for dense A. Planes that are COLUMNS wide have that many columns;
     wider ones have a multiple of the variant's width.
@@ -231,7 +231,7 @@ def _scale_exponents(
 
 
 def matrix_kernel(variant: Variant) -> Callable[..., None]:
-    """The compiled ``matrices`` of a variant (see below)."""
+    """Return the compiled ``matrices`` of a variant (see below)."""
     code = literal(variant)
     products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride
     sparse, scaled = variant.sparse, variant.scaled

@@ -31,7 +31,7 @@ ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP
 
 @kernel
 def _unpacked(code: int) -> tuple[int, int]:
-    """(significand, normalised to 53 bits, and exponent of its last bit) of a finite code."""
+    """Return (significand, normalised to 53 bits, and exponent of its last bit) of a finite code."""
     field = code >> _FRACTION & _FIELD
     significand = code & (_HIDDEN - 1)
     if field:
@@ -88,7 +88,7 @@ def _top_bit(limbs: Array) -> int:
 
 @kernel
 def _bits_from(limbs: Array, position: int) -> int:
-    """The number divided by 2**position, cut; at most 54 bits of it are set."""
+    """Return the number divided by 2**position, cut; at most 54 bits of it are set."""
     value = 0
     for i in range(_LIMBS - 1, -1, -1):
         shift = i * _LIMB - position
@@ -101,7 +101,7 @@ def _bits_from(limbs: Array, position: int) -> int:
 
 @kernel
 def _any_below(limbs: Array, position: int) -> bool:
-    """Whether any bit below the position is set."""
+    """Return whether any bit below the position is set."""
     for i in range(_LIMBS):
         width = min(max(position - i * _LIMB, 0), _LIMB)
         if limbs[i] & ((1 << width) - 1):
@@ -111,7 +111,7 @@ def _any_below(limbs: Array, position: int) -> bool:
 
 @kernel
 def _rounds_up(odd: bool, half: bool, rest: bool, negative: bool, mode: int) -> bool:
-    """Whether the magnitude grows, given its last bit, the first bit cut and the others."""
+    """Return whether the magnitude grows, given its last bit, the first bit cut and the others."""
     if mode == NEAREST:
         return half and (rest or odd)
     if mode == TOWARD_ZERO:
@@ -121,7 +121,7 @@ def _rounds_up(odd: bool, half: bool, rest: bool, negative: bool, mode: int) -> 
 
 @kernel
 def _finished(limbs: Array, base: int, negative: bool, mode: int) -> int:
-    """The code of the magnitude in limbs, bit 0 weighing 2**base."""
+    """Return the code of the magnitude in limbs, bit 0 weighing 2**base."""
     top = _top_bit(limbs)
     cut = max(top - _FRACTION, _SMALLEST - base)
     kept = _bits_from(limbs, cut) if cut <= top else 0
@@ -141,7 +141,7 @@ def _finished(limbs: Array, base: int, negative: bool, mode: int) -> int:
 
 @kernel
 def fused_multiply_add(a: int, b: int, c: int, mode: int, limbs: Array) -> int:
-    """The code of ``a * b + c``, all int64 codes; ``limbs`` is scratch space of eight int64."""
+    """Return the code of ``a * b + c``, all int64 codes; ``limbs`` is scratch space of eight int64."""
     magnitude_a, magnitude_b, magnitude_c = a & ~_SIGN, b & ~_SIGN, c & ~_SIGN
     negative = (a ^ b) < 0
     if magnitude_a > _INFINITY or magnitude_b > _INFINITY or magnitude_c > _INFINITY:

@@ -11,7 +11,7 @@ from .vectors import I64, cgutils, intrinsic, ir, types
 
 @intrinsic
 def _population(typing: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
-    """The number of ones of an int64."""
+    """Return the number of ones of an int64."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = ir.FunctionType(I64, [I64])

@@ -79,7 +79,7 @@ def _add_half_quad(a: Array, b: Array, row: Array) -> None:
 
 @kernel
 def _half(value: Any) -> Any:
-    """A float32 rounded to f16, to nearest even, as float32."""
+    """Return a float32 rounded to f16, to nearest even, as float32."""
     bits = np.int32(np.float32(value).view(np.int32))
     magnitude = np.int32(bits & np.int32(_MAGNITUDE))
     odd = np.int32(np.int32(magnitude >> np.int32(13)) & np.int32(1))

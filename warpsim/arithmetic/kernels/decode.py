@@ -42,7 +42,7 @@ Part = tuple[int, int, int, int]
 
 
 def _decoded(code: Lanes, coding: list[Lanes], plane: Any) -> tuple[Lanes, Lanes]:
-    """(values, exponents for the plane) of codes in int32 lanes; bits above the code are ignored.
+    """Return (values, exponents for the plane) of codes in int32 lanes; bits above the code are ignored.
 
     The magnitude's bits, moved to float32's places, stand for the value times 2**(bias - 127); the
     product with a power of two is exact, and makes subnormal numbers right as well. Their exponent is
@@ -144,7 +144,7 @@ def index_offsets(
     offsets: Any,
     place: Any,
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """Offsets that four 4-bit metadata fields, the lowest of ``word``, select; whether one is illegal.
+    """Return offsets that four 4-bit metadata fields, the lowest of ``word``, select; whether one is illegal.
 
     ``kept``, a constant, is the number of indices of a field: two of 2 bits, or one in bit 1. Index i gives
     ``offsets[place + i] = bases[start + i] + factor * index``; ``legal`` has a bit for each legal field.
@@ -174,7 +174,7 @@ def _ramp(builder: Any, width: int, step: int, first: int) -> Lanes:
 
 
 def _half_codes(number: Lanes) -> Lanes:
-    """int16 codes of float32 numbers that f16 holds; every NaN becomes the canonical one."""
+    """Return int16 codes of float32 numbers that f16 holds; every NaN becomes the canonical one."""
     bits = number.seen_as(I32)
     magnitude = bits & 0x7FFFFFFF
     normal = (magnitude - (112 << 23)) >> 13
@@ -221,7 +221,7 @@ def lows_run(typing: Any, values: Any, lows: Any, count: Any, other: Any) -> tup
 
 
 def _lows(values: Lanes, other: Lanes) -> Lanes:
-    """Bytes of lowest bits: the lowest bit of a significand is a power of two that float32 holds."""
+    """Return bytes of lowest bits: the lowest bit of a significand is a power of two that float32 holds."""
     bits = values.seen_as(I32)
     significand = (bits & 0x7FFFFF) | (1 << 23)
     lowest = (significand & (significand * -1)).to(F32).seen_as(I32).field(23, 8) - 127

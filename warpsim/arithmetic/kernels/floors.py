@@ -19,7 +19,7 @@ MOST_FRACTION_BITS = 14
 
 
 def floored_sum(terms: Terms, by: Alignment, numbers: Numbers) -> Lanes:
-    """The sum of the products, each cut toward zero, in units of 2**(m - F), as int32."""
+    """Return the sum of the products, each cut toward zero, in units of 2**(m - F), as int32."""
     top = by.top.unsigned_to(I32)
     magic = ((top - numbers.fraction_bits + 23) << 23) | (1 << 22)
     chains = [magic.seen_as(F32)] * _CHAINS
@@ -31,7 +31,7 @@ def floored_sum(terms: Terms, by: Alignment, numbers: Numbers) -> Lanes:
 
 
 def too_low(terms: Terms, numbers: Numbers) -> Lanes:
-    """How many negative products have a bit below the last place, as bytes."""
+    """Return how many negative products have a bit below the last place, as bytes."""
     top = terms.top
     assert top is not None
     place = top.unsigned_difference((numbers.fraction_bits + (127 - 2 * LIFT_LOW)).to(I8))

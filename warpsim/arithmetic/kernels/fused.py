@@ -10,7 +10,7 @@ _LOWEST = -1 << 20  # below every exponent
 
 @kernel
 def _special(a: int, b: int, a_special: int, b_special: int) -> tuple[int, int]:
-    """What a product with an Inf or NaN factor is: NaN as (0, 2), or Inf as (its sign, 1)."""
+    """Return what a product with an Inf or NaN factor is: NaN as (0, 2), or Inf as (its sign, 1)."""
     if a_special == 2 or b_special == 2 or a == 0 or b == 0:
         return 0, 2
     return (1 if (a > 0) == (b > 0) else -1), 1
@@ -18,7 +18,7 @@ def _special(a: int, b: int, a_special: int, b_special: int) -> tuple[int, int]:
 
 @kernel
 def _merge(sign: int, special: int, other_sign: int, other_special: int) -> tuple[int, int]:
-    """Two special (or finite, 0) terms added: NaN wins, opposite infinities make one."""
+    """Return two special (or finite, 0) terms added: NaN wins, opposite infinities make one."""
     if special == 0 or other_special == 2:
         return other_sign, other_special
     if special == 1 and other_special == 1 and sign != other_sign:

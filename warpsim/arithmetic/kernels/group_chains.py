@@ -23,7 +23,8 @@ Rule = tuple[int, int, int, int, int, int, int]
 
 
 def fits(group: int, largest: int, scale_bits: int, fraction_bits: int, terms: int) -> bool:
-    """Whether all sums are exact; ``largest``: of a product, in its units; ``scale_bits``: of two scales.
+    """Return whether all sums are exact; ``largest``: of a product, in its units; ``scale_bits``: of two
+    scales.
 
     A term is below its group's sum over the unit of a product times 4, two significands of scales being
     below 2 each, in units of 2**-fraction_bits; there are ``terms`` of them, and C.
@@ -125,7 +126,7 @@ def _note_invalid(of_row: int, of_columns: Array, invalid: Array) -> None:
 
 @kernel
 def _power(exponent: Any) -> Any:
-    """2**exponent as float64, for exponents (int64) of normal numbers."""
+    """Return 2**exponent as float64, for exponents (int64) of normal numbers."""
     return np.float64(np.int64((exponent + 1023) << 52).view(np.float64))
 
 

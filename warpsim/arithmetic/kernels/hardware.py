@@ -21,7 +21,7 @@ _LLVM_ROUNDINGS = {TOWARD_ZERO: 0, NEAREST: 1, UP: 2, DOWN: 3}  # as llvm.set.ro
 
 @intrinsic
 def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]:
-    """``a * b + c`` of float64, rounded once, as the CPU is set to round."""
+    """Return ``a * b + c`` of float64, rounded once, as the CPU is set to round."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         name, kind = "llvm.fma.f64", ir.FunctionType(F64, [F64] * 3)
@@ -31,7 +31,7 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]
 
 
 def _has_instruction(context: Any) -> bool:
-    """Every 64-bit ARM has it; of x86, those whose features name it."""
+    """Return every 64-bit ARM has it; of x86, those whose features name it."""
     triple, _, features = context.codegen().magic_tuple()
     return triple.startswith(("aarch64", "arm64")) or "+fma" in features.split(",")
 
@@ -45,7 +45,7 @@ def _compiled_with_fused(typing: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 def rounds_by_instruction(context: Any) -> bool:
-    """Whether the CPU's instructions can have a rounding of their own (AVX-512)."""
+    """Return whether the CPU's instructions can have a rounding of their own (AVX-512)."""
     return "+avx512f" in context.codegen().magic_tuple()[2].split(",")
 
 
@@ -85,19 +85,19 @@ def _set_rounding(mode: int) -> None:
 
 @cache
 def has_fused() -> bool:
-    """Whether ``fused`` is an instruction of the CPU that kernels are compiled for."""
+    """Return whether ``fused`` is an instruction of the CPU that kernels are compiled for."""
     return not interpreted() and bool(_asks_for_fused())
 
 
 @cache
 def has_roundings() -> bool:
-    """Whether the CPU that kernels are compiled for has instructions with a rounding of their own."""
+    """Return whether the CPU that kernels are compiled for has instructions with a rounding of their own."""
     return not interpreted() and bool(_asks_for_roundings())
 
 
 @contextmanager
 def rounding(mode: int) -> Iterator[None]:
-    """A block whose float operations round in a mode of binary64; afterwards to nearest again.
+    """Yield a block whose float operations round in a mode of binary64; afterwards to nearest again.
 
     For nothing but the call of one kernel, in the default environment.
     """

@@ -36,7 +36,7 @@ def _asks_for_octets() -> bool:
 
 @cache
 def has_octets() -> bool:
-    """Whether the CPU that kernels are compiled for has the instruction."""
+    """Return whether the CPU that kernels are compiled for has the instruction."""
     return not interpreted() and bool(_asks_for_octets())
 
 

@@ -35,7 +35,7 @@ _FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
 
 
 def literal(variant: Variant) -> int:
-    """The variant as the constant that specialises row_sum."""
+    """Return the variant as the constant that specialises row_sum."""
     return variant.code | (_FINGERPRINT & 0x3FFFFFF) << 36
 
 
@@ -111,7 +111,9 @@ def canonical_nan(numbers: Array) -> None:
 
 
 def panel_kernel(variant: Variant) -> Callable[..., int]:
-    """The compiled ``panel`` of a variant (see below); compiled when first called, and cached on disk."""
+    """Return the compiled ``panel`` of a variant (see below); compiled when first called, and cached on
+    disk.
+    """
     code = literal(variant)
     products = variant.products
     depth = products * (2 if variant.sparse else 1)  # rows of B of a pass

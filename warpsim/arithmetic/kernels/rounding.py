@@ -13,7 +13,7 @@ Number = tuple[int, int, int]
 
 @kernel
 def bit_length(magnitude: int) -> int:
-    """Bits of a non-negative integer below 2**62; 0 for 0."""
+    """Return bits of a non-negative integer below 2**62; 0 for 0."""
     length = 0
     for step in (32, 16, 8, 4, 2, 1):
         if magnitude >> step:
@@ -34,7 +34,7 @@ def shifted(magnitude: int, shift: int) -> int:
 def rounded(
     total: int, lsb: int, precision: int, fraction_bits: int, emin: int, emax: int, nearest: bool
 ) -> Number:
-    """The number ``total * 2**lsb`` rounded to ``precision`` significant bits of a format.
+    """Return the number ``total * 2**lsb`` rounded to ``precision`` significant bits of a format.
 
     To nearest with ties to even, or toward zero; gradual underflow below ``emin``; Inf above ``emax``
     in either mode. Zero comes out without a sign.
@@ -61,7 +61,7 @@ def rounded(
 
 @kernel
 def packed(significand: int, exponent: int, special: int, fraction_bits: int, emin: int, emax: int) -> int:
-    """The code of a number: an IEEE pattern whose NaN has every bit set but the sign; zero is +0."""
+    """Return the code of a number: an IEEE pattern whose NaN has every bit set but the sign; zero is +0."""
     exponent_field = emax - emin + 2
     sign = (exponent_field + 1) << fraction_bits
     if special == 2:

@@ -36,12 +36,12 @@ class Place:
     at: list[Any]  # of the row in a, in its scales, of the pass in b, in its scales, of the row in c
 
     def flat(self) -> list[Any]:
-        """All values, one after the other."""
+        """Return all values, one after the other."""
         return [*self.a, *self.b, self.c, self.marks, *self.at]
 
     @classmethod
     def of(cls, values: list[Any]) -> Place:
-        """The inverse of ``flat``."""
+        """Return the inverse of ``flat``."""
         return cls(a=values[:5], b=values[5:9], c=values[9], marks=values[10], at=values[11:16])
 
 
@@ -56,28 +56,28 @@ class _Planes:
         self.starts = self._b_rows()
 
     def _b_rows(self) -> list[Any]:
-        """Where in b each product's row starts."""
+        """Return where in b each product's row starts."""
         products = range(self.variant.products)
         if not self.variant.sparse:
             return [ir.Constant(I64, product * self.variant.stride) for product in products]
         return [self.builder.sext(offset, I64) for offset in self.of_row(self.a_offsets)]
 
     def of_row(self, plane: Any) -> list[Any]:
-        """What a plane of A has for each product of a pass."""
+        """Return what a plane of A has for each product of a pass."""
         builder = self.builder
         places = [builder.add(self.a_at, ir.Constant(I64, k)) for k in range(self.variant.products)]
         return [builder.load(builder.gep(plane, [place])) for place in places]
 
     def step(self, number: int) -> slice:
-        """The products of a step."""
+        """Return the products of a step."""
         return slice(number * self.variant.length, (number + 1) * self.variant.length)
 
     def broadcast(self, scalars: list[Any], width: int) -> list[Load]:
-        """Scalars in every lane."""
+        """Return scalars in every lane."""
         return [partial(splat, self.builder, scalar, width) for scalar in scalars]
 
     def columns(self, plane: Any, step: int, j: Any, width: int) -> list[Load]:
-        """Columns of the rows of B that the products of a step meet."""
+        """Return columns of the rows of B that the products of a step meet."""
         place = self.builder.add(self.b_at, j)
         return [partial(self._at, plane, place, start, width) for start in self.starts[self.step(step)]]
 
@@ -85,7 +85,7 @@ class _Planes:
         return load(self.builder, plane, self.builder.add(place, start), width)
 
     def scale(self, j: Any, width: int) -> Lanes | None:
-        """Exponents of block scales."""
+        """Return exponents of block scales."""
         builder = self.builder
         if not self.variant.scaled:
             return None
@@ -93,7 +93,7 @@ class _Planes:
         return of_row + load(builder, self.b_scales, builder.add(self.b_scale_at, j), width)
 
     def accumulators(self, j: Any, width: int) -> Lanes:
-        """Columns of C."""
+        """Return columns of C."""
         return load(self.builder, self.place.c, self.builder.add(self.c_at, j), width)
 
     def store(self, value: Lanes, j: Any) -> None:
@@ -109,7 +109,7 @@ class Row(_Planes):
     """Emits the fast way over a row."""
 
     def emit(self, n: Any, numbers: list[Any], embedded: bool) -> Any:
-        """The whole row; an i1: whether lanes were computed exactly."""
+        """Return the whole row; an i1: whether lanes were computed exactly."""
         builder, variant = self.builder, self.variant
         tops = [self._tops(step, n) for step in range(variant.steps)] if variant.compact else []
         counts = [self._counts(tops[0], n, numbers)] if variant.floored else []
@@ -133,13 +133,13 @@ class Row(_Planes):
         return builder.load(found)
 
     def _scratch(self) -> Any:
-        """A byte a column."""
+        """Return a byte a column."""
         vectors = -(-self.variant.stride // _BYTES)
         room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(I8, _BYTES), vectors))
         return self.builder.bitcast(room, I8.as_pointer())
 
     def _tops(self, step: int, n: Any) -> Any:
-        """The largest exponents of all columns, with those of C where the step continues from it."""
+        """Return the largest exponents of all columns, with those of C where the step continues from it."""
         tops, row = self._scratch(), self.broadcast(self.of_row(self.a_exponents)[self.step(step)], _BYTES)
         with self.loop(_zero(), n, _BYTES) as (j, _):
             c = None if self.variant.emulated else self.accumulators(j, _BYTES)
@@ -148,7 +148,7 @@ class Row(_Planes):
         return tops
 
     def _counts(self, tops: Any, n: Any, numbers: list[Any]) -> Any:
-        """How many products of all columns are too low."""
+        """Return how many products of all columns are too low."""
         counts, row = self._scratch(), self.broadcast(self.of_row(self.a_lows), _BYTES)
         with self.loop(_zero(), n, _BYTES) as (j, _):
             of_rule = _numbers(self.builder, numbers, _BYTES)
@@ -200,7 +200,7 @@ class Row(_Planes):
 
 
 def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
-    """A function of its own, whose code and registers are out of the way of the fast one's."""
+    """Return a function of its own, whose code and registers are out of the way of the fast one's."""
     name = f"warpsim.exact.{variant.code:x}"
     if name in module.globals:
         return module.globals[name]

@@ -59,7 +59,7 @@ class Result:
 
 
 def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool) -> Result:
-    """The result of one step, and where it must be computed exactly; c None is zero.
+    """Return the result of one step, and where it must be computed exactly; c None is zero.
 
     ``embedded``: the target converts integers to float32 toward zero in one instruction.
     """
@@ -87,13 +87,13 @@ def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embe
 
 
 def _partial_sums(terms: Terms, up: Lanes) -> list[Lanes]:
-    """Sums of 16 products each, which fit int32."""
+    """Return sums of 16 products each, which fit int32."""
     cut = [((x() * y()) * up).to(I32) for x, y in zip(terms.a, terms.b, strict=True)]
     return [combined(Lanes.__add__, cut[start : start + 16]) for start in range(0, len(cut), 16)]
 
 
 def _toward_zero(whole: Lanes) -> Lanes:
-    """int32 (magnitude at most 2**31 - 2**26) to float32, cut toward zero.
+    """Return int32 (magnitude at most 2**31 - 2**26) to float32, cut toward zero.
 
     Converted to nearest and back, the difference tells whether the magnitude grew; then the pattern is
     one less. A magnitude of 2**31 does not occur: it would need one above 2**31 - 64.
@@ -106,13 +106,15 @@ def _toward_zero(whole: Lanes) -> Lanes:
 
 
 def _cut_to_single(parts: list[Lanes]) -> Lanes:
-    """The sum of int32 as float32, cut toward zero: exact in float64, whose low 29 bits are dropped."""
+    """Return the sum of int32 as float32, cut toward zero: exact in float64, whose low 29 bits are
+    dropped.
+    """
     exact_sum = reduce(Lanes.__add__, [part.to(F64) for part in parts])
     return (exact_sum.seen_as(I64) & -(1 << 29)).seen_as(F64).to(F32)
 
 
 def _nearest_half(whole: Lanes, down: Lanes) -> tuple[Lanes, Lanes]:
-    """int32 * down, rounded to nearest even to f16 (kept as float32), and where that overflows.
+    """Return int32 * down, rounded to nearest even to f16 (kept as float32), and where that overflows.
 
     From 2**20 on, the low 7 bits are folded into one sticky bit above them (rounding to odd), after
     which 24 bits suffice and leave more than two beyond the 11 of the result.
@@ -124,7 +126,7 @@ def _nearest_half(whole: Lanes, down: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _at_half_places(number: Lanes) -> Lanes:
-    """float32 rounded to nearest even at the last place that f16 has there (Inf and NaN stay so).
+    """Return float32 rounded to nearest even at the last place that f16 has there (Inf and NaN stay so).
 
     Adding 1.5 * 2**23 units of that place makes it float32's last, at which the sum is rounded.
     """
@@ -134,7 +136,7 @@ def _at_half_places(number: Lanes) -> Lanes:
 
 
 def emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> tuple[Lanes, Lanes]:
-    """(IEEE sum of C and the steps' result, mask of lanes to be computed exactly), NaN canonical.
+    """Return (IEEE sum of C and the steps' result, mask of lanes to be computed exactly), NaN canonical.
 
     The float32 sum of two f16 numbers, rounded again to f16, is the nearest: 24 bits are twice 11 and
     two more.
@@ -149,18 +151,20 @@ def emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> tuple[Lanes, Lan
 
 
 def exact_emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> Lanes:
-    """The IEEE sum of C and the steps' result, NaN canonical; f16 results too large become infinite."""
+    """Return the IEEE sum of C and the steps' result, NaN canonical; f16 results too large become
+    infinite.
+    """
     result, _ = emulated_sum(c, partial, variant)
     return _limited_half(result) if variant.half else result
 
 
 def canonical_nan(like: Lanes) -> Lanes:
-    """The NaN that tensor cores write, in every lane."""
+    """Return the NaN that tensor cores write, in every lane."""
     return constant(like.builder, I32, CANONICAL_NAN, like.width).seen_as(F32)
 
 
 def canonical(number: Lanes) -> Lanes:
-    """Every NaN replaced by the one that tensor cores write."""
+    """Return every NaN replaced by the one that tensor cores write."""
     return number.is_nan().choose(canonical_nan(number), number)
 
 
@@ -168,7 +172,7 @@ def canonical(number: Lanes) -> Lanes:
 
 
 def exact(terms: Terms, c: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
-    """Results of one step for any operands; f16 results are kept as float32."""
+    """Return results of one step for any operands; f16 results are kept as float32."""
     top = terms.largest_of_bytes() if variant.compact else terms.largest()
     top = top.maximum(_exponent_of_any(c, variant)).maximum(numbers.floor.to(I16)).to(I64)
     up = numbers.fraction_bits.to(I64) - top
@@ -188,7 +192,7 @@ def exact(terms: Terms, c: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
 
 
 def _exponent_of_any(c: Lanes, variant: Variant) -> Lanes:
-    """Exponents of accumulators: a subnormal number has the smallest, zero has NO_TERM."""
+    """Return exponents of accumulators: a subnormal number has the smallest, zero has NO_TERM."""
     bits = c.seen_as(I32)
     exponent = bits.field(23, 8).maximum(1) - 127
     if variant.half:
@@ -197,7 +201,7 @@ def _exponent_of_any(c: Lanes, variant: Variant) -> Lanes:
 
 
 def _rounded(number: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
-    """A float64 (an integer of at most 38 bits, scaled) rounded to the result's precision and range.
+    """Return a float64 (an integer of at most 38 bits, scaled) rounded to the result's precision and range.
 
     The number in units of its last place is converted to an integer, so that a zero loses its sign.
     """
@@ -213,6 +217,6 @@ def _rounded(number: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
 
 
 def _limited_half(number: Lanes) -> Lanes:
-    """Numbers above f16's largest replaced by infinities of their sign."""
+    """Return numbers above f16's largest replaced by infinities of their sign."""
     infinity = (number.seen_as(I32) & -(1 << 31)) | _INFINITY
     return (number.magnitude() > F16_LARGEST).choose(infinity.seen_as(F32), number)

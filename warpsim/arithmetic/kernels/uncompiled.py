@@ -54,7 +54,7 @@ def fused_sum(
 
 
 def _met(b: Array, columns: Array, chosen: slice) -> Array:
-    """Rows of B that some stored columns meet, ``(batch, m or 1, products, n)``."""
+    """Return rows of B that some stored columns meet, ``(batch, m or 1, products, n)``."""
     part = columns[:, :, chosen]
     if (part == part[:1, :1]).all():
         return b[:, part[0, 0]][:, None]
@@ -81,7 +81,9 @@ def _step(
 
 
 def _with_specials(result: _Numbers, product: Array, special: Array, c: _Numbers, output: Output) -> _Numbers:
-    """The result where no term is special, and what Inf and NaN among products and C make elsewhere."""
+    """Return the result where no term is special, and what Inf and NaN among products and C make
+    elsewhere.
+    """
     infinite = np.where(special == 1, np.sign(product), 0)
     plus = (infinite > 0).any(axis=2) | (c.special == 1) & (c.significand > 0)
     minus = (infinite < 0).any(axis=2) | (c.special == 1) & (c.significand < 0)
@@ -90,7 +92,7 @@ def _with_specials(result: _Numbers, product: Array, special: Array, c: _Numbers
 
 
 def _replaced(result: _Numbers, where: Array, sign: Array, nan: Array, output: Output) -> _Numbers:
-    """The result with Inf of a sign, or NaN, in some places."""
+    """Return the result with Inf of a sign, or NaN, in some places."""
     return _Numbers(
         significand=np.where(where, sign, result.significand),
         exponent=np.where(where, output[3], result.exponent),
@@ -155,14 +157,14 @@ def _shifted(number: Array, distance: Array) -> Array:
 
 
 def _bit_length(magnitude: Array) -> Array:
-    """Bits of positive integers below 2**62; what converting to float64 has rounded up is found."""
+    """Return bits of positive integers below 2**62; what converting to float64 has rounded up is found."""
     length: Array = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
     length -= (magnitude >> np.maximum(length - 1, 0)) == 0
     return length
 
 
 def _rounded(total: Array, lsb: Array, output: Output) -> _Numbers:
-    """The numbers ``total * 2**lsb`` in a format, as rounding.rounded makes them one by one."""
+    """Return the numbers ``total * 2**lsb`` in a format, as rounding.rounded makes them one by one."""
     precision, fraction_bits, emin, emax, nearest = output
     magnitude = np.abs(total)
     exponent = np.maximum(_bit_length(magnitude) - 1 + lsb, emin)
@@ -185,7 +187,7 @@ def _rounded(total: Array, lsb: Array, output: Output) -> _Numbers:
 
 
 def _packed(number: _Numbers, output: Output) -> Array:
-    """The codes of numbers: IEEE patterns whose NaN has every bit set but the sign; zero is +0."""
+    """Return the codes of numbers: IEEE patterns whose NaN has every bit set but the sign; zero is +0."""
     _, fraction_bits, emin, emax, _ = output
     field = emax - emin + 2
     sign = (field + 1) << fraction_bits

@@ -63,7 +63,7 @@ class Variant:
 
     @staticmethod
     def of(code: int) -> Variant:
-        """The inverse of ``code``; higher bits are ignored."""
+        """Return the inverse of ``code``; higher bits are ignored."""
         return Variant(
             half=bool(code & 1),
             emulated=bool(code & 2),

@@ -36,7 +36,7 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    """The data pointer of an array argument of an intrinsic."""
+    """Return the data pointer of an array argument of an intrinsic."""
     return context.make_array(kind)(context, builder, array).data
 
 
@@ -71,7 +71,7 @@ class Lanes:
         return Lanes(self.builder, value)
 
     def like(self, number: float) -> Lanes:
-        """The same number in every lane."""
+        """Return the same number in every lane."""
         return self._with(ir.Constant(self.value.type, [number] * self.width))
 
     def _operand(self, other: Lanes | float) -> Any:
@@ -110,7 +110,7 @@ class Lanes:
         return self._with(self.builder.ashr(self.value, self._operand(other)))
 
     def field(self, shift: int, bits: int) -> Lanes:
-        """Bits ``shift`` up to ``shift + bits`` as a non-negative number."""
+        """Return bits ``shift`` up to ``shift + bits`` as a non-negative number."""
         return self._with(self.builder.lshr(self.value, self._operand(shift))) & ((1 << bits) - 1)
 
     def logical_shift(self, distance: Lanes) -> Lanes:
@@ -118,7 +118,7 @@ class Lanes:
         return self._with(self.builder.lshr(self.value, distance.value))
 
     def unsigned_to(self, element: Any) -> Lanes:
-        """Integers widened with zeros (or as they are)."""
+        """Return integers widened with zeros (or as they are)."""
         if element == self.element:
             return self
         return self._with(self.builder.zext(self.value, ir.VectorType(element, self.width)))
@@ -141,32 +141,32 @@ class Lanes:
         return self._compare("==", other)
 
     def outside(self, low: int, high: int) -> Lanes:
-        """Which integers are not in ``low..high``: one addition and one unsigned comparison."""
+        """Return which integers are not in ``low..high``: one addition and one unsigned comparison."""
         moved = self._operand(self - low)
         return self._with(self.builder.icmp_unsigned(">", moved, self._operand(high - low)))
 
     def is_nan(self) -> Lanes:
-        """Which lanes hold a NaN."""
+        """Return which lanes hold a NaN."""
         return self._with(self.builder.fcmp_unordered("uno", self.value, self.value))
 
     def choose(self, yes: Lanes | float, no: Lanes) -> Lanes:
-        """``yes`` where this mask is set, otherwise ``no``."""
+        """Return ``yes`` where this mask is set, otherwise ``no``."""
         return self._with(self.builder.select(self.value, no._operand(yes), no.value))
 
     def maximum(self, other: Lanes | int) -> Lanes:
-        """The larger, of signed integers."""
+        """Return the larger, of signed integers."""
         return (self > other).choose(self, self._with(self._operand(other)))
 
     def minimum(self, other: Lanes | int) -> Lanes:
-        """The smaller, of signed integers."""
+        """Return the smaller, of signed integers."""
         return (self < other).choose(self, self._with(self._operand(other)))
 
     def unsigned_maximum(self, other: Lanes | int) -> Lanes:
-        """The larger, of integers without a sign."""
+        """Return the larger, of integers without a sign."""
         return self.unsigned_above(other).choose(self, self._with(self._operand(other)))
 
     def unsigned_minimum(self, other: Lanes | int) -> Lanes:
-        """The smaller, of integers without a sign."""
+        """Return the smaller, of integers without a sign."""
         return self.unsigned_above(other).choose(other, self)
 
     def unsigned_above(self, other: Lanes | int) -> Lanes:
@@ -174,7 +174,7 @@ class Lanes:
         return self._with(self.builder.icmp_unsigned(">", self.value, self._operand(other)))
 
     def unsigned_sum(self, other: Lanes) -> Lanes:
-        """Sums of integers without a sign, the largest where they do not fit."""
+        """Return sums of integers without a sign, the largest where they do not fit."""
         return self._saturating("uadd", other)
 
     def _saturating(self, operation: str, other: Lanes) -> Lanes:
@@ -186,11 +186,11 @@ class Lanes:
         return self._with(self.builder.call(function, [self.value, other.value]))
 
     def unsigned_difference(self, other: Lanes) -> Lanes:
-        """Differences of integers without a sign, 0 where they are negative."""
+        """Return differences of integers without a sign, 0 where they are negative."""
         return self._saturating("usub", other)
 
     def magnitude(self) -> Lanes:
-        """A float without its sign."""
+        """Return a float without its sign."""
         bits = _bits(self.element)
         return (self.seen_as_integer() & ((1 << (bits - 1)) - 1)).seen_as(self.element)
 
@@ -211,29 +211,29 @@ class Lanes:
         return self._with(emit(self.value, target))
 
     def seen_as(self, element: Any) -> Lanes:
-        """The same bits as another type of the same size."""
+        """Return the same bits as another type of the same size."""
         return self._with(self.builder.bitcast(self.value, ir.VectorType(element, self.width)))
 
     def seen_as_integer(self) -> Lanes:
-        """The bits of a float."""
+        """Return the bits of a float."""
         return self.seen_as(ir.IntType(_bits(self.element)))
 
     def upper_halves(self) -> Lanes:
-        """The upper 16 bits of 32-bit lanes, as 16-bit integers."""
+        """Return the upper 16 bits of 32-bit lanes, as 16-bit integers."""
         halves = self.builder.bitcast(self.value, ir.VectorType(I16, 2 * self.width))
         odd = [2 * lane + 1 for lane in range(self.width)]
         return self._with(_shuffled(self.builder, halves, halves, odd))
 
     def part(self, start: int, width: int) -> Lanes:
-        """Lanes ``start`` up to ``start + width``."""
+        """Return lanes ``start`` up to ``start + width``."""
         return self._with(_shuffled(self.builder, self.value, self.value, list(range(start, start + width))))
 
     def joined(self, other: Lanes) -> Lanes:
-        """These lanes, then those of ``other``, which are as many."""
+        """Return these lanes, then those of ``other``, which are as many."""
         return self._with(_shuffled(self.builder, self.value, other.value, list(range(2 * self.width))))
 
     def any(self) -> Any:
-        """An i1: whether some lane of the mask is set."""
+        """Return an i1: whether some lane of the mask is set."""
         packed = self.builder.bitcast(self.value, ir.IntType(self.width))
         return self.builder.icmp_unsigned("!=", packed, ir.Constant(packed.type, 0))
 
@@ -261,14 +261,14 @@ def _vector_pointer(builder: Any, pointer: Any, index: Any, width: int) -> Any:
 
 
 def load(builder: Any, pointer: Any, index: Any, width: int) -> Lanes:
-    """The lanes at ``pointer[index:]``."""
+    """Return the lanes at ``pointer[index:]``."""
     value = builder.load(_vector_pointer(builder, pointer, index, width))
     value.align = _bits(pointer.type.pointee) // 8
     return Lanes(builder, value)
 
 
 def splat(builder: Any, scalar: Any, width: int) -> Lanes:
-    """A scalar in every lane."""
+    """Return a scalar in every lane."""
     vector = ir.VectorType(scalar.type, width)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(I32, 0))
     order = ir.Constant(ir.VectorType(I32, width), [0] * width)
@@ -276,12 +276,12 @@ def splat(builder: Any, scalar: Any, width: int) -> Lanes:
 
 
 def constant(builder: Any, element: Any, number: float, width: int) -> Lanes:
-    """A number in every lane."""
+    """Return a number in every lane."""
     return Lanes(builder, ir.Constant(ir.VectorType(element, width), [number] * width))
 
 
 def power_of_two(exponent: Lanes, element: Any) -> Lanes:
-    """2**exponent as a float, for exponents of its normal numbers; arbitrary bits for others."""
+    """Return 2**exponent as a float, for exponents of its normal numbers; arbitrary bits for others."""
     bias, fraction = (127, 23) if element is F32 else (1023, 52)
     integer = ir.IntType(_bits(element))
     wide = exponent if exponent.element == integer else exponent.to(integer)
@@ -311,7 +311,7 @@ def embedded_fused_toward_zero(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 
 def _in_parts(operation: Callable[..., Any], *lanes: Lanes) -> Lanes:
-    """An operation on 16 lanes, on all of them."""
+    """Return an operation on 16 lanes, on all of them."""
     parts = [
         Lanes(lanes[0].builder, operation(*(each.part(start, 16) for each in lanes)))
         for start in range(0, lanes[0].width, 16)

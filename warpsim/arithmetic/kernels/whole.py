@@ -36,7 +36,7 @@ _NAN = np.array([CANONICAL_NAN], np.uint32).view(np.float32)[0]
 def pass_of(
     a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Numbers, variant: Variant
 ) -> tuple[Array, Array]:
-    """(results, mask of elements that must be computed exactly) of a pass over a block.
+    """Return (results, mask of elements that must be computed exactly) of a pass over a block.
 
     Factors of a are ``(products, rows, 1)``, of b ``(products, 1 or rows, columns)``; ``scale`` is
     the exponent of each element's block scale; c ``(rows, columns)`` float32.
@@ -58,7 +58,9 @@ def pass_of(
 def exact_pass(
     a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Numbers, variant: Variant
 ) -> Array:
-    """Results of a pass for a list of elements: factors ``(products, elements)``, c ``(elements,)``."""
+    """Return results of a pass for a list of elements: factors ``(products, elements)``, c
+    ``(elements,)``.
+    """
     with np.errstate(all="ignore"):
         value = np.zeros_like(c) if variant.emulated else c
         for start in range(0, variant.products, variant.length):
@@ -70,7 +72,7 @@ def exact_pass(
 def fast(
     a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Numbers, variant: Variant
 ) -> tuple[Array, Array]:
-    """(results, mask of elements that must be computed exactly) of one step over a block."""
+    """Return (results, mask of elements that must be computed exactly) of one step over a block."""
     fraction_bits, floor, precision = numbers
     top = _largest(a[1], b[1], scale, c.shape)
     np.maximum(top, _exponent(c, variant), out=top)
@@ -89,17 +91,17 @@ def fast(
 
 
 def _single_power(exponent: Array) -> Array:
-    """2**exponent (int32) as float32, for exponents of normal numbers."""
+    """Return 2**exponent (int32) as float32, for exponents of normal numbers."""
     return ((exponent + 127) << 23).view(np.float32)
 
 
 def _power(exponent: Array) -> Array:
-    """2**exponent as float64, for exponents of normal numbers."""
+    """Return 2**exponent as float64, for exponents of normal numbers."""
     return ((exponent.astype(np.int64) + 1023) << 52).view(np.float64)
 
 
 def _largest(a: Array, b: Array, scale: Array | None, shape: tuple[int, ...]) -> Array:
-    """The largest exponent of each element's products."""
+    """Return the largest exponent of each element's products."""
     top, each = np.empty(shape, np.int16), np.empty(shape, np.int16)
     np.add(a[0], b[0], out=top)
     for x, y in zip(a[1:], b[1:], strict=True):
@@ -109,7 +111,7 @@ def _largest(a: Array, b: Array, scale: Array | None, shape: tuple[int, ...]) ->
 
 
 def _cut_sum(a: Array, b: Array, up: Array) -> Array:
-    """Sums of products times up, each cut toward zero, as float64; 16 of them fit int32."""
+    """Return sums of products times up, each cut toward zero, as float64; 16 of them fit int32."""
     product, term = np.empty(up.shape, np.float32), np.empty(up.shape, np.int32)
     total = np.zeros(up.shape, np.float64)
     for start in range(0, len(a), 16):
@@ -124,7 +126,7 @@ def _cut_sum(a: Array, b: Array, up: Array) -> Array:
 
 
 def _exponent(c: Array, variant: Variant) -> Array:
-    """Exponents of accumulators: a subnormal number has the smallest, zero has NO_TERM."""
+    """Return exponents of accumulators: a subnormal number has the smallest, zero has NO_TERM."""
     exponent = (c.view(np.int32) >> 23 & 255).astype(np.int16)
     np.maximum(exponent, 1, out=exponent)
     exponent -= 127
@@ -134,7 +136,7 @@ def _exponent(c: Array, variant: Variant) -> Array:
 
 
 def exact(a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Numbers, variant: Variant) -> Array:
-    """Results of one step for a list of elements, whatever they are."""
+    """Return results of one step for a list of elements, whatever they are."""
     fraction_bits, floor, precision = numbers
     top = _largest(a[1], b[1], scale, c.shape)
     top = np.maximum(np.maximum(top, _exponent(c, variant)), floor).astype(np.int32)
@@ -151,7 +153,9 @@ def exact(a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Number
 
 
 def _rounded(number: Array, precision: int, variant: Variant) -> Array:
-    """float64 (an integer of at most 38 bits, scaled) in the result's precision and range; zero is +0."""
+    """Return float64 (an integer of at most 38 bits, scaled) in the result's precision and range; zero is
+    +0.
+    """
     lowest = F16_LOWEST if variant.half else _F32_LOWEST
     exponent = (number.view(np.int64) >> 52 & 2047) - 1023
     last = np.maximum(exponent, lowest) - (precision - 1)
@@ -164,12 +168,12 @@ def _rounded(number: Array, precision: int, variant: Variant) -> Array:
 
 
 def _limited(number: Array) -> Array:
-    """Numbers above f16's largest become infinite."""
+    """Return numbers above f16's largest become infinite."""
     return np.where(np.abs(number) > F16_LARGEST, np.copysign(np.float32(np.inf), number), number)
 
 
 def _added(c: Array, partial: Array, variant: Variant) -> Array:
-    """The IEEE sum in the accumulator's format, NaN canonical (see steps.emulated_sum)."""
+    """Return the IEEE sum in the accumulator's format, NaN canonical (see steps.emulated_sum)."""
     result = c + partial
     if variant.half:
         result = result.astype(np.float16).astype(np.float32)

@@ -1,7 +1,7 @@
 """Benches: files beside a vector set with which a simulator of hardware runs its cases.
 
-Knows which benches there are, the format that they read, and which files they consist of. Does not know the
-languages: that is in the modules beside this one.
+Knows the list of benches, the format that each reads, and the files of each. Does not know the languages: the
+modules beside this file do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPENED = re.compile(r'[^"\\%]+', re.ASCII)  # names of files that $readmemh ope
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A file of a bench; one that is to be ``edited`` is never replaced."""
+    """A file of a bench; an existing file that the user edits (``edited``) is never replaced."""
 
     path: Path
     lines: Iterator[str]
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """A bench that has been written: files made, files left as they were, the command that runs it."""
+    """A written bench: the files made, the files left as they were, the command that runs it."""
 
     made: tuple[Path, ...]
     kept: tuple[Path, ...]
@@ -43,7 +43,7 @@ class Written:
 
 
 def _sv(path: Path, vectors: VectorSet) -> tuple[str, tuple[Part, ...]]:
-    """The command that runs a bench of SystemVerilog, and its parts."""
+    """Return the command that runs a bench of SystemVerilog, and its parts."""
     parameters = path.with_suffix(".svh")
     layout, dut, bench = (path.with_name(f"{path.stem}_{part}.sv") for part in ("layout", "dut", "bench"))
     module, image = identifier(path.stem), shlex.quote(f"{path.stem}.vvp")
@@ -79,7 +79,7 @@ def check_bench(path: Path, format: str | None = None) -> None:
 
 
 def write_bench(path: Path, vectors: VectorSet, bench: str = "sv", format: str | None = None) -> Written:
-    """Write a set and the bench that runs it, all files or none; a device that is there already is kept.
+    """Write a set and the bench that runs it, all files or none; an existing device file is kept.
 
     Raises OperandError as check_bench does, OSError.
     """

@@ -1,7 +1,8 @@
-"""Bit maps: layouts as expressions that hardware languages have, derived from the places themselves.
+"""Bit maps: layouts as expressions of hardware languages, derived from the layouts themselves.
 
-A place (a lane, a register, a bit) of a matrix element is made of bits of its coordinates, each bit going
-somewhere of its own. ``bit_map`` finds where, and proves it for every coordinate. Knows integers only.
+The place of a matrix element (a lane, a register, a bit) is made of the bits of its coordinates; each
+coordinate bit goes to its own place bit. ``bit_map`` finds the mapping, and proves it for every coordinate.
+Knows integers only.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ class Run(NamedTuple):
 
 
 def expression(values: npt.NDArray[Any], names: tuple[str, ...]) -> str:
-    """An expression of C and SystemVerilog for ``values``, whose axes are coordinates of these names."""
+    """Return an expression of C and SystemVerilog for ``values``, whose axes are
+    coordinates of these names.
+    """
     return " | ".join(str(run) for run in bit_map(values, names)) or "0"
 
 
 def bit_map(values: npt.NDArray[Any], names: tuple[str, ...]) -> tuple[Run, ...]:
-    """Where the bits of the coordinates go in ``values``; AssertionError where they do not stay whole."""
+    """Return where the bits of the coordinates go in ``values``; AssertionError for any other function."""
     goals = {
         (name, bit): int(values[tuple(1 << bit if axis == one else 0 for one in range(values.ndim))])
         for axis, name in enumerate(names)

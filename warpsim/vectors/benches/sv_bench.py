@@ -1,7 +1,8 @@
 """The device under test of a SystemVerilog bench, to be filled in, and the module that compares its D.
 
-Plain enough for Icarus Verilog 11. The bench holds the inputs of a case, raises ``start`` for one clock,
-waits for ``done`` and compares D, all lanes and registers, with the words of the ``$readmemh`` file.
+Restricted to the SystemVerilog of Icarus Verilog 11. The bench holds the inputs of a case, raises ``start``
+for one clock, waits for ``done`` and compares D, all lanes and registers, with the words of the ``$readmemh``
+file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DEFAULTS = {"selector": 0, **ScaleSelectors._field_defaults, **WgmmaSettings._f
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What a bench calls its file of vectors, the command that runs it, its packages and its modules."""
+    """The names in a bench: its file of vectors, the command that runs it, its packages and its modules."""
 
     vectors_file: str
     command: str
@@ -31,7 +32,7 @@ class Names:
 
 @dataclass(frozen=True, kw_only=True)
 class Port:
-    """An input of the device under test: its bits, what it is, and the SystemVerilog that loads a case."""
+    """An input of the device under test: its bits, its meaning, and the SystemVerilog that loads a case."""
 
     name: str
     bits: int
@@ -41,12 +42,12 @@ class Port:
 
     @property
     def type(self) -> str:
-        """Its type, in SystemVerilog."""
+        """The type, in SystemVerilog."""
         return f"logic {'signed ' if self.signed else ''}[{self.bits - 1}:0]"
 
 
 def ports(vectors: VectorSet) -> Iterator[Port]:
-    """The inputs of the device: registers of all lanes, descriptors, shared memory, immediates."""
+    """Yield the inputs of the device: registers of all lanes, descriptors, shared memory, immediates."""
     form = vectors.instruction
     for name, array in vectors.arrays().items():
         if name in form.registers and name != "d":
@@ -59,14 +60,16 @@ def ports(vectors: VectorSet) -> Iterator[Port]:
 
 
 def _immediates(vectors: VectorSet) -> Iterator[tuple[str, Sequence[int]]]:
-    """The immediates that the form has; an imm-scale or imm-trans that can be one thing only is none."""
+    """Yield the immediates of the form, without an imm-scale or imm-trans that has a single legal value."""
     for name, legal in immediates_of(vectors.instruction).items():
         if len(legal) > 1 or not name.startswith("imm_"):
             yield name, legal
 
 
 def _immediate(vectors: VectorSet, name: str, legal: Sequence[int]) -> Port:
-    """A port of 8 bits; what the set does not say is as in warpsim.execute."""
+    """Return a port of 8 bits; an immediate that the set does not have gets the
+    default of warpsim.execute.
+    """
     source = f"memory[at + {name.upper()}_OFFSET][7:0]"
     if name not in vectors.varying():
         source = str(vectors.constants().get(name, _DEFAULTS[name]))
@@ -80,7 +83,9 @@ def _immediate(vectors: VectorSet, name: str, legal: Sequence[int]) -> Port:
 
 
 def _of_words(name: str) -> tuple[str, ...]:
-    """Words in order, the first one lowest; put together aside, as every write to a port wakes the device."""
+    """Return words in order, the first lowest; assembled in a temporary, as every write to a port wakes the
+    device.
+    """
     capital = name.upper()
     return (
         f"for (int word = 0; word < {capital}_WORDS; word++)",
@@ -93,7 +98,7 @@ def _of_words(name: str) -> tuple[str, ...]:
 
 
 def dut_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
-    """A module with the device's ports, whose D is C, or zero where that has another type."""
+    """Yield a module with the device's ports, whose D is C, or zero where D has another type."""
     form = vectors.instruction
     yield f"// {form.mnemonic} on {form.target}:"
     yield "// the device under test, to be filled in."
@@ -142,7 +147,7 @@ endmodule"""
 
 
 def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
-    """The module that loads the cases, runs the device on each, and compares."""
+    """Yield the module that loads the cases, runs the device on each, and compares."""
     form, inputs = vectors.instruction, [*ports(vectors)]
     yield f"// Holds every case of {names.vectors_file} against a device under test:"
     yield f"//   {names.command}"
@@ -162,7 +167,7 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
 
 
 def _wires(inputs: Sequence[Port]) -> Iterator[str]:
-    """The memory of words, the device's inputs and D, and the device."""
+    """Yield the memory of words, the device's inputs and D, and the device."""
     yield "  localparam int LANE_BITS = REGISTERS * REGISTER_BITS;"
     yield ""
     yield "  logic [31:0] memory [0:CASES * CASE_WORDS - 1];"
@@ -181,7 +186,7 @@ def _wires(inputs: Sequence[Port]) -> Iterator[str]:
 
 
 def _loading(inputs: Sequence[Port]) -> Iterator[str]:
-    """The task that loads a case."""
+    """Yield the task that loads a case."""
     yield ""
     yield "  // The inputs and the D of a case, from its words."
     yield "  task load(input int which);"

@@ -1,8 +1,8 @@
-"""The package of a SystemVerilog bench: where elements, metadata and scales lie in a form's registers.
+"""The package of a SystemVerilog bench: the places of elements, metadata and scales in a form's registers.
 
-Plain enough for Icarus Verilog 11: widths are numbers, functions return through their names. Every formula is
-derived from the layouts that warpsim executes with (see bit_maps.py); nothing is stated a second time but the
-fields of a matrix descriptor.
+Restricted to the SystemVerilog of Icarus Verilog 11: widths are numbers, functions return through their
+names. Every formula is derived from the layouts that warpsim executes with (see bit_maps.py); only the fields
+of a matrix descriptor are written out again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AT = ("row", "column")
 
 
 def package_lines(name: str, vectors: VectorSet) -> Iterator[str]:
-    """The package ``name`` of a set's form: constants, types of all lanes' registers, functions."""
+    """Yield the package ``name`` of a set's form: constants, types of all lanes' registers, functions."""
     form = vectors.instruction
     yield f"// {form.mnemonic} on {form.target}:"
     yield "// where everything lies in its registers."
@@ -67,12 +67,12 @@ def _constants(form: Instruction) -> dict[str, int]:
 
 
 def _in_registers(vectors: VectorSet) -> Iterator[str]:
-    """The matrices that the set has in registers."""
+    """Return the matrices that the set has in registers."""
     return (name for name in vectors.arrays() if name in tuple("abcd"))
 
 
 def width(form: Instruction, operand: str) -> int:
-    """Bits of all lanes' registers of an operand."""
+    """Return the number of bits of all lanes' registers of an operand."""
     return form.family.lanes * form.registers[operand] * form.register_bits
 
 
@@ -102,7 +102,7 @@ def _operand(form: Instruction, name: str) -> Iterator[str]:
 
 
 def _function(name: str, arguments: tuple[str, ...], value: str) -> Iterator[str]:
-    """A function of integers."""
+    """Yield a function of integers."""
     listed = ", ".join(f"input int {one}" for one in arguments)
     yield f"  function automatic int {name}({listed});"
     yield f"    {name} = {value};"
@@ -112,7 +112,7 @@ def _function(name: str, arguments: tuple[str, ...], value: str) -> Iterator[str
 def _reading(
     name: str, returned: str, registers: str, arguments: tuple[str, ...], value: str
 ) -> Iterator[str]:
-    """A function that takes something out of all lanes' registers."""
+    """Yield a function that extracts a value from all lanes' registers."""
     listed = "".join(f", input int {one}" for one in arguments)
     yield f"  function automatic {returned} {name}(input {registers} registers{listed});"
     yield f"    {name} = {value};"
@@ -129,7 +129,7 @@ def _place(name: str, at: tuple[str, ...]) -> Iterator[str]:
 
 
 def _metadata(form: Instruction) -> Iterator[str]:
-    """Fields by (row, chunk, selector), the indices in them, and the columns that they name."""
+    """Yield fields by (row, chunk, selector), the indices in them, and the columns that they name."""
     pattern = present(form.pattern, "pattern")
     at, shape = ("row", "chunk", "selector"), (form.shape.m, form.shape.k // pattern.chunk)
     maps = [metadata_map(form, selector) for selector in form.selectors]
@@ -160,7 +160,9 @@ def _metadata(form: Instruction) -> Iterator[str]:
 
 
 def _scale(form: Instruction, side: str) -> Iterator[str]:
-    """Codes of scales by the row or column that they belong to, the scale along K, and the selectors."""
+    """Yield codes of scales by the row or column that they belong to, the scale along K, and the
+    selectors.
+    """
     name, along = f"scale_{side}", "row" if side == "a" else "column"
     _, threads = legal_scale_ids(form, side)
     lane = scale_lanes(form, side, np.arange(len(threads))).T
@@ -207,7 +209,7 @@ _TILE_ADDRESS = """
 
 
 def _shared(vectors: VectorSet) -> Iterator[str]:
-    """Elements of A and B by row and column, from all bytes of shared memory and a descriptor."""
+    """Yield elements of A and B by row and column, from all bytes of shared memory and a descriptor."""
     form, arrays = vectors.instruction, vectors.arrays()
     yield from _TILE_ADDRESS.split("\n")
     yield f"  typedef logic [{8 * arrays['shared'].shape[1] - 1}:0] shared_t;"

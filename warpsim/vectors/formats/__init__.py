@@ -1,4 +1,6 @@
-"""Files of vector sets: a module a format, each an object with a name, suffixes, ``read`` and ``write``."""
+"""Files of vector sets: a module for each format, with an object that has a name, suffixes, ``read`` and
+``write``.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +19,35 @@ from .testfloat import TESTFLOAT
 
 
 class VectorFormat(Protocol):
-    """What every format does."""
+    """The interface of every format."""
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """The name on the command line."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Of its files."""
+        """The suffixes of its files."""
 
     @property
     def summary(self) -> str:
-        """What it is, in a few words."""
+        """A description in a few words."""
 
     def read(self, path: Path) -> VectorSet:
-        """The set in a file; raises TraceError, OSError."""
+        """Return the set in a file; raises TraceError, OSError."""
 
     def parts(self, path: Path) -> Iterator[VectorSet]:
-        """The set in a file in parts of some megabytes, in order; raises what read raises."""
+        """Return the set in a file in parts of some megabytes, in order; raises what read raises."""
 
     def write(self, path: Path, vectors: VectorSet) -> None:
-        """Write a set, whole or not at all; raises OSError."""
+        """Write a set atomically; raises OSError."""
 
 
 FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JsonLines())
 
 
 def format_of(path: Path, name: str | None = None) -> VectorFormat:
-    """The format of that name, or of a file's suffix; raises OperandError."""
+    """Return the format of that name, or of a file's suffix; raises OperandError."""
     for one in FORMATS:
         if one.name == name or (name is None and path.suffix.lower() in one.suffixes):
             return one
@@ -56,7 +58,9 @@ def format_of(path: Path, name: str | None = None) -> VectorFormat:
 
 
 def read_vectors(path: str | Path) -> VectorSet:
-    """The set in a file; the suffix says its format. Raises TraceError for what is malformed, OSError."""
+    """Return the set in a file; the suffix gives its format. Raises TraceError for a
+    malformed file, OSError.
+    """
     path = Path(path)
     try:
         return format_of(path).read(path)
@@ -67,8 +71,8 @@ def read_vectors(path: str | Path) -> VectorSet:
 
 
 def write_vectors(path: str | Path, vectors: VectorSet, format: str | None = None) -> None:
-    """Write a set, whole or not at all, in the format of that name or of the suffix.
+    """Write a set atomically, in the format of that name or of the suffix.
 
-    Raises OperandError for a format that is none, OSError.
+    Raises OperandError for an unknown format, OSError.
     """
     format_of(Path(path), format).write(Path(path), vectors)

@@ -31,7 +31,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
 
 
 def _definition(name: str, array: npt.NDArray[np.generic]) -> Iterator[str]:
-    """One array, a row of its last axis a line, in the braces of C."""
+    """Yield an array in the braces of C, with a line for each row of its last axis."""
     sizes = "".join(f"[{size}]" for size in array.shape)
     yield f"static const {array.dtype.name}_t {name}{sizes} = {{"
     rows = array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(-1, 1)
@@ -62,7 +62,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 
 
 def _array(lines: Lines, name: str, entry: ArrayEntry) -> npt.NDArray[np.generic]:
-    """The next array, which is of that name; lines of the preprocessor may stand before it."""
+    """Return the next array, which has this name; lines of the preprocessor may stand before it."""
     line = lines.following(f"array {name}")
     while line.startswith("#") and line != "#endif":
         line = lines.following(f"array {name}")

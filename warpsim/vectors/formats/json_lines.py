@@ -1,7 +1,7 @@
-"""JSON lines: the manifest in lines of its own, then one object a case.
+"""JSON lines: the manifest in the first line, then an object for each case.
 
-The first line of all is the manifest; every other is a case: its number, its label if it has one, and every
-array as nested lists of hexadecimal strings, lanes then registers; bytes of shared memory as one string,
+The first line is the manifest; every other line is a case: its number, its label if it has one, and every
+array as nested lists of hexadecimal strings, lanes then registers; bytes of shared memory as a single string,
 immediates that differ as integers.
 """
 
@@ -23,18 +23,18 @@ from .text import Lines, check_array, read_words, spelled
 
 
 class JsonLines:
-    """Reads and writes JSON lines."""
+    """The reader and writer of JSON lines."""
 
     name = "jsonl"
     suffixes = (".jsonl",)
     summary = "JSON lines, an object a case"
 
     def write(self, path: Path, vectors: VectorSet) -> None:
-        """Write a set, whole or not at all."""
+        """Write a set atomically."""
         write_lines(path, _render(vectors))
 
     def read(self, path: Path) -> VectorSet:
-        """The set in a file; raises TraceError with the line, OSError."""
+        """Return the set in a file; raises TraceError with the line, OSError."""
         lines = Lines(path, read_lines(path))
         text = lines.following("the manifest")
         try:
@@ -53,7 +53,7 @@ class JsonLines:
         return manifest.assemble(arrays)
 
     def parts(self, path: Path) -> Iterator[VectorSet]:
-        """The set in a file in parts; raises what read raises."""
+        """Return the set in a file in parts; raises what read raises."""
         return self.read(path).parts()
 
 
@@ -79,7 +79,7 @@ def _value(array: npt.NDArray[Any]) -> Any:
 
 
 def _object(lines: Lines, case: int, manifest: Manifest) -> dict[str, Any]:
-    """The object of a case, with the keys that it must have."""
+    """Return the object of a case, with the required keys."""
     try:
         document = json.loads(lines.following(f"case {case}"))
     except (ValueError, RecursionError) as error:

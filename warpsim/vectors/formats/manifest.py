@@ -46,7 +46,7 @@ _KINDS = ("model", "hardware")
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayEntry:
-    """What the manifest says of one array."""
+    """The entry of an array in the manifest."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -59,13 +59,13 @@ class ArrayEntry:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Number of bytes of the array."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """A manifest that was read: it is consistent in itself, and its arrays fit its instruction."""
+    """A parsed manifest: it is consistent, and its arrays fit its instruction."""
 
     instruction: Instruction
     cases: int
@@ -77,7 +77,7 @@ class Manifest:
     arrays: Mapping[str, ArrayEntry]
 
     def assemble(self, arrays: Mapping[str, Array], start: int = 0) -> VectorSet:
-        """The set of these arrays, or its cases from ``start`` on; raises TraceError."""
+        """Return the set of these arrays, or its cases from ``start`` on; raises TraceError."""
         registers = {name: array for name, array in arrays.items() if name in self.instruction.registers}
         d = registers.pop("d")
         varying = arrays.keys() - registers.keys() - {*DESCRIPTORS, "shared", "d"}
@@ -119,7 +119,7 @@ class Manifest:
 
 
 def manifest_of(vectors: VectorSet) -> dict[str, Any]:
-    """The manifest of a set as JSON-ready data."""
+    """Return the manifest of a set as JSON-ready data."""
     document = {
         "schema": SCHEMA,
         "mnemonic": vectors.instruction.mnemonic,
@@ -135,7 +135,7 @@ def manifest_of(vectors: VectorSet) -> dict[str, Any]:
 
 
 def manifest_lines(vectors: VectorSet) -> list[str]:
-    """The manifest as JSON text to read: a key a line, and an array and a label a line."""
+    """Return the manifest as readable JSON text: a line for each key, each array and each label."""
     lines = []
     for key, value in manifest_of(vectors).items():
         name = json.dumps(key)
@@ -150,12 +150,12 @@ def manifest_lines(vectors: VectorSet) -> list[str]:
 
 
 def entry_of(array: Array) -> dict[str, Any]:
-    """What a manifest says of an array."""
+    """Return the entry of an array."""
     return {"dtype": array.dtype.name, "shape": list(array.shape), "sha256": digest_of(array)}
 
 
 def digest_of(array: Array) -> str:
-    """SHA-256 of an array's elements, little-endian and row by row."""
+    """Return the SHA-256 of an array's elements, little-endian and row by row."""
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return hashlib.sha256(little.data).hexdigest()
 
@@ -164,7 +164,7 @@ def digest_of(array: Array) -> str:
 
 
 def manifest_from(text: str) -> Manifest:
-    """The manifest that a JSON text holds, checked. Raises TraceError."""
+    """Return the manifest of a JSON text, checked. Raises TraceError."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -222,7 +222,7 @@ def _immediates(given: dict[str, Any]) -> dict[str, int]:
 
 
 def array_entry(name: str, given: Any) -> ArrayEntry:
-    """What a manifest says of one array, checked; raises TraceError."""
+    """Return the entry of an array, checked; raises TraceError."""
     if not isinstance(given, dict) or given.keys() != {"dtype", "shape", "sha256"}:
         raise TraceError(f"manifest: array {name!r} is an object of dtype, shape and sha256")
     dtype, shape, sha256 = given["dtype"], given["shape"], given["sha256"]
@@ -236,7 +236,7 @@ def array_entry(name: str, given: Any) -> ArrayEntry:
 
 
 def _check_whole(manifest: Manifest) -> None:
-    """The arrays are those of the instruction, and there are as many labels as cases."""
+    """Check that the arrays are those of the instruction, and that there are as many labels as cases."""
     specs = {name: entry.spec for name, entry in manifest.arrays.items()}
     try:
         check_specs(manifest.instruction, specs, manifest.immediates, manifest.cases)

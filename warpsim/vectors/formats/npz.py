@@ -1,4 +1,4 @@
-"""``.npz``: the canonical file of a vector set, an array a member, and the manifest as a string.
+"""``.npz``: the canonical file of a vector set, a member for each array, and the manifest as a string.
 
 ``numpy.load`` opens it, ``json.loads(str(archive["manifest"]))`` reads the manifest. Sets of any size are
 read in parts: the members are unpacked side by side, a few megabytes at a time.
@@ -26,33 +26,33 @@ from .manifest import Manifest, manifest_from, manifest_of
 
 MANIFEST = "manifest"
 LARGEST_MANIFEST = 1 << 26  # bytes
-COMPRESSED_BYTES = 1 << 26  # larger sets are stored unpacked: packing takes longer than computing
+COMPRESSED_BYTES = 1 << 26  # larger sets are stored uncompressed: compressing takes longer than computing
 
 
 @dataclass(frozen=True, kw_only=True)
 class NpzFormat:
-    """Reads and writes ``.npz`` files."""
+    """The reader and writer of ``.npz`` files."""
 
     name: str = "npz"
     suffixes: tuple[str, ...] = (".npz",)
     summary: str = "NumPy archive, the canonical form"
 
     def write(self, path: Path, vectors: VectorSet) -> None:
-        """Write a set, whole or not at all."""
+        """Write a set atomically."""
         arrays = vectors.arrays()
         manifest = np.array(json.dumps(manifest_of(vectors)))
         size = sum(array.nbytes for array in arrays.values())
         write_arrays(path, {MANIFEST: manifest, **arrays}, compressed=size <= COMPRESSED_BYTES)
 
     def read(self, path: Path) -> VectorSet:
-        """The set in a file; raises TraceError, OSError."""
+        """Return the set in a file; raises TraceError, OSError."""
         with opened(path) as source:
             source.manifest.check_size()
             (vectors,) = source.parts(source.manifest.cases)
         return vectors
 
     def parts(self, path: Path) -> Iterator[VectorSet]:
-        """The set in a file in parts, without ever holding the whole; raises TraceError, OSError."""
+        """Yield the set in a file in parts, without ever holding the whole; raises TraceError, OSError."""
         with opened(path) as source:
             yield from source.parts()
 
@@ -66,12 +66,12 @@ class Source:
 
     @property
     def cases_a_part(self) -> int:
-        """Cases of some megabytes."""
+        """Number of cases in some megabytes."""
         size = sum(entry.nbytes for entry in self.manifest.arrays.values()) // self.manifest.cases
         return max(1, PART_BYTES // size)
 
     def parts(self, cases: int | None = None) -> Iterator[VectorSet]:
-        """The set in parts of so many cases, in order; after the last, the hashes have been compared.
+        """Yield the set in parts of so many cases, in order; the hashes are compared after the last part.
 
         Raises TraceError.
         """
@@ -87,7 +87,7 @@ class Source:
             self.manifest.check_hash(name, digest.hexdigest())
 
     def _next(self, name: str, count: int) -> npt.NDArray[Any]:
-        """The next elements of an array along its first axis."""
+        """Return the next elements of an array along its first axis."""
         entry = self.manifest.arrays[name]
         array = np.empty((count, *entry.shape[1:]), entry.dtype.newbyteorder("<"))
         rest = memoryview(array.data).cast("B")
@@ -102,7 +102,9 @@ class Source:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """The set in an ``.npz`` file, to be read in parts, its headers checked. Raises TraceError, OSError."""
+    """Yield the set in an ``.npz`` file, to be read in parts, its headers checked. Raises TraceError,
+    OSError.
+    """
     with ExitStack() as stack:
         with _unpacking():
             archive = stack.enter_context(zipfile.ZipFile(path))
@@ -119,7 +121,7 @@ def opened(path: Path) -> Iterator[Source]:
 
 
 def read_manifest(path: Path) -> str:
-    """The text of a file's manifest; raises TraceError, OSError."""
+    """Return the text of a file's manifest; raises TraceError, OSError."""
     with _unpacking(), zipfile.ZipFile(path) as archive:
         note_input(path)
         return _manifest_text(archive, _members(archive))
@@ -131,13 +133,13 @@ def _where(in_file: bool) -> str:
 
 @contextmanager
 def _unpacking() -> Iterator[None]:
-    """A block in which whatever zipfile, zlib and NumPy raise for what is broken becomes a TraceError."""
+    """Convert, in the block, what zipfile, zlib and NumPy raise for a broken file to a TraceError."""
     try:
         yield
     except TraceError:
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is not None:  # of the file, not of what is in it
+        if isinstance(error, OSError) and error.filename is not None:  # of the file, not its content
             raise
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise TraceError(f"cannot be read as an .npz file: {reason}") from None

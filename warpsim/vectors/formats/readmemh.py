@@ -1,9 +1,9 @@
-"""``$readmemh``: the cases as 32-bit words, one a line, for a memory of a SystemVerilog testbench.
+"""``$readmemh``: the cases as 32-bit words, a word for each line, for a memory of a SystemVerilog testbench.
 
 A case takes a fixed number of words: every operand lane by lane, a lane's registers in order, low word first
 where a register or descriptor has 64 bits; shared memory as little-endian words; an immediate that differs
-from case to case as one word, in two's complement. The places are parameters of a package in a file beside
-it with suffix ``.svh``.
+from case to case as a word in two's complement. The places are parameters of a package in a file beside it
+with suffix ``.svh``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ImageWords = npt.NDArray[np.uint32]
 
 
 def offsets(specs: Mapping[str, Spec]) -> dict[str, tuple[int, int]]:
-    """Where in the words of a case each array begins, and how many words it takes."""
+    """Return the first word of each array in a case, and its number of words."""
     places, start = {}, 0
     for name, (dtype, shape) in specs.items():
         count = -(-prod(shape[1:]) * _stored(dtype) // 4)
@@ -38,12 +38,12 @@ def offsets(specs: Mapping[str, Spec]) -> dict[str, tuple[int, int]]:
 
 
 def _stored(dtype: np.dtype[Any]) -> int:
-    """Bytes that an element takes: immediates are words."""
+    """Return the number of bytes of an element: immediates are words."""
     return 4 if dtype == np.int8 else dtype.itemsize
 
 
 def image(array: npt.NDArray[Any]) -> ImageWords:
-    """The words ``(cases, words)`` of an array."""
+    """Return the words ``(cases, words)`` of an array."""
     if array.dtype == np.int8:
         return array.astype(np.int32).view(np.uint32).reshape(len(array), 1)
     flat = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(len(array), -1).view(np.uint8)
@@ -52,7 +52,7 @@ def image(array: npt.NDArray[Any]) -> ImageWords:
 
 
 def from_image(words: ImageWords, spec: Spec) -> npt.NDArray[Any]:
-    """The array whose image these words are; the inverse of image for what image makes."""
+    """Return the array with this image; the inverse of ``image``."""
     dtype, shape = spec
     if dtype == np.int8:
         return words.view(np.int32).astype(np.int8).reshape(shape)
@@ -76,7 +76,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
 
 
 def _comments(name: str, shape: tuple[int, ...], count: int) -> Iterator[str]:
-    """A comment on the first word of every lane, or of the array."""
+    """Yield a comment on the first word of every lane, or of the array."""
     lanes = shape[1] if len(shape) == 3 else 1
     for word in range(count):
         lane, rest = divmod(word, count // lanes)
@@ -93,7 +93,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 
 
 def _case(lines: Lines, case: int, size: int) -> ImageWords:
-    """The words of the next case."""
+    """Return the words of the next case."""
     words: list[str] = []
     while len(words) < size:
         content, _, _ = lines.following(f"word {len(words)} of case {case}").partition("//")
@@ -121,7 +121,7 @@ def _parameters(path: Path, vectors: VectorSet) -> tuple[Path, Iterator[str]]:
 
 
 def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
-    """A package of parameters: the form, the number of cases, and where each operand is."""
+    """Yield a package of parameters: the form, the number of cases, and where each operand is."""
     name = identifier(path.stem) + "_vectors"
     arrays = vectors.arrays()
     places = offsets({operand: (array.dtype, array.shape) for operand, array in arrays.items()})
@@ -147,7 +147,7 @@ def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
 
 
 def identifier(stem: str) -> str:
-    """A name for C and SystemVerilog made from that of a file."""
+    """Return a name for C and SystemVerilog made from that of a file."""
     name = re.sub(r"\W", "_", stem, flags=re.ASCII)
     return name if name[:1].isalpha() else f"v{name}"
 

@@ -1,13 +1,12 @@
-"""``.npz`` of a recording: the vector set of each statement, and where each execution was.
+"""``.npz`` of a recording: the vector set of each statement, and the place of each execution.
 
 The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
 ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. There may be
-``packing``: findings on where operands come from, each with ``line``, ``operand``, ``kind``, ``message`` and
-``where``, and a ``timeline`` (timelines.py). The arrays of
-statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp,
-which execution by the warp, and time. Readers believe nothing: statements are parsed and bound again, hashes
-compared.
+``packing``: findings on the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and
+``where``, and a ``timeline`` (timelines.py). The arrays of statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is
+``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and time. Readers
+trust nothing: statements are parsed and bound again, hashes compared.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ Document = dict[str, Any]
 SCHEMA = 1
 KIND = "launch recording"
 _PLACES = 6  # columns of ``where``
-_MOST_LINES = 1 << 22  # of a text in which a statement may stand
+_MOST_LINES = 1 << 22  # characters of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
 _KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
 _OPTIONAL = ("packing", "timeline")
@@ -52,7 +51,7 @@ _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
 
 def is_recording(path: str | Path) -> bool:
-    """Whether a file is a recording, or says that it is one."""
+    """Return whether a file is a recording, or claims to be a recording."""
     if Path(path).suffix.lower() != ".npz":
         return False
     try:
@@ -67,7 +66,7 @@ def is_recording(path: str | Path) -> bool:
 
 @in_default_environment
 def write_recording(path: str | Path, recording: Recording) -> None:
-    """Write a recording, whole or not at all. Raises OSError."""
+    """Write a recording atomically. Raises OSError."""
     sets = list(recording.sets())
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
@@ -120,7 +119,7 @@ def _statement_document(one: StatementSet, where: npt.NDArray[Any]) -> Document:
 
 @in_default_environment
 def read_recording(path: str | Path) -> Recording:
-    """The recording in a file. Raises TraceError for what is malformed, OSError."""
+    """Return the recording in a file. Raises TraceError for a malformed file, OSError."""
     path = Path(path)
     try:
         return _read(path)
@@ -161,7 +160,7 @@ def _read(path: Path) -> Recording:
 
 
 class _of_statement:
-    """A block whose errors say which statement of the file they are about."""
+    """Name the statement of the file in the errors of the block."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -199,7 +198,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
 
 
 def _packing(document: Document) -> tuple[PackingNote, ...] | None:
-    """The notes on packing; raises TraceError for what is none."""
+    """Return the notes on packing; raises TraceError for malformed notes."""
     given = document.get("packing")
     if "packing" not in document:
         return None
@@ -209,7 +208,7 @@ def _packing(document: Document) -> tuple[PackingNote, ...] | None:
 
 
 def _timeline(document: Document, grid: Sequence[int], block: Sequence[int]) -> Timeline | None:
-    """What warps did; raises TraceError for what is no timeline."""
+    """Return the timeline; raises TraceError for a malformed timeline."""
     if "timeline" not in document:
         return None
     return timeline_from(document["timeline"], grid, _warps(block))
@@ -255,7 +254,7 @@ def _three(document: Document, name: str) -> tuple[int, int, int]:
 
 
 def _statements(document: Document) -> Iterator[InstructionStatement]:
-    """The statements, parsed where they stood; raises TraceError for those that do not."""
+    """Yield the statements, parsed at their places; raises TraceError for those that do not parse."""
     given = document["statements"]
     if not isinstance(given, list):
         raise TraceError("manifest: statements is an array")
@@ -278,7 +277,7 @@ def _statements(document: Document) -> Iterator[InstructionStatement]:
 
 
 def _text(given: list[Document]) -> str:
-    """A text in which every statement stands where it stood, and nothing else."""
+    """Return a text that has every statement at its original place, and nothing else."""
     lines: dict[int, str] = {}
     for one in sorted({(one["line"], one["column"], one["text"]) for one in given}):
         line, column, text = one
@@ -304,7 +303,7 @@ def _events(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
 ) -> Iterator[LaunchEvent]:
-    """The executions of one statement, checked."""
+    """Yield the executions of a statement, checked."""
     manifest = manifest_from(json.dumps(given["vectors"]))
     own = dict(arrays)
     where = own.pop("where", None)
@@ -332,7 +331,7 @@ def _check_array(name: str, array: npt.NDArray[Any] | None, entry: Any) -> None:
 def _check_where(
     where: npt.NDArray[Any], events: int, grid: tuple[int, int, int], block: tuple[int, int, int]
 ) -> None:
-    """Executions are those of warps that the launch has."""
+    """Check that the executions are those of warps that the launch has."""
     if where.dtype != np.uint64 or where.shape != (events, _PLACES):
         raise TraceError(f"where is uint64 {(events, _PLACES)}, not {where.dtype} {where.shape}")
     limits = np.array([*grid, _warps(block), 1 << 62, 1 << 62], np.uint64)
@@ -369,7 +368,7 @@ def _assembled(
 
 
 def _inputs(vectors: VectorSet, case: int, values: Mapping[str, int], literal: bool) -> Inputs:
-    """What one execution read; its D only where it did."""
+    """Return what an execution read; its D only if the execution read D."""
     scale_d = bool(values.get("scale_d", 1))
     names = [name for name in vectors.registers if scale_d or name != "c"]
     descriptors = {name: words[case] for name, words in vectors.descriptors.items()}
@@ -388,7 +387,7 @@ def _inputs(vectors: VectorSet, case: int, values: Mapping[str, int], literal: b
 
 
 def _check_once(recording: Recording) -> None:
-    """No warp executes one statement the same time twice."""
+    """Check that no two executions have the same warp, statement and index."""
     seen = set[tuple[Any, ...]]()
     for event in recording.events:
         key = event.pc, event.cta, event.warp, event.index

@@ -1,7 +1,7 @@
-"""CSV: a row for every lane of every case, a column a register, for spreadsheets and data frames.
+"""CSV: a row for every lane of every case, a column for each register, for spreadsheets and data frames.
 
-Words are hexadecimal digits. What belongs to a case as a whole, descriptors, shared memory (its bytes) and
-immediates that differ, stands in the row of lane 0. Comment lines begin with ``#`` (pandas: ``comment="#"``).
+Words are hexadecimal digits. The data of a case as a whole (descriptors, shared memory as bytes, immediates
+that differ) is in the row of lane 0. Comment lines begin with ``#`` (pandas: ``comment="#"``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
 
 
 def _cells(array: npt.NDArray[np.generic]) -> list[str]:
-    """What one case has in each lane's row: the lane's registers, or once what belongs to the case."""
+    """Return the cells of an array in each lane's row: the lane's registers, or the data of the case as a
+    whole.
+    """
     if array.dtype == np.int8:
         return [str(int(array[0]))]
     if array.ndim == 1:
@@ -66,7 +68,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 
 
 def _fill(lines: Lines, arrays: Arrays, cells: list[str], case: int, lane: int) -> None:
-    """Put the cells of a row where they belong."""
+    """Put the cells of a row into the arrays."""
     at = 2
     for array in arrays.values():
         count = array.shape[2] if array.ndim == 3 else 1

@@ -1,14 +1,14 @@
 """TestFloat-style lines: every element of D as a dot product, operands then result, in hexadecimal.
 
 A line is ``a... b... c d``: the k codes of a row of A, those of a column of B, the element of C and that of
-D; for sparse A the stored codes and the rows of B that they meet, so that a line is a dot product by itself.
-Block-scaled forms have their scales between ``b`` and ``c``: those of the row, then those of the column.
-A case's lines are D row by row (m8n8k4 f16: of its four products one after the other).
+D; for sparse A the stored codes and the rows of B that they meet, so that each line is an independent dot
+product. Block-scaled forms have their scales between ``b`` and ``c``: those of the row, then those of the
+column. A case's lines are D row by row (m8n8k4 f16: its four products one after the other).
 
-Comment lines keep what dot products cannot say. Before a case's lines stand its number and ``#= NAME WORDS``
-for what holds no dot product: metadata, scales, descriptors, shared memory, immediates that differ. After
-them, ``#^ NAME WORDS`` is what registers made from the lines alone are to be exclusive-ored with: padding
-bits, rows of B that no row of A meets. Reading undoes all of it, bit for bit.
+Comment lines keep the data that is not part of a dot product. Before a case's lines stand its number and ``#=
+NAME WORDS`` for the data outside dot products: metadata, scales, descriptors, shared memory, immediates that
+differ. After them, ``#^ NAME WORDS`` is the exclusive-or of the registers and of registers made from the
+lines alone: padding bits, rows of B that no row of A meets. Reading reverses all of it, bit for bit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LINES = "abcd"  # the operands that lines give
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """One case as matrices of codes with an axis of products in front, and columns of sparse A."""
+    """A case as matrices of codes with an axis of products in front, and columns of sparse A."""
 
     operands: Operands
     d: Codes
@@ -73,12 +73,12 @@ class Case:
 
 
 def _products(codes: Codes) -> Codes:
-    """``(products, rows, columns)`` of the matrices of one case."""
+    """Return ``(products, rows, columns)`` of the matrices of one case."""
     return codes.reshape(-1, *codes.shape[-2:])
 
 
 def case_of(vectors: VectorSet) -> Case:
-    """The only case of a set; metadata is read literally, whatever it means."""
+    """Return the only case of a set; metadata is read literally, even if it is undefined."""
     (part,) = vectors.inputs()
     form = vectors.instruction
     operands = form.family.gather(form, inputs_by_name({**part.arguments, "undefined": "fallback"}))
@@ -90,7 +90,7 @@ _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
 def _first(array: Array | None) -> Any:
-    """Of a batch of one, or of an operand without one."""
+    """Return an operand without its batch axis of one, or None for an operand that is not there."""
     return array[0] if array is not None and array.ndim > 2 else array
 
 
@@ -114,7 +114,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
 
 
 def _given(arrays: Arrays) -> Arrays:
-    """What a case has besides the operands of its lines."""
+    """Return the arrays of a case that are not operands of its lines."""
     return {name: array for name, array in arrays.items() if name not in _LINES}
 
 
@@ -133,7 +133,7 @@ def _digits(element: Format) -> int:
 
 
 def _spelled(codes: Codes, element: Format) -> list[str]:
-    """One text a dot product: its codes, as many digits each as the format needs."""
+    """Return a text for each dot product: its codes, with as many digits as the format needs."""
     digits = _digits(element)
     words = spelled(np.ascontiguousarray(codes).astype(f"u{max(1, digits // 2)}"))
     words = [word[-digits:] for word in words]
@@ -145,7 +145,9 @@ def _spelled(codes: Codes, element: Format) -> list[str]:
 
 
 def _rebuilt(one: VectorSet, lines: list[list[str]]) -> Arrays:
-    """Registers ``(1, lanes, registers)`` made from nothing but the lines of a case and its metadata."""
+    """Return registers ``(1, lanes, registers)`` made from nothing but the lines of a
+    case and its metadata.
+    """
     form, operands = one.instruction, case_of(one).operands
     m, n = form.matrix_shape("d")
     codes, at = {}, 0
@@ -163,7 +165,7 @@ def _rebuilt(one: VectorSet, lines: list[list[str]]) -> Arrays:
 
 
 def _columns(form: Instruction) -> list[tuple[str, Format, int]]:
-    """Name, format and number of the words of a line."""
+    """Return name, format and number of the words of a line."""
     scales = [(name, form.scale, form.scale_chunks) for name in ("scale_a", "scale_b") if form.scale]
     k = form.stored_k
     return [("a", form.a, k), ("b", form.b, k), *scales, ("c", form.c, 1), ("d", form.d, 1)]
@@ -178,7 +180,7 @@ def _codes(words: list[list[str]], element: Format) -> Codes:
 
 
 def _scattered(b: Codes, columns: Array, form: Instruction) -> Codes:
-    """B ``(1, k, n)`` of the rows that stored elements meet; zeros where none does."""
+    """Return B ``(1, k, n)`` of the rows that stored elements meet; zeros elsewhere."""
     matrix = np.zeros((1, *form.matrix_shape("b")), b.dtype)
     for row in range(form.shape.m):
         matrix[0, columns[0, row]] = b[0, row].T
@@ -205,7 +207,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 
 
 def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> None:
-    """Fill one case of the arrays; leaves the line that follows it current."""
+    """Fill a case of the arrays; the line after the case becomes the current line."""
     part = {name: array[case : case + 1] for name, array in arrays.items()}
     for name, array in _given(part).items():
         lines.following(f"'#= {name}'")
@@ -260,7 +262,7 @@ def _fill(manifest: Manifest, case: int, part: Arrays, products: list[list[str]]
 
 @contextmanager
 def _as_trace_error(case: int) -> Iterator[None]:
-    """A block in which whatever cannot be done with a case is the file's fault."""
+    """Convert, in the block, errors of computing with a case to TraceErrors of the file."""
     try:
         yield
     except WarpsimError as error:
@@ -268,7 +270,7 @@ def _as_trace_error(case: int) -> Iterator[None]:
 
 
 def _check_lines(lines: Lines, one: VectorSet, products: list[list[str]], numbers: list[int]) -> None:
-    """Raise TraceError for a line that the other lines of the case contradict."""
+    """Raise TraceError for a line that contradicts the other lines of the case."""
     for number, words, again in zip(numbers, products, _dot_products(case_of(one)), strict=True):
         if " ".join(words) != again:
             lines.number, lines.text = number, " ".join(words)

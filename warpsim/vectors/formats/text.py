@@ -1,7 +1,8 @@
-"""What formats of text share: the manifest in a leading comment, hexadecimal words, errors with their line.
+"""The parts that text formats share: the manifest in a leading comment, hexadecimal words, errors with their
+line.
 
-A file begins with comment lines: what it is, then the manifest as JSON from a line that is ``{`` to one that
-is ``}``. Then comes what the format's ``render`` yields and its ``parse`` reads back.
+A file begins with comment lines: a title, then the manifest as JSON from a line ``{`` to a line ``}``. Then
+comes the text that the format's ``render`` yields and its ``parse`` reads back.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SHORT = 40  # characters of the text that an error message quotes
 
 
 class Lines:
-    """The lines of a file, one by one; knows where it is, for errors."""
+    """The lines of a file, read in order; keeps the current place for errors."""
 
     def __init__(self, path: Path, lines: Iterable[str]) -> None:
         self.path = path
@@ -45,14 +46,14 @@ class Lines:
         return self.text
 
     def following(self, expected: str) -> str:
-        """The next line; raises TraceError, saying what was expected, at the end of the file."""
+        """Return the next line; at the end of the file, raises TraceError with the ``expected`` content."""
         line = next(self, None)
         if line is None:
             raise TraceError(f"the file ends early: expected {expected}", self.place())
         return line
 
     def place(self, part: str = "") -> Location:
-        """Where the current line is, or a part of it."""
+        """Return where the current line is, or a part of it."""
         start = max(self.text.find(part), 0)
         return Location(str(self.path), max(self.number, 1), start + 1, max(len(part), 1), self.text)
 
@@ -69,7 +70,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """A format of text: its comments, how it is written and how it is read.
+    """A text format: its comments, its writer and its reader.
 
     ``opening`` are the lines before the manifest, ``closing`` those after it; ``prefix`` begins the lines of
     the manifest. ``companion`` yields the path and lines of a file beside it.
@@ -86,7 +87,7 @@ class TextFormat:
     companion: Callable[[Path, VectorSet], tuple[Path, Iterator[str]]] | None = None
 
     def write(self, path: Path, vectors: VectorSet) -> None:
-        """Write a set and its companion, whole or not at all."""
+        """Write a set and its companion atomically."""
         with together():
             if self.companion:
                 write_lines(*self.companion(path, vectors))
@@ -95,12 +96,12 @@ class TextFormat:
     def _lines(self, vectors: VectorSet, stem: str) -> Iterator[str]:
         yield from self.opening
         for line in manifest_lines(vectors):
-            yield self.prefix + line.replace("*/", "*\\/")  # a slash that ends no comment of C
+            yield self.prefix + line.replace("*/", "*\\/")  # a slash that does not end a C comment
         yield from self.closing
         yield from self.render(vectors, stem)
 
     def read(self, path: Path) -> VectorSet:
-        """The set in a file; raises TraceError with the line, OSError."""
+        """Return the set in a file; raises TraceError with the line, OSError."""
         lines = Lines(path, read_lines(path))
         manifest = self._manifest(lines)
         arrays = self.parse(lines, manifest)
@@ -110,7 +111,7 @@ class TextFormat:
         return manifest.assemble(arrays)
 
     def parts(self, path: Path) -> Iterator[VectorSet]:
-        """The set in a file in parts; raises what read raises."""
+        """Return the set in a file in parts; raises what read raises."""
         return self.read(path).parts()
 
     def _manifest(self, lines: Lines) -> Manifest:
@@ -137,7 +138,7 @@ class TextFormat:
 
 
 def check_array(lines: Lines, manifest: Manifest, name: str, array: Array) -> None:
-    """Raise TraceError, for the file as a whole, unless an array is the one that was written."""
+    """Raise TraceError, for the file as a whole, unless an array is equal to the written array."""
     from .manifest import digest_of
 
     try:
@@ -150,14 +151,14 @@ def check_array(lines: Lines, manifest: Manifest, name: str, array: Array) -> No
 
 
 def spelled(array: Array) -> list[str]:
-    """The elements of an array as hexadecimal digits, as many as the dtype has, row by row."""
+    """Return the elements of an array as hexadecimal digits, as many as the dtype has, row by row."""
     size = array.dtype.itemsize
     text = np.ascontiguousarray(array, array.dtype.newbyteorder(">")).tobytes().hex(" ", -size)
     return text.split(" ") if text else []
 
 
 def read_words(words: list[str], dtype: npt.DTypeLike, lines: Lines) -> Array:
-    """The elements that hexadecimal words spell; raises TraceError at one that does not."""
+    """Return the elements that hexadecimal words spell; raises TraceError at a word that spells none."""
     kind = np.dtype(dtype)
     digits = 2 * kind.itemsize
     text = "".join(words)

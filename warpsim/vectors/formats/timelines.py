@@ -1,8 +1,8 @@
-"""A timeline as JSON-ready data in the manifest of a recording, and read back.
+"""A timeline as JSON-ready data in the manifest of a recording: write it and read it back.
 
 ``moments``, ``schedule``, ``warps`` (x, y, z, warp, and the moment of its exit or null), ``statements``
-(place in the module and text), ``strips`` and ``links`` (numbers of two strips, and a moment). Readers
-believe nothing: whatever a strip or link refers to must be there.
+(place in the module and text), ``strips`` and ``links`` (numbers of two strips, and a moment). Readers trust
+nothing: every object that a strip or link refers to must exist.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 _KEYS = ("moments", "schedule", "warps", "statements", "strips", "links")
 _STRIP_KEYS = tuple(one.name for one in fields(Strip) if one.name not in ("statement", "flying"))
-_MOST = 1 << 40  # of any number
+_MOST = 1 << 40  # limit of any number
 _MOST_TEXT = 4096  # characters of a note or statement
 _MOST_LINKS = 64 * MOST_STRIPS
 
@@ -28,7 +28,7 @@ _MOST_LINKS = 64 * MOST_STRIPS
 
 
 def timeline_document(timeline: Timeline) -> Document:
-    """The timeline as JSON-ready data."""
+    """Return the timeline as JSON-ready data."""
     numbers = {strip: number for number, strip in enumerate(timeline.strips)}
     return {
         "moments": timeline.moments,
@@ -49,7 +49,7 @@ def _strip_document(strip: Strip) -> Document:
 
 
 def timeline_from(given: Any, grid: Sequence[int], warps: int) -> Timeline:
-    """The timeline that data spells, of a launch of that grid and so many warps of a CTA.
+    """Return the timeline of the data, for a launch of this grid and number of warps in a CTA.
 
     Raises TraceError.
     """

@@ -1,13 +1,13 @@
-"""Register traces of real GPUs: logs of register values become vector sets of what the chip computed.
+"""Register traces of real GPUs: logs of register values become vector sets of the chip's results.
 
 A case needs every register of A, B, C, of the metadata and, afterwards, of D. What such logs hold, and lack:
 
 * Values are those before the instruction. D is found in a second log, taken after (``after``), or where a
-  later instruction of the same warp names the register, before anything that is seen to overwrite it.
-* NVBit's tool and CUTracer, as they come, record getSize() / 4 registers of each operand: one, the first, for
-  what is no load or store. They have to be told to record as many as there are (see HOW_TO_RECORD).
-* The selector of sparse forms is visible in the disassembly; whether PTX said ``.sp`` or
-  ``.sp::ordered_metadata`` is not: metadata that ascends throughout is taken as ordered.
+  later instruction of the same warp names the register, before any visible instruction overwrites it.
+* NVBit's tool and CUTracer, unchanged, record getSize() / 4 registers of each operand: only the first, unless
+  the instruction is a load or store. They must be changed to record all registers (see HOW_TO_RECORD).
+* The selector of sparse forms is visible in the disassembly; whether PTX had ``.sp`` or
+  ``.sp::ordered_metadata`` is not: metadata that is always ascending is taken as ordered.
 * The chip is not named, and must be given as ``target``. Block-scaled forms take their scale selectors from a
   uniform register, m8n8k4 and f64 forms are several instructions, wgmma reads shared memory: not read here.
 """
@@ -43,7 +43,7 @@ Lane = npt.NDArray[np.uint32]  # (32,): a register
 
 @dataclass(kw_only=True, eq=False)
 class Execution:
-    """A matrix instruction in a log, its inputs, and the registers of D as far as they have been seen."""
+    """A matrix instruction in a log, its inputs, and the known registers of D."""
 
     form: Instruction
     sass: Sass
@@ -54,18 +54,20 @@ class Execution:
 
     @property
     def wanted(self) -> range:
-        """The registers that D is in."""
+        """The numbers of the registers of D."""
         return range(self.sass.registers[0], self.sass.registers[0] + self.form.registers["d"])
 
     @property
     def complete(self) -> bool:
-        """Whether all of D has been seen."""
+        """Whether all registers of D are known."""
         return self.d.keys() == set(self.wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterTrace:
-    """What a log holds: sets of executions, and why others are not among them, with their number."""
+    """The content of a log: sets of executions, and the reasons why others are left
+    out, with their number.
+    """
 
     sets: tuple[VectorSet, ...]
     missing: Mapping[str, int]
@@ -75,10 +77,10 @@ class RegisterTrace:
 def read_register_trace(
     path: str | Path, target: str, *, after: str | Path | None = None, chip: str = "a GPU"
 ) -> RegisterTrace:
-    """The matrix instructions of a log as vector sets, one for each form.
+    """Return the matrix instructions of a log as vector sets, a set for each form.
 
-    ``after`` is a log of the same run taken after each instruction. Raises TraceError, also for what is no
-    log, IllegalInstruction for an unknown target, OSError.
+    ``after`` is a log of the same run taken after each instruction. Raises TraceError, also for a file that
+    is not a log, IllegalInstruction for an unknown target, OSError.
     """
     path, after = Path(path), Path(after) if after else None
     check_target(target)
@@ -100,7 +102,7 @@ def read_register_trace(
 def _executions(
     records: Iterable[Record], target: str, missing: Counter[str], *, follow: bool
 ) -> Iterator[Execution]:
-    """The matrix instructions whose inputs are known; with ``follow``, D as later records show it."""
+    """Yield the matrix instructions whose inputs are known; with ``follow``, D as later records show it."""
     pending: dict[tuple[str, ...], list[Execution]] = {}
     for record in records:
         sass = parse(record.sass)
@@ -120,13 +122,13 @@ def _executions(
 
 
 def _form(sass: Sass, target: str) -> Instruction | None:
-    """A form with that name; all of them have the same registers."""
+    """Return a form with that name; all of them have the same registers."""
     named = forms_by_name(target).get(sass.name)
     return named[0] if named else None
 
 
 def _values(record: Record, sass: Sass, form: Instruction | None) -> dict[int, Lane]:
-    """The value of every register that a record names, as far as they can be told apart."""
+    """Return the value of every register that a record names, if the record identifies it."""
     numbers = record.numbers or _numbers(sass, form, len(record.values))
     named = dict(zip(numbers, record.values, strict=True)) if numbers else {}
     named.pop(ZERO, None)
@@ -134,11 +136,11 @@ def _values(record: Record, sass: Sass, form: Instruction | None) -> dict[int, L
 
 
 def _numbers(sass: Sass, form: Instruction | None, count: int) -> tuple[int, ...] | None:
-    """The registers that so many values belong to: all of each operand, or equally many of each."""
+    """Return the registers of the recorded values: all of each operand, or equally many of each."""
     operands = sass.registers
     if form and len(operands) == len(_operands(form)):
         widths = [form.registers[name] for name in _operands(form)]
-        for zero in (None, 1, 0):  # RZ may count as the operand it stands for, as one register, or not at all
+        for zero in (None, 1, 0):  # RZ may count as its operand, as one register, or not at all
             full = zip(operands, widths, strict=True)
             counts = [width if zero is None or one != ZERO else zero for one, width in full]
             if sum(counts) == count:
@@ -154,12 +156,12 @@ def _spread(operands: Iterable[int], counts: Iterable[int]) -> tuple[int, ...]:
 
 
 def _operands(form: Instruction) -> tuple[str, ...]:
-    """The register operands of the SASS instruction, in order."""
+    """Return the register operands of the SASS instruction, in order."""
     return ("d", "a", "b", "c", "e") if form.sparse else ("d", "a", "b", "c")
 
 
 def _observe(waiting: list[Execution], sass: Sass, form: Instruction | None, values: dict[int, Lane]) -> None:
-    """Take D from the registers that a record names; what it overwrites without naming is lost.
+    """Take D from the registers that a record names; values it overwrites without naming are lost.
 
     The first operand may be written, four registers of it at most where the form is not known.
     """
@@ -174,7 +176,7 @@ def _observe(waiting: list[Execution], sass: Sass, form: Instruction | None, val
 def _execution(
     record: Record, sass: Sass, form: Instruction | None, values: dict[int, Lane], missing: Counter[str]
 ) -> Execution | None:
-    """A matrix instruction with its inputs; None, and the reason counted, if they are not known."""
+    """Return a matrix instruction with its inputs; None if they are not known, and the reason is counted."""
     if form is None or len(sass.registers) != len(_operands(form)):
         missing[f"{sass.name} is not read here, or not an instruction of this target"] += 1
         return None
@@ -194,7 +196,7 @@ def _execution(
 
 
 def _variant(form: Instruction, sass: Sass, inputs: Mapping[str, npt.NDArray[np.uint32]]) -> Instruction:
-    """Of the forms with that name, the one with ordered metadata only where all of it ascends."""
+    """Return the form of that name; the form with ordered metadata only where all metadata ascends."""
     if form.pattern is None or not form.ordered or sass.immediate not in form.selectors:
         return form
     fields = fragments.read_fields(form, inputs["e"], sass.immediate)

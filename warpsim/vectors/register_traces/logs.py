@@ -39,7 +39,7 @@ class _Header(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """One instruction as one warp executed it: where, which, and the values of its registers.
+    """An instruction as a warp executed it: its place, its text, and the values of its registers.
 
     ``values`` is ``(values, 32)``; ``numbers`` are the registers they belong to, None where none are named.
     """
@@ -52,7 +52,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a log, in order; raises TraceError with the line, OSError."""
+    """Yield the records of a log, in order; raises TraceError with the line, OSError."""
     lines = Lines(path, read_lines(path))
     first = next((line for line in lines if line.strip()), "")
     read = _json_records if first.startswith("{") else _text_records
@@ -84,7 +84,9 @@ def _text_records(lines: Lines, rest: Iterator[str]) -> Iterator[Record]:
 
 
 def _header(line: str) -> _Header | None:
-    """What a line like ``CTX 0x.. - CTA 0,0,0 - warp 1 - HMMA.16816.F32 R4, R8, R12, R4 ;:`` says."""
+    """Return the fields of a line like ``CTX 0x.. - CTA 0,0,0 - warp 1 - HMMA.16816.F32
+    R4, R8, R12, R4 ;:``.
+    """
     match = _WARP.search(line) if line.endswith(":") else None
     if match is None:
         return None
@@ -98,7 +100,7 @@ def _text_record(header: _Header, values: list[list[int]], line: int) -> Record:
 
 
 def _text_values(lines: Lines, line: str, index: int) -> list[int]:
-    """The value of one register in every lane."""
+    """Return the value of a register in every lane."""
     found = _VALUE.findall(line)
     places = [(int(register), int(lane)) for register, lane, _ in found]
     if places != [(index, lane) for lane in range(LANES)]:

@@ -1,9 +1,9 @@
-"""SASS: what a disassembled matrix instruction computes, and which registers are its operands.
+"""SASS: the form of a disassembled matrix instruction, and the registers of its operands.
 
 ``HMMA.16816.F32 R4, R8, R12, R4`` is D, A, B, C by their first registers; sparse forms add the metadata
 register and the selector, ``HMMA.SP.16832.F32 R4, R4, R8, R12, R0, 0x1``. The names follow from the PTX form
-wherever ptxas 13.0 makes one instruction of it, as nvdisasm prints it for sm_75, sm_80, sm_89, sm_90a and
-sm_120a. Does not know logs.
+wherever ptxas 13.0 turns it into a single instruction, as nvdisasm prints it for sm_75, sm_80, sm_89, sm_90a
+and sm_120a. Does not know logs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPCODES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Sass:
-    """One disassembled instruction: its name, and of its operands the registers and the last immediate."""
+    """A disassembled instruction: its name, the registers among its operands, and the last immediate."""
 
     name: str
     registers: tuple[int, ...]
@@ -38,7 +38,7 @@ class Sass:
 
 @cache
 def parse(text: str) -> Sass | None:
-    """The instruction that a text is, or None; address operands in brackets are no register operands."""
+    """Return the instruction of a text, or None; address operands in brackets are not register operands."""
     match = _SASS.fullmatch(text.strip().removesuffix(";").rstrip())
     if not match:
         return None
@@ -53,7 +53,7 @@ def parse(text: str) -> Sass | None:
 
 
 def name_of(form: Instruction) -> str:
-    """The SASS name of a form that ptxas makes one instruction of."""
+    """Return the SASS name of a form that ptxas turns into a single instruction."""
     opcode = _OPCODES.get(form.a.name, "QMMA")
     shape = f"{form.shape.m}{form.shape.n}{form.shape.k}"
     types = {
@@ -67,9 +67,10 @@ def name_of(form: Instruction) -> str:
 
 @cache
 def forms_by_name(target: str) -> dict[str, tuple[Instruction, ...]]:
-    """The mma and mma.sp forms of a target that a SASS name can stand for; ordered metadata comes first.
+    """Return the mma and mma.sp forms of a target that a SASS name can stand for; ordered metadata comes
+    first.
 
-    Left out are block-scaled, f64 and m8n8k4 forms: their operands are not registers of one instruction.
+    Block-scaled, f64 and m8n8k4 forms are left out: their operands are not registers of a single instruction.
     """
     named: dict[str, list[Instruction]] = {}
     for form in forms().values():
@@ -80,5 +81,5 @@ def forms_by_name(target: str) -> dict[str, tuple[Instruction, ...]]:
 
 
 def is_matrix(name: str) -> bool:
-    """Whether a SASS name is that of a matrix instruction, known here or not."""
+    """Return whether a SASS name is that of a matrix instruction, known here or not."""
     return "MMA" in name.partition(".")[0]
