@@ -15,6 +15,10 @@ ORDER = (  # a package imports itself and those before it
     *("diagnosis", "linting", "views"),
     *("explanation", "report", "cli", "__init__", "__main__"),
 )
+ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
+    "diagnosis": ("library", "dumps", "origins", "search", "loops", "recordings"),
+    "generation": ("sums", "cases", "coverage"),
+}
 NEVER = {  # part of the package -> parts and packages that it must not import, though they come before it
     "isa": {"files"},
     "ptx": {"files"},
@@ -93,6 +97,19 @@ def test_who_imports_and_calls_what(path: Path) -> None:
         assert any(within(module, one) for one in ONLY_IN.get(name, (module,))), f"{module} uses {name}"
     reads = calls(path) & FILES
     assert not reads or any(within(module, part) for part in FILES_IN), f"{module} opens files"
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_of_a_package_import_in_one_order(package: str) -> None:
+    """A room imports itself and rooms before it; each folder of the package is in the order."""
+    rooms = ROOMS[package]
+    assert {path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()} == set(rooms)
+    for path in MODULES:
+        if path.parts[0] != package or path.parts[1] not in rooms:
+            continue
+        later = {package, *(f"{package}.{room}" for room in rooms[rooms.index(path.parts[1]) + 1 :])}
+        for name in imports(path):
+            assert ".".join(name.split(".")[:2]) not in later, f"{dotted(path)} imports {name}, a later room"
 
 
 def test_the_top_is_small() -> None:

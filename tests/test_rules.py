@@ -15,7 +15,8 @@ from tools.capture.experiments.sparse_grouping import CANDIDATES
 from warpsim.arithmetic import numerics, reference
 from warpsim.execution.pipeline import rule_for
 from warpsim.explanation import rules as explanation
-from warpsim.generation import changes, limits, summing, themes
+from warpsim.generation.cases import themes
+from warpsim.generation.sums import limits, rule_changes, summing
 from warpsim.isa.architectures import ARCHITECTURES, Evidence, Rule
 
 PACKAGE = Path(warpsim.__file__).parent
@@ -41,7 +42,7 @@ EVERYWHERE: dict[str, Any] = {
     "the explanation": explanation.RULES,
     "the sums of coverage": summing.RULES,
     "the groups of products": limits.GROUPS,
-    "the faults that cases show": changes.FAULTS,
+    "the faults that cases show": rule_changes.FAULTS,
     "the themes of corner cases": themes.THEMES,
 }
 

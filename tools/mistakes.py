@@ -18,10 +18,10 @@ import numpy as np
 
 import warpsim
 from warpsim.diagnosis import Mistake, diagnose_inputs
-from warpsim.diagnosis.grids import Setting, SharedTiles
-from warpsim.diagnosis.library import mistakes
-from warpsim.diagnosis.probes import probe
-from warpsim.diagnosis.search import outcome
+from warpsim.diagnosis.library.all_mistakes import mistakes
+from warpsim.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.diagnosis.search.mistake_search import outcome
+from warpsim.diagnosis.search.random_inputs import probe
 from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor
 from warpsim.isa.instruction import Inputs, Instruction, ScaleSelectors
 

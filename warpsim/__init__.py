@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .compilers.numba_kernels import compile_numba, launch_numba
     from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
-    from .diagnosis.origins import Origins, find_origins
+    from .diagnosis.origins.element_origins import Origins, find_origins
     from .errors import (
         ClusterError,
         Fault,
@@ -148,7 +148,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "compilers.numba_kernels": "compile_numba launch_numba",
     "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
-    "diagnosis.origins": "Origins find_origins",
+    "diagnosis.origins.element_origins": "Origins find_origins",
     "errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"

@@ -13,7 +13,7 @@ import warpsim
 from tests.helpers.chained_traces import ChainedTrace, chained
 from tests.helpers.command_runner import CliRunner, Result
 from warpsim.cli import cli
-from warpsim.diagnosis.chains import diagnose_stretch, is_made, predecessors, stretch
+from warpsim.diagnosis.recordings.event_chains import diagnose_stretch, is_made, predecessors, stretch
 from warpsim.isa.descriptor import canonical_descriptor, store_tile
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace

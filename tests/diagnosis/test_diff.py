@@ -17,13 +17,13 @@ import pytest
 import warpsim
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.diagnosis import CLASSES, Diagnosis, Mistake, compare, diagnose
-from warpsim.diagnosis.closeness import closeness, rank_correlation
-from warpsim.diagnosis.grids import Setting
-from warpsim.diagnosis.library import mistakes
-from warpsim.diagnosis.probes import probe
-from warpsim.diagnosis.search import outcome
-from warpsim.diagnosis.tables import ROWS
-from warpsim.diagnosis.wrong import wrong_elements
+from warpsim.diagnosis.dumps.closeness import closeness, rank_correlation
+from warpsim.diagnosis.dumps.wrong_elements import wrong_elements
+from warpsim.diagnosis.library.all_mistakes import mistakes
+from warpsim.diagnosis.library.grids import Setting
+from warpsim.diagnosis.library.rearrangements import ROWS
+from warpsim.diagnosis.search.mistake_search import outcome
+from warpsim.diagnosis.search.random_inputs import probe
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction, ScaleSelectors
 

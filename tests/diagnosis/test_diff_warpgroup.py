@@ -13,9 +13,9 @@ import warpsim
 from tools.mistakes import random_setting, sampled_forms, trial
 from warpsim import OperandError
 from warpsim.diagnosis import Diagnosis, diagnose
-from warpsim.diagnosis.descriptor_mistakes import misreadings
-from warpsim.diagnosis.library import mistakes
-from warpsim.diagnosis.tiles import TILE_ROWS
+from warpsim.diagnosis.library.all_mistakes import mistakes
+from warpsim.diagnosis.library.descriptor_mistakes import misreadings
+from warpsim.diagnosis.library.tile_mistakes import TILE_ROWS
 from warpsim.isa.descriptor import Descriptor, canonical_descriptor, store_tile, tile_addresses
 from warpsim.isa.instruction import Instruction
 

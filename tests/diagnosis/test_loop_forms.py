@@ -10,7 +10,7 @@ import pytest
 import warpsim
 from tools.loop_mistakes import STEPS, expected, random_given, trials
 from warpsim.diagnosis import LoopDiagnosis, diagnose_product
-from warpsim.diagnosis.loops import Given
+from warpsim.diagnosis.loops.product_loops import Given
 from warpsim.isa.instruction import Instruction
 
 _SCALED = "row.col.kind::{}.block_scale{}.f32.e2m1.e2m1.f32.{}"

@@ -18,8 +18,8 @@ from tests.helpers import kernel_cases, kernel_texts, packing_kernels, ptxas
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.packing_kernels import Packing
 from warpsim.cli import cli
-from warpsim.diagnosis.origins import OperandOrigins, Origins, find_origins
-from warpsim.diagnosis.tags import COMPUTED, CONSTANT, Tagging
+from warpsim.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
+from warpsim.diagnosis.origins.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.errors import Fault, OperandError
 from warpsim.host.launching import LaunchableKernel, load_text
 from warpsim.recording.recorder import LaunchEvent

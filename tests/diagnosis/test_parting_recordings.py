@@ -16,9 +16,9 @@ import pytest
 from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER, case
 from warpsim.cli import cli
-from warpsim.diagnosis import recordings
-from warpsim.diagnosis.divergence import Divergence, first_divergence
-from warpsim.diagnosis.recordings import compare_recordings
+from warpsim.diagnosis.recordings import event_differences
+from warpsim.diagnosis.recordings.divergence import Divergence, first_divergence
+from warpsim.diagnosis.recordings.event_differences import compare_recordings
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.launching import load_text
 from warpsim.recording.recorder import LaunchEvent
@@ -212,8 +212,8 @@ def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> No
         )
         return SimpleNamespace(inputs=inputs, tile=np.full(4, tile))
 
-    monkeypatch.setattr(recordings, "_tile", lambda event, side, descriptor: event.tile)
-    assert list(recordings._tiles(event(7), event(7))) == []
-    assert list(recordings._tiles(event(7), event(8))) == ["b-desc"]
-    assert list(recordings._tiles(event(7), event(7, tile=1))) == ["b"]
-    assert list(recordings._tiles(event(7, a=1), event(7))) == ["a-desc"]
+    monkeypatch.setattr(event_differences, "_tile", lambda event, side, descriptor: event.tile)
+    assert list(event_differences._tiles(event(7), event(7))) == []
+    assert list(event_differences._tiles(event(7), event(8))) == ["b-desc"]
+    assert list(event_differences._tiles(event(7), event(7, tile=1))) == ["b"]
+    assert list(event_differences._tiles(event(7, a=1), event(7))) == ["a-desc"]

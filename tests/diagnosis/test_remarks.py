@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.diagnosis.grids import Setting, SharedTiles
-from warpsim.diagnosis.in_common import in_common
-from warpsim.diagnosis.permutations import permutations
-from warpsim.diagnosis.remarks import Seen, remarks
+from warpsim.diagnosis.dumps.shared_causes import in_common
+from warpsim.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.diagnosis.search.remarks import Seen, remarks
+from warpsim.diagnosis.search.result_permutations import permutations
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((16, 8))

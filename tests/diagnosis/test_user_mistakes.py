@@ -13,7 +13,7 @@ import pytest
 from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
 from tools.user_mistakes.__main__ import answered
 from tools.user_mistakes.case import UserMistake
-from warpsim.diagnosis.remarks import Seen, remarks
+from warpsim.diagnosis.search.remarks import Seen, remarks
 
 SAMPLE = (
     *instruction.LIST[:40:5],

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import kernel_cases
 from tests.helpers.kernel_cases import FOLDER
-from warpsim.diagnosis.origins import Origins, find_origins
+from warpsim.diagnosis.origins.element_origins import Origins, find_origins
 from warpsim.host.launching import load_text
 from warpsim.views.origins import fragment_lines, origin_lines
 

@@ -9,11 +9,11 @@ import pytest
 
 import warpsim
 from warpsim.cli import main
-from warpsim.generation.bins import arithmetic_bins
-from warpsim.generation.corners import theme_chunk, themes_of
-from warpsim.generation.coverage import empty_coverage, gathered
-from warpsim.generation.exhaustive import plan_of
-from warpsim.generation.placement import legal_fields
+from warpsim.generation.cases.corners import theme_chunk, themes_of
+from warpsim.generation.cases.exhaustive import plan_of
+from warpsim.generation.cases.placement import legal_fields
+from warpsim.generation.coverage.bins import arithmetic_bins
+from warpsim.generation.coverage.vector_coverage import empty_coverage, gathered
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.sets import expected
 

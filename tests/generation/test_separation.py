@@ -12,7 +12,7 @@ import warpsim
 from tests.helpers import ptxas
 from warpsim.arithmetic import numerics, reference
 from warpsim.cli import main
-from warpsim.generation.coverage import gathered
+from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.generation.probes import probe
 from warpsim.generation.separation import model_of
 from warpsim.traces.reading import read_trace

@@ -11,15 +11,15 @@ import warpsim
 from tests.helpers import nasty
 from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
-from warpsim.generation.arithmetic import ABOVE_HALF, BELOW_HALF, HALF, cut, decode
-from warpsim.generation.bins import arithmetic_bins
-from warpsim.generation.changes import changes
-from warpsim.generation.corners import theme_chunk
-from warpsim.generation.coverage import gathered
-from warpsim.generation.factors import factors_of
-from warpsim.generation.limits import limits_of
-from warpsim.generation.observations import observations
-from warpsim.generation.summing import Change, summed, sums_of
+from warpsim.generation.cases.corners import theme_chunk
+from warpsim.generation.coverage.bins import arithmetic_bins
+from warpsim.generation.coverage.observations import observations
+from warpsim.generation.coverage.vector_coverage import gathered
+from warpsim.generation.sums.exact_numbers import ABOVE_HALF, BELOW_HALF, HALF, cut, decode
+from warpsim.generation.sums.factors import factors_of
+from warpsim.generation.sums.limits import limits_of
+from warpsim.generation.sums.rule_changes import changes
+from warpsim.generation.sums.summing import Change, summed, sums_of
 from warpsim.isa.architectures import FusedSum
 from warpsim.isa.formats import FORMATS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.generation.drafts import _products
+from warpsim.generation.cases.drafts import _products
 
 
 def test_products_are_added_one_after_the_other() -> None:

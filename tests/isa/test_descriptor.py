@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from warpsim.diagnosis.descriptor_mistakes import diagnose
+from warpsim.diagnosis.library.descriptor_mistakes import diagnose
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptor import (

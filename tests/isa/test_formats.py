@@ -12,7 +12,7 @@ import pytest
 
 import warpsim
 from warpsim.arithmetic import reference
-from warpsim.generation import arithmetic
+from warpsim.generation.sums import exact_numbers
 from warpsim.isa.formats import FORMATS, Format, Specials, floats_of, integers_of
 
 FLOATS = [element for element in FORMATS.values() if element.is_float]
@@ -64,7 +64,7 @@ def test_both_slow_decoders_find_the_special_codes(element: Format) -> None:
     codes = np.arange(1 << element.bits, dtype=element.code_dtype)
     wanted = np.where(np.isnan(value), 2, np.where(np.isinf(value), 1, 0))
     assert [reference.decode(code, element).kind for code in codes.tolist()] == wanted.tolist()
-    assert arithmetic.decode(codes, element).special.tolist() == wanted.tolist()
+    assert exact_numbers.decode(codes, element).special.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("element", [FORMATS[name] for name in ("f32", "tf32", "f64")], ids=str)
@@ -109,7 +109,7 @@ def test_a_format_states_its_special_codes_and_no_wrong_ones() -> None:
 
 
 def test_every_sort_of_special_codes_is_decoded_by_everyone() -> None:
-    assert set(reference._KINDS) == set(arithmetic._SPECIAL) == set(Specials)
+    assert set(reference._KINDS) == set(exact_numbers._SPECIAL) == set(Specials)
     page = (PACKAGE / "report/static/numbers.js").read_text(encoding="utf-8")
     table = page[page.index("SPECIALS = {") : page.index("};", page.index("SPECIALS = {"))]
     assert {one for one in Specials if f'"{one.value}":' in table} == set(Specials)

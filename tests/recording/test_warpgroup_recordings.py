@@ -12,7 +12,7 @@ import pytest
 from tests.helpers import kernel_cases
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
-from warpsim.diagnosis.recordings import compare_recordings
+from warpsim.diagnosis.recordings.event_differences import compare_recordings
 from warpsim.errors import OperandError
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.launching import LaunchReport, load_text

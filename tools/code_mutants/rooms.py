@@ -16,11 +16,12 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "metadata": (
         "isa/sparsity.py", "isa/arrangements.py", "isa/families/mma_sp.py", "isa/fragments.py",
-        "diagnosis/local_metadata.py", "diagnosis/metadata_checks.py", "diagnosis/packing_checks.py",
+        "diagnosis/library/local_metadata.py", "diagnosis/origins/metadata_checks.py",
+        "diagnosis/origins/packing_checks.py",
     ),
     "descriptor": (
         "isa/descriptor.py", "isa/tensor_box.py", "isa/tensor_map.py", "isa/tensor_map_bytes.py",
-        "isa/tensor_map_rules.py", "isa/swizzle.py", "diagnosis/descriptor_mistakes.py",
+        "isa/tensor_map_rules.py", "isa/swizzle.py", "diagnosis/library/descriptor_mistakes.py",
         "host/matrix_operands.py", "machine/opcodes/asynchronous/tensor_boxes.py", "views/descriptors.py",
     ),
     "encoding": (
@@ -57,7 +58,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
                "machine/opcodes/matrix/wgmma_groups.py",
                "machine/run/cluster_barrier.py", "checks/register_order.py", "checks/*.py",
                "recording/*.py", "linting/pipelines.py"),
-    "diagnosis": ("diagnosis/*.py",),
+    "diagnosis": ("diagnosis/**/*.py",),
     "file": ("files/*.py", "vectors/formats/*.py", "vectors/register_traces/*.py", "vectors/sets.py",
              "vectors/verification.py", "vectors/recordings.py", "traces/*.py"),
 }  # fmt: skip

@@ -21,8 +21,8 @@ import click
 
 import warpsim
 from warpsim.execution.pipeline import rule_for
+from warpsim.generation.cases.placement import legal_fields
 from warpsim.generation.generate import corner_vectors
-from warpsim.generation.placement import legal_fields
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
 

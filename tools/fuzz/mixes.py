@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.helpers import nasty
-from warpsim.generation.drafts import Draft
-from warpsim.generation.limits import limits_of
+from warpsim.generation.cases.drafts import Draft
+from warpsim.generation.sums.limits import limits_of
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 import warpsim
 from warpsim.errors import present
-from warpsim.generation.drafts import Draft
-from warpsim.generation.placement import arguments_of
+from warpsim.generation.cases.drafts import Draft
+from warpsim.generation.cases.placement import arguments_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.codes import codes_of, matrix_of
 from warpsim.isa.fragments import registers_of

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpsim.generation.limits import Limits
+from warpsim.generation.sums.limits import Limits
 from warpsim.isa.architectures import (
     BitCount,
     EmulatedF8,
@@ -32,7 +32,7 @@ Proof = Callable[[Limits], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """``new`` in place of ``old``, which occurs once in a module of warpsim/generation."""
+    """``new`` in place of ``old``, which occurs once in a module of warpsim/generation/sums."""
 
     module: str
     old: str

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.generation.limits import Limits
+from warpsim.generation.sums.limits import Limits
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from warpsim.generation import reasons
-from warpsim.generation.limits import Limits
+from warpsim.generation.sums import reasons
+from warpsim.generation.sums.limits import Limits
 
 from .behaviour import Behaviour, Edit, Proof, Where, bits, both, doubles, integers, never, quads
 
@@ -54,9 +54,9 @@ F64 = (
     _line("f64 cancels to -0", '    both = terms.negative.all(-1) | (terms.negative.any(-1) & (mode == "rm"))\n', "    both = terms.negative.any(-1)\n", both(doubles, _rounding("", "rn", "rz", "rp"))),
     _line("f64 sums of negative zeros are +0", '    both = terms.negative.all(-1) | (terms.negative.any(-1) & (mode == "rm"))\n', '    both = terms.negative.any(-1) & (mode == "rm")\n', _rounding("", "rn", "rz", "rp")),
     _line("subnormal results of additions become zero", "    special, negative = special_of(terms)\n    return Step(\n        kind=\"ieee\"", "    code = np.where(done.subnormal, np.uint64(0), code)\n    special, negative = special_of(terms)\n    return Step(\n        kind=\"ieee\"", _additions, lambda limits: reasons.small_reason(limits, limits.instruction.d.minimum_exponent - 1)),
-    _line("f64 .rz overflows to Inf", '    "rz": lambda negative: np.zeros(negative.shape, np.bool_),', '    "rz": lambda negative: np.ones(negative.shape, np.bool_),', _rounding("rz"), module="arithmetic"),
-    _line("f64 .rm overflows to the largest number", '    "rm": lambda negative: negative,', '    "rm": lambda negative: negative & False,', _rounding("rm"), module="arithmetic"),
-    _line("f64 .rp overflows to the largest number", '    "rp": lambda negative: ~negative,\n}', '    "rp": lambda negative: negative & False,\n}', _rounding("rp"), module="arithmetic"),
+    _line("f64 .rz overflows to Inf", '    "rz": lambda negative: np.zeros(negative.shape, np.bool_),', '    "rz": lambda negative: np.ones(negative.shape, np.bool_),', _rounding("rz"), module="exact_numbers"),
+    _line("f64 .rm overflows to the largest number", '    "rm": lambda negative: negative,', '    "rm": lambda negative: negative & False,', _rounding("rm"), module="exact_numbers"),
+    _line("f64 .rp overflows to the largest number", '    "rp": lambda negative: ~negative,\n}', '    "rp": lambda negative: negative & False,\n}', _rounding("rp"), module="exact_numbers"),
 )  # fmt: skip
 
 

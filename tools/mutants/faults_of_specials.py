@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.generation.codes import is_special
-from warpsim.generation.limits import Limits, largest
+from warpsim.generation.cases.corner_codes import is_special
+from warpsim.generation.sums.limits import Limits, largest
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Operands
 
@@ -45,7 +45,7 @@ def _factors(name: str, value: str, significand: str, where: Where) -> Behaviour
             new=f"        value = x.value * y.value\n        value = {value}\n"
             "        return Terms(value=value, exponent=x.exponent + y.exponent)\n",
         ),
-        Edit(module="arithmetic", old=_INVALID, new=_INVALID + f"    {significand}\n"),
+        Edit(module="exact_numbers", old=_INVALID, new=_INVALID + f"    {significand}\n"),
     )
     return Behaviour(name=name, edits=edits, where=both(floats, where))
 
@@ -225,7 +225,7 @@ _INVALID_PRODUCTS = (
 def _result(name: str, line: str, where: Where = floats) -> Behaviour:
     old = "    return np.where(\n        special == NOT_A_NUMBER,"
     return Behaviour(
-        name=name, edits=(Edit(module="arithmetic", old=old, new=f"    {line}\n{old}"),), where=where
+        name=name, edits=(Edit(module="exact_numbers", old=old, new=f"    {line}\n{old}"),), where=where
     )
 
 
@@ -234,7 +234,7 @@ _CODES = (
         name="NaN with a sign",
         edits=(
             Edit(
-                module="arithmetic",
+                module="exact_numbers",
                 old="element.canonical_nan, np.where",
                 new="element.canonical_nan | element.sign_bit, np.where",
             ),
@@ -245,7 +245,7 @@ _CODES = (
         name="NaN without its last bits",
         edits=(
             Edit(
-                module="arithmetic",
+                module="exact_numbers",
                 old="element.canonical_nan, np.where",
                 new="element.canonical_nan & ~1, np.where",
             ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpsim.generation import reasons
-from warpsim.generation.limits import Limits
+from warpsim.generation.sums import reasons
+from warpsim.generation.sums.limits import Limits
 from warpsim.isa.architectures import ScaledGroups
 
 from . import proofs
@@ -435,77 +435,77 @@ ROUNDING = (
         _GROWS,
         '    "rn": lambda negative, odd, tail: tail >= HALF,',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "ties toward zero",
         _GROWS,
         '    "rn": lambda negative, odd, tail: tail == ABOVE_HALF,',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "ties to odd",
         _GROWS,
         '    "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & ~odd),',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "ties up",
         _GROWS,
         '    "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & ~negative),',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded toward zero, not to nearest",
         _GROWS,
         '    "rn": lambda negative, odd, tail: tail < 0,',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded to nearest, not toward zero",
         _CUTS,
         '    "cut": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & odd),',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded down, not toward zero",
         _CUTS,
         '    "cut": lambda negative, odd, tail: negative & (tail > 0),',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded up, not toward zero",
         _CUTS,
         '    "cut": lambda negative, odd, tail: ~negative & (tail > 0),',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded away from zero, not toward it",
         _CUTS,
         '    "cut": lambda negative, odd, tail: tail > 0,',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "rounded to odd, not toward zero",
         _CUTS,
         '    "cut": lambda negative, odd, tail: ~odd & (tail > 0),',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     _line(
         "sticky bits below the second are lost",
         "    rest = raised - (kept << down)\n",
         "    rest = raised - (kept << down)\n    rest = rest & (-1 << np.maximum(down - 2, 0))\n",
         where=nearest,
-        module="arithmetic",
+        module="exact_numbers",
     ),
     Behaviour(
         name="results of 24 bits", numbers=lambda limits: _output(limits, precision=24), where=short_output
@@ -523,7 +523,7 @@ ROUNDING = (
         '    "cut": lambda negative: np.ones(negative.shape, np.bool_),',
         '    "cut": lambda negative: np.zeros(negative.shape, np.bool_),',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
         proof=reasons.overflow_reason,
     ),
     _line(
@@ -531,7 +531,7 @@ ROUNDING = (
         '    "cut": lambda negative: np.ones(negative.shape, np.bool_),',
         '    "cut": lambda negative: ~negative,',
         where=truncated,
-        module="arithmetic",
+        module="exact_numbers",
         proof=reasons.overflow_reason,
     ),
     _line(
@@ -539,7 +539,7 @@ ROUNDING = (
         '    "rn": lambda negative: np.ones(negative.shape, np.bool_),',
         '    "rn": lambda negative: np.zeros(negative.shape, np.bool_),',
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
         proof=lambda limits: "" if limits.instruction.d.name == "f64" else reasons.overflow_reason(limits),
     ),
     _line(
@@ -547,7 +547,7 @@ ROUNDING = (
         "    overflow = _flags(code >= infinity)\n",
         "    overflow = _flags(code >= infinity - (1 << (element.fraction_bits + 1 - precision)))\n",
         where=floats,
-        module="arithmetic",
+        module="exact_numbers",
         proof=proofs.largest,
     ),
     _line(
@@ -577,7 +577,7 @@ ROUNDING = (
         "    place = np.where(_flags(magnitude == 0), smallest, np.maximum(own, smallest))\n",
         "    place = np.where(_flags(magnitude == 0), smallest, np.maximum(own, smallest + (own < smallest)))\n",
         where=floats,
-        module="arithmetic",
+        module="exact_numbers",
         proof=lambda limits: reasons.small_reason(limits, limits.smallest),
     ),
     _line(
@@ -585,7 +585,7 @@ ROUNDING = (
         "    grown = kept + _GROWS[mode](negative, odd, tail)\n",
         "    grown = kept + _GROWS[mode](negative, odd, tail)\n    grown = np.where(grown >> precision, kept, grown)\n",
         where=either(nearest, _ieee_nearest),
-        module="arithmetic",
+        module="exact_numbers",
     ),
 )
 

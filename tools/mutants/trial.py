@@ -19,8 +19,8 @@ import warpsim
 from warpsim.arithmetic import reference
 from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
-from warpsim.generation.corners import theme_chunk
-from warpsim.generation.coverage import gathered
+from warpsim.generation.cases.corners import theme_chunk
+from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.isa.instruction import Operands
 from warpsim.vectors.sets import VectorSet
 

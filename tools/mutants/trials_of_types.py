@@ -13,9 +13,9 @@ import warpsim
 from warpsim.arithmetic.numerics import compute
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.execution.pipeline import checked_inputs
-from warpsim.generation.coverage import gathered
+from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.generation.generate import corner_vectors
-from warpsim.generation.limits import Limits, limits_of
+from warpsim.generation.sums.limits import Limits, limits_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction, Operands
 from warpsim.vectors.sets import VectorSet

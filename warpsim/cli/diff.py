@@ -196,7 +196,7 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
     import numpy as np
 
     from ..diagnosis import holding
-    from ..diagnosis.holding import words_read
+    from ..diagnosis.dumps.dump_contents import words_read
 
     names = "AC" if form.family.lanes > WARP else "ABC"
     matrices = {name: given[name] for name in names if name in given}
@@ -367,8 +367,8 @@ def _compare_recordings(
 
 def _recordings_compared(first: Path, second: str, selection: Selection | None, most: int) -> Any:
     """Return what differs, and where two recordings diverge."""
-    from ..diagnosis.divergence import first_divergence
-    from ..diagnosis.recordings import compare_recordings
+    from ..diagnosis.recordings.divergence import first_divergence
+    from ..diagnosis.recordings.event_differences import compare_recordings
 
     one, two = (recorded(source, selection) for source in (str(first), second))
     found = compare_recordings(one, two)

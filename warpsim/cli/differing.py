@@ -22,7 +22,7 @@ def of_trace(source: str, most: int) -> Iterator[Found]:
     """Yield instructions whose D differs from a check's expectation; those that add to each other's D
     together.
     """
-    from ..diagnosis.chains import predecessors
+    from ..diagnosis.recordings.event_chains import predecessors
     from ..report.expectations import expectations
     from ..views.recordings import Followed
 
@@ -50,7 +50,7 @@ def _of_event(
 ) -> Iterator[Found]:
     """Yield why a D differs from its expectation; nothing where this follows from an earlier difference."""
     from ..diagnosis import diagnose_inputs
-    from ..diagnosis.chains import diagnose_stretch, is_made, stretch
+    from ..diagnosis.recordings.event_chains import diagnose_stretch, is_made, stretch
 
     event = events[number]
     place = event.statement.location()
@@ -99,7 +99,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     event.
     """
     from ..diagnosis import diagnose_inputs
-    from ..diagnosis.chains import is_made, predecessors, stretch
+    from ..diagnosis.recordings.event_chains import is_made, predecessors, stretch
     from ..views.recordings import Followed
 
     each = _one_each(d, len(recording.events))

@@ -13,7 +13,7 @@ from ..isa.numerals import whole_number
 from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
-    from ..diagnosis.origins import OperandOrigins, Origins
+    from ..diagnosis.origins.element_origins import OperandOrigins, Origins
     from ..host.launching import LaunchableKernel
     from ..vectors.recordings import PackingNote
 
@@ -97,7 +97,7 @@ def trace(file: Path, launched: Launched, names: str, fragment: str | None, as_j
 
 
 def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
-    from ..diagnosis.origins import find_origins
+    from ..diagnosis.origins.element_origins import find_origins
     from ..errors import OperandError
 
     kernel = launched.kernel()

@@ -31,7 +31,7 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..generation.coverage import Coverage
+    from ..generation.coverage.vector_coverage import Coverage
     from ..vectors.benches import Written
     from ..vectors.sets import VectorSet
 

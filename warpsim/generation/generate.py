@@ -16,11 +16,11 @@ from ..errors import OperandError
 from ..isa.instruction import Instruction
 from ..ptx.decode import Form, resolved
 from ..vectors.sets import VectorSet, case_bytes
-from .assembly import joined_sets
-from .corners import theme_chunks
-from .coverage import Coverage, coverage_of, empty_coverage
-from .exhaustive import chunk_cases, exhaustive_chunk, plan_of
-from .placement import Place
+from .cases.assembly import joined_sets
+from .cases.corners import theme_chunks
+from .cases.exhaustive import chunk_cases, exhaustive_chunk, plan_of
+from .cases.placement import Place
+from .coverage.vector_coverage import Coverage, coverage_of, empty_coverage
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -24,14 +24,14 @@ from ..isa.instruction import Instruction, Operands
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..vectors.sets import VectorSet, make_vectors
-from .arithmetic import Array, decode
-from .assembly import joined_arguments
-from .corners import themes_of
-from .coverage import gathered
-from .drafts import Draft
-from .factors import paired
-from .limits import Limits
-from .placement import Place, arguments_of
+from .cases.assembly import joined_arguments
+from .cases.corners import themes_of
+from .cases.drafts import Draft
+from .cases.placement import Place, arguments_of
+from .coverage.vector_coverage import gathered
+from .sums.exact_numbers import Array, decode
+from .sums.factors import paired
+from .sums.limits import Limits
 
 _ROUNDS = 24  # of all themes of both models, at most
 _KEPT = 512  # differing outputs that are reduced

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnosis.grids import Setting
-from ..diagnosis.library import mistakes
-from ..diagnosis.mistake import Mistake
+from ..diagnosis.library.all_mistakes import mistakes
+from ..diagnosis.library.grids import Setting
+from ..diagnosis.library.mistake import Mistake
 from ..errors import present
 from ..isa.arrangements import named_columns
 from ..isa.families import forms

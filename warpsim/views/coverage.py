@@ -14,7 +14,7 @@ from ..isa.formats import Format
 from .text import words
 
 if TYPE_CHECKING:
-    from ..generation.coverage import Coverage
+    from ..generation.coverage.vector_coverage import Coverage
     from ..generation.separation import Separation
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..diagnosis.descriptor_mistakes import diagnose
+from ..diagnosis.library.descriptor_mistakes import diagnose
 from ..errors import OperandError, WarpsimError
 from ..isa.descriptor import Descriptor, Major, load_tile, touched_bytes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..diagnosis.origins import OperandOrigins, Origins
-from ..diagnosis.packing_checks import PackingFinding
+from ..diagnosis.origins.element_origins import OperandOrigins, Origins
+from ..diagnosis.origins.packing_checks import PackingFinding
 from .text import words
 
 Document = dict[str, Any]

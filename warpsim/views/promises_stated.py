@@ -141,7 +141,7 @@ GUARANTEED = (
         *("tests/tools/test_mutants.py", "tests/generation"),
         tools=("python -m tools.mutants", "python -m tools.mutants.every_type"),
         figures=("faults", "faults on every pair of types"),
-        modules=("generation/corners.py",),
+        modules=("generation/cases/corners.py",),
     ),
     _measured(
         "tests notice one-line changes of the code: layouts, metadata, rules, hazards, opcodes for some",
@@ -163,7 +163,7 @@ GUARANTEED = (
         *("tests/diagnosis/test_user_mistakes.py", "tests/diagnosis/test_diff.py"),
         tools=("python -m tools.user_mistakes",),
         figures=("mistakes",),
-        modules=("diagnosis/search.py",),
+        modules=("diagnosis/search/mistake_search.py",),
     ),
     _guaranteed(
         ERRORS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from ..diagnosis.divergence import Divergence, OperandChange
-from ..diagnosis.recordings import EventDifference, RecordingComparison
+from ..diagnosis.recordings.divergence import Divergence, OperandChange
+from ..diagnosis.recordings.event_differences import EventDifference, RecordingComparison
 from ..execution.pipeline import evidence
 from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import PackingNote, Recording

@@ -1,0 +1,95 @@
+"""From wrong rows and columns of D to what they share: lanes, registers, metadata words, rows, scales.
+
+Knows where the operands of an instruction are. Does not know what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.fragments import metadata_map, scale_lanes
+from ..library.grids import Index, Setting
+from .wrong_elements import ranges
+
+Mask = npt.NDArray[np.bool_]
+_MOST = 0.5  # of the wrong rows' elements: so many must be wrong
+
+
+def in_common(setting: Setting, wrong: Mask) -> Iterator[str]:
+    """What the wrong rows of D ``(m, n)`` have in common, and the wrong columns, where not all are wrong."""
+    for axis, name, tell in ((1, "row", _of_rows), (0, "column", _of_columns)):
+        some = np.asarray(wrong.any(axis=axis))
+        part = wrong[some] if axis else wrong[:, some]
+        if not some.any() or some.all() or part.mean() < _MOST:
+            continue
+        if parts := list(tell(setting, some)):
+            which = f"{name}{'s'[: int(some.sum()) != 1]} {ranges(np.flatnonzero(some).tolist())}"
+            yield f"behind the wrong {which}: {'; '.join(parts)}"
+
+
+def _of_rows(setting: Setting, rows: Mask) -> Iterator[str]:
+    form = setting.instruction
+    yield from _held(setting, "a", rows, 0)
+    if form.sparse:
+        field = metadata_map(form, setting.selector)
+        yield from _fields(field[rows[field[:, 3]]], field[~rows[field[:, 3]]])
+    if form.scale:
+        lanes = scale_lanes(form, "a", setting.scale_selectors.thread_id_a)
+        yield f"scales of A in lane{_several(lanes[rows])}"
+
+
+def _of_columns(setting: Setting, columns: Mask) -> Iterator[str]:
+    form = setting.instruction
+    if form.products > 1:
+        return
+    yield from _held(setting, "b", columns, 1)
+    if form.scale:
+        lanes = scale_lanes(form, "b", setting.scale_selectors.thread_id_b)
+        yield f"scales of B in lane{_several(lanes[columns])}"
+
+
+def _held(setting: Setting, operand: str, some: Mask, axis: int) -> Iterator[str]:
+    """Registers of an operand that hold nothing else than what these rows or columns need."""
+    if setting.in_shared(operand):
+        count = np.flatnonzero(some).tolist()
+        yield f"row{'s'[: len(count) != 1]} {ranges(count)} of the tile of {operand.upper()} in shared memory"
+        return
+    form = setting.instruction
+    layout = form.family.fragment(form, operand)
+    index = layout.column_index if axis else layout.row_index
+    elements = some[index].reshape(layout.lanes, form.registers[operand], -1)
+    inside = np.asarray(elements.all(axis=2))
+    if text := places_text(inside, operand):
+        yield text
+
+
+def places_text(inside: Mask, operand: str) -> str:
+    """``a0, a2 of lanes 20-23``: a set of registers ``(lanes, registers)``, where it is so simple."""
+    lanes, registers = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not inside.any() or inside.sum() != len(lanes) * len(registers):
+        return ""
+    who = "all lanes" if len(lanes) == len(inside) else f"lane{_several(lanes)}"
+    if len(registers) == inside.shape[1]:
+        return f"{operand.upper()} in {who}"
+    return f"{', '.join(f'{operand}{one}' for one in registers.tolist())} of {who}"
+
+
+def _fields(inside: Any, outside: Any) -> Iterator[str]:
+    """Metadata: whole words, or so many bits of them."""
+    lanes = np.unique(inside[:, 0])
+    shared = np.isin(lanes, outside[:, 0])
+    if not shared.any():
+        yield f"metadata words of lane{_several(lanes)}"
+        return
+    low, high = int(inside[:, 1].min()), int((inside[:, 1] + inside[:, 2]).max()) - 1
+    if not ((outside[:, 1] >= low) & (outside[:, 1] <= high) & np.isin(outside[:, 0], lanes)).any():
+        yield f"bits {low}-{high} of the metadata words of lane{_several(lanes)}"
+
+
+def _several(lanes: Index) -> str:
+    found = np.unique(lanes).tolist()
+    return f"{'s'[: len(found) != 1]} {ranges(found)}"

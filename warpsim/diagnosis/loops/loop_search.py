@@ -1,0 +1,286 @@
+"""Why a whole product came out as it did: the entrance, the search, and what it returns.
+
+Given matrices A ``(m, k)``, B ``(k, n)``, C and D. A candidate is first judged by what it would add to D in
+ordinary numbers, on one tile; those that come near are computed exactly, on all tiles. Does not
+know the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...environment import in_default_environment
+from ...errors import OperandError
+from ...files.decimals import Printed
+from ...isa.codes import codes_of
+from ...isa.instruction import Codes, Instruction
+from ...products.gemm import gemm
+from ...ptx.decode import Form, resolved
+from ..dumps.closeness import closeness, numbers
+from ..dumps.shared_causes import in_common
+from ..library.arithmetic_mistakes import WHOLE
+from ..search.mistake_search import spread_part
+from ..search.remarks import Seen, is_certain, remarks
+from .loop_candidates import Candidate
+from .loop_stages import CHEAP, stages
+from .product_loops import Given, Loop, View
+
+_VERIFIED = 12  # candidates that are computed exactly
+_SHOWN = 8
+_ALIKE = 6  # that change the same, all of them computed
+_LISTED = 4  # tiles
+_SIDE = 16  # rows and columns of a large tile, on which candidates are judged
+_NEAR = 2.0**-10  # of D's size: what rounding may come to
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopCause:
+    """A mistake and where it is made; ``fraction`` of D's elements are exact, all within rounding if not.
+
+    ``also`` are others that change the same.
+    """
+
+    name: str
+    advice: str
+    fraction: float
+    closeness: float
+    also: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.advice}" if self.advice else self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopDiagnosis:
+    """What makes a product come out as it did: exact ``matches``, else those that are ``near``, but for bits.
+
+    ``different`` of ``total`` elements are not as expected; ``where`` tells which tiles; ``remarks`` what D
+    itself tells.
+    """
+
+    instruction: Instruction
+    steps: int
+    different: int
+    total: int
+    where: str
+    matches: tuple[LoopCause, ...]
+    near: tuple[LoopCause, ...]
+    remarks: tuple[str, ...]
+    tried: int
+    printed: Printed | None = None
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether D is right already."""
+        return not self.different
+
+
+# --- the entrance --------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def diagnose_product(
+    instruction: Form,
+    A: npt.ArrayLike,
+    B: npt.ArrayLike,
+    D: npt.ArrayLike,
+    C: npt.ArrayLike | None = None,
+    *,
+    target: str | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    printed: Printed | None = None,
+) -> LoopDiagnosis:
+    """Why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
+
+    The kernel issues the instruction along ascending k; a sparse A obeys the pattern. ``scale_a (m, chunks)``
+    and ``scale_b (chunks, n)`` are those of gemm. Tiles of wgmma are supposed to lie K-major with rows of 128
+    bytes, and others are tried. Raises what gemm raises, and OperandError for m8n8k4 f16.
+    """
+    form = resolved(instruction, target)
+    if form.products > 1 or form.c != form.d:
+        raise OperandError(f"{form}: products are searched for forms whose D can be the next one's C")
+    wanted = codes_of(D, form.d, "D")
+    given = Given(A=np.asarray(A), B=np.asarray(B), C=C, scale_a=scale_a, scale_b=scale_b)
+    expected = codes_of(gemm(form, given.A, given.B, C, **given.scales), form.d, "D")
+    if wanted.shape != expected.shape:
+        raise OperandError(f"D has shape {wanted.shape}, but A and B make {expected.shape}")
+    return _Search(Loop(form, given), expected, wanted, printed).diagnosis()
+
+
+class _Search:
+    """One search: the view on which candidates are judged, and what they come to."""
+
+    def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Printed | None) -> None:
+        self.loop, self.printed = loop, printed
+        self.expected, self.wanted = self._settled(expected, wanted), wanted
+        self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
+        wrong = self.expected_tiles != self.wanted_tiles
+        self.wrong = wrong.reshape(len(wrong), -1).sum(axis=1)
+        at = int(self.wrong.argmax())
+        self.view = View(tile=at, part=spread_part(wrong[at], _SIDE, _SIDE) if not loop.form.scale else WHOLE)
+        self.tried = 0
+
+    def _settled(self, codes: Codes, wanted: Codes) -> Codes:
+        """Codes, those that print as the wanted ones being these."""
+        return codes if self.printed is None else self.printed.settled(codes, wanted, self.loop.form.d)
+
+    def diagnosis(self) -> LoopDiagnosis:
+        """The result; candidates that add the right thing to D are computed exactly."""
+        different = int((self.expected != self.wanted).sum())
+        matches, near = self._causes() if different else ((), ())
+        return LoopDiagnosis(
+            instruction=self.loop.form,
+            steps=self.loop.steps,
+            different=different,
+            total=self.wanted.size,
+            where=self._where(),
+            matches=matches,
+            near=near,
+            remarks=() if matches or not different else self._remarks(),
+            tried=self.tried,
+            printed=self.printed,
+        )
+
+    def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
+        """Exact causes of the first stage that has any; else the nearest of all."""
+        seen: list[LoopCause] = []
+        for number, stage in enumerate(stages(self.loop, self.view)):
+            if number == CHEAP and any(map(is_certain, self._seen_in_d)):
+                break
+            causes = [self._together(alike) for alike in self._best(stage)]
+            if matches := [one for one in causes if one.fraction == 1]:
+                matches.sort(key=lambda one: one.name.startswith("C and D"))  # A and B are nearer to a cause
+                return tuple(matches[:_SHOWN]), ()
+            seen += causes
+        return (), tuple(sorted(seen, key=lambda one: -one.closeness))[:3]
+
+    # --- where ---
+
+    def _where(self) -> str:
+        """Which tiles are wrong; those that hold what belongs in others are named."""
+        loop, count = self.loop, int((self.wrong > 0).sum())
+        if loop.rows * loop.columns == 1 or not count:
+            return ""
+        text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
+        known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
+        moved = []
+        for at in np.flatnonzero(self.wrong).tolist():
+            other = known.get(self.wanted_tiles[at].tobytes())
+            if other is not None:
+                moved.append(f"tile {self._named(at)} holds what belongs in tile {self._named(other)}")
+        more = f", and {len(moved) - 4} more" if len(moved) > 4 else ""
+        return "; ".join([text, *moved[:4]]) + more
+
+    def _wrong_tiles(self) -> str:
+        places = np.flatnonzero(self.wrong).tolist()
+        return ", ".join(map(self._named, places[:_LISTED])) + ", …" * (len(places) > _LISTED)
+
+    def _named(self, at: int) -> str:
+        return f"({at // self.loop.columns}, {at % self.loop.columns})"
+
+    def _rearranged(self) -> Iterator[str]:
+        """Rows of A's tiles, or columns of B's, that are those of other tiles: D without C tells."""
+        loop, form = self.loop, self.loop.form
+        given = loop.given
+        plain = gemm(form, given.A, given.B, **given.scales)
+        products = numbers(loop.tiles_of(codes_of(plain, form.d, "D")), form.d)
+        rest = numbers(self.wanted_tiles, form.d) - numbers(loop.tiles_of(loop.c), form.c)
+        shape = loop.rows, loop.columns, form.shape.m, form.shape.n
+        products, rest = products.reshape(shape), rest.reshape(shape)
+        size = _NEAR * max(float(np.abs(products).max()), 1e-300)
+        for name, axis in (("rows of A", 0), ("columns of B", 1)):
+            x, y = (np.moveaxis(each, axis, 0) for each in (products, rest))
+            off = np.stack([np.abs(y - one).reshape(len(y), -1).max(axis=1) for one in x], axis=1)
+            order = off.argmin(axis=1)
+            if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
+                places = tuple(order.tolist())
+                yield f"{name} are those of other tiles: tile i has what belongs in {places}[i]"
+
+    def _remarks(self) -> tuple[str, ...]:
+        """What D tells, and what the wrong rows and columns of the view's tile share."""
+        if moved := tuple(self._rearranged()):
+            return moved
+        at = self.view.tile
+        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        wrong = self.expected_tiles[at] != self.wanted_tiles[at]
+        return (*self._seen_in_d, *(where + text for text in in_common(self.loop.setting, wrong)))
+
+    @cached_property
+    def _seen_in_d(self) -> tuple[str, ...]:
+        form, (m, n) = self.loop.form, self.wanted.shape
+        sums: dict[str, Any] = {}
+        if form.scale is None:
+            sums["column_sums"] = numbers(self.loop.b, form.b).sum(axis=0)[:n]
+            sums["row_sums"] = numbers(self.loop.a, form.a).sum(axis=1)[:m]
+        seen = Seen(
+            expected=numbers(self.expected, form.d),
+            actual=numbers(self.wanted, form.d),
+            c=numbers(self.loop.c[:m, :n], form.c),
+            exact=not form.d.is_float,
+            k=self.loop.steps * form.shape.k,
+            **sums,
+        )
+        return remarks(seen)
+
+    # --- candidates ---
+
+    def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+        """Candidates whose change is what D has more than expected, the nearest first; alike ones are one."""
+        element, tile, part = self.loop.form.d, self.view.tile, self.view.part
+        wanted, expected = (
+            numbers(part.of_result(tiles[tile]), element)
+            for tiles in (self.wanted_tiles, self.expected_tiles)
+        )
+        with np.errstate(all="ignore"):
+            rest = wanted - expected
+        known = np.isfinite(rest)
+        sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
+        size = max(*sizes, 1e-300)
+        limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
+        found: dict[bytes, tuple[float, list[Candidate]]] = {}
+        order: dict[str, int] = {}  # of trying, which is that of reporting
+        for candidate in candidates:
+            self.tried += 1
+            order.setdefault(candidate.name, self.tried)
+            with np.errstate(all="ignore"):
+                off = float(np.abs(rest - candidate.change)[known].max(initial=0)) / size
+            if off < limit:
+                key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
+                found.setdefault(key, (off, []))[1].append(candidate)
+        nearest = sorted(found.values(), key=lambda each: each[0])[:_VERIFIED]
+        nearest.sort(key=lambda each: order[each[1][0].name])
+        return [alike for _, alike in nearest]
+
+    def _spread(self, size: float) -> float:
+        """What printing may have cut off."""
+        if self.printed is None or self.printed.decimals is None:
+            return 0.0
+        return float(10.0**-self.printed.decimals / size)
+
+    def _together(self, alike: Sequence[Candidate]) -> LoopCause:
+        """The first of those that come nearest; others are the same if they give the same bits."""
+        causes = [self._cause(one) for one in alike[:_ALIKE]]
+        best = max(causes, key=lambda one: (one.fraction, one.closeness))
+        same = (one.name for one in causes if one.fraction == best.fraction and one is not best)
+        return replace(best, also=tuple(same) if best.fraction == 1 else ())
+
+    def _cause(self, candidate: Candidate) -> LoopCause:
+        """What a candidate gives, in all tiles, or in those that are wrong only."""
+        codes = self._settled(candidate.exact(), self.wanted_tiles)
+        name, equal = candidate.name, codes == self.wanted_tiles
+        partly = equal | (self.expected_tiles == self.wanted_tiles)
+        if not equal.all() and partly.all() and (self.wrong == 0).any():
+            name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
+        return LoopCause(
+            name=name,
+            advice=candidate.advice,
+            fraction=float(equal.mean()),
+            closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
+        )

@@ -1,0 +1,190 @@
+"""Tiles and where they begin: by their own elements, and by what they are multiplied with.
+
+Knows the order that elements of a tile should have; does not know what to say where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from .loaded_operands import Mask, Tiles, mode
+from .tags import Indices
+from .tile_patterns import Pattern, ordered
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchored:
+    """Tiles with the first row and k of each, ``outer`` and ``inner (n,)``; -1 where nothing is loaded.
+
+    ``clean`` (n,) tells which tiles are as they should be; ``empty`` which have no element of the buffer;
+    ``disorders`` (n,) are kind and sentence of those that are in another order, which begin where they say.
+    """
+
+    tiles: Tiles
+    outer: Indices
+    inner: Indices
+    clean: Mask
+    disorders: tuple[tuple[str, str] | None, ...]
+
+    @cached_property
+    def usable(self) -> Mask:
+        """``(n,)``: tiles whose beginning is known."""
+        known = np.array([one is not None for one in self.disorders], np.bool_)
+        usable: Mask = (self.clean | known) & ~self.empty
+        return usable
+
+    @property
+    def empty(self) -> Mask:
+        """``(n,)``: tiles without an element of the buffer."""
+        empty: Mask = np.logical_not(self.tiles.valid.any(axis=(1, 2)))
+        return empty
+
+    def logical(self) -> Indices:
+        """``(n,)``: the first k of each tile; that of compressed A counts the elements that were dropped."""
+        form, pattern = self.tiles.operand.instruction, self.tiles.operand.instruction.pattern
+        if self.tiles.operand.role != "a" or not form.sparse or pattern is None:
+            return self.inner
+        return self.inner * pattern.chunk // pattern.stored
+
+
+def anchored(tiles: Tiles) -> Anchored:
+    """Where each tile begins, by its own elements."""
+    _, rows, columns = tiles.outer.shape
+    outer, clean_outer = _anchors(tiles.outer, tiles.valid, np.arange(rows)[:, None])
+    inner, clean_inner = _anchors(tiles.inner, tiles.valid, np.arange(columns))
+    clean = clean_outer & clean_inner
+    found: list[tuple[str, str] | None] = [None] * len(clean)
+    for pattern, events in alike(tiles, outer, inner, np.flatnonzero(~clean)):
+        told = ordered(pattern)
+        for event in events:
+            found[event] = told
+    return Anchored(tiles=tiles, outer=outer, inner=inner, clean=clean, disorders=tuple(found))
+
+
+def _anchors(values: Indices, valid: Mask, offset: npt.NDArray[np.intp]) -> tuple[Indices, Mask]:
+    """``(n,)``: the first of the consecutive values of each tile, and whether all are in order."""
+    base = (values - offset).reshape(len(values), -1)
+    known = valid.reshape(len(values), -1)
+    most = np.where(known, base, -1).max(axis=1)
+    least = np.where(known, base, np.iinfo(np.int64).max).min(axis=1)
+    clean = (most == least) | ~known.any(axis=1)
+    found = np.where(known.any(axis=1), most, -1)
+    for one in np.flatnonzero(~clean):
+        inside = values[one][valid[one]]
+        different = np.unique(inside)
+        whole = len(different) == offset.size and different[-1] - different[0] == offset.size - 1
+        found[one] = different[0] if whole else mode(base[one][known[one]])
+    return found, clean
+
+
+def alike(
+    tiles: Tiles, outer: Indices, inner: Indices, events: npt.NDArray[np.intp]
+) -> Iterator[tuple[Pattern, list[int]]]:
+    """The different patterns of some executions, and which have them."""
+    if not events.size:
+        return
+    across = tiles.outer[events] - outer[events, None, None]
+    along = tiles.inner[events] - inner[events, None, None]
+    relative = np.stack([across, along], axis=-1)
+    relative[~tiles.valid[events]] = np.iinfo(np.int64).min
+    flat = relative.reshape(events.size, -1)
+    _, first, group = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    for number, place in enumerate(first.tolist()):
+        event = int(events[place])
+        pattern = Pattern(
+            tiles=tiles,
+            relative=relative[place],
+            valid=tiles.valid[event],
+            outer=int(outer[event]),
+            inner=int(inner[event]),
+        )
+        yield pattern, events[group.reshape(-1) == number].tolist()
+
+
+def permuted_together(one: Anchored, other: Anchored) -> Mask:
+    """``(n,)``: dense tiles in which A and B have the same permutation of k, which changes nothing."""
+    x, y = _along_k(one), _along_k(other)
+    if one.tiles.operand.instruction.sparse:
+        return np.zeros(len(x), np.bool_)
+    together: Mask = (x == y).all(axis=1) & (x >= 0).all(axis=1)
+    return together
+
+
+def _along_k(one: Anchored) -> Indices:
+    """``(n, k)``: the k of each place along k, -1 where rows or columns do not agree on it."""
+    tiles = one.tiles
+    order = one.outer[:, None, None] + np.arange(tiles.outer.shape[1])[:, None]
+    agreed = (tiles.inner == tiles.inner[:, :1]) & tiles.valid & (tiles.outer == order)
+    found: Indices = np.where(agreed.all(axis=1), tiles.inner[:, 0], -1)
+    return found
+
+
+# --- A and B ---------------------------------------------------------------------------------------
+
+
+def agreed_k(a: Anchored, b: Anchored | None) -> Indices:
+    """``(n,)``: the first k of A and B, where they differ that of the one that is right; -1 for unknown."""
+    if b is None:
+        return np.where(a.usable, a.logical(), -1)
+    sides = sides_of(a, b)
+    agreed = np.where(a.usable, sides.a, sides.b)
+    for event in sides.unlike.tolist():
+        if sides.blame(event)[0] == "a":
+            agreed[event] = sides.b[event]
+    return np.where(a.usable | b.usable, agreed, -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The first k of A and of B ``(n,)``, one for the other where one is not in order; and who may vote."""
+
+    a: Indices
+    b: Indices
+    known: Mask
+    empty_a: Mask
+    empty_b: Mask
+    places: Places
+
+    @property
+    def unlike(self) -> npt.NDArray[np.intp]:
+        """Executions in which they differ."""
+        return np.flatnonzero(self.known & (self.a != self.b))
+
+    def blame(self, event: int) -> tuple[str, int]:
+        """Which operand is off, "" if nobody can tell, and by how many k: other warps of the CTA vote."""
+        alike = self.known & (self.places[:, :3] == self.places[event, :3]).all(axis=1)
+        alike &= self.places[:, 4] == self.places[event, 4]
+        votes = np.concatenate([self.a[alike], self.b[alike]])
+        x, y = int(self.a[event]), int(self.b[event])
+        for_a, for_b = int((votes == x).sum()), int((votes == y).sum())
+        if for_a == for_b:
+            for_a, for_b = self.written(self.places[event])
+        if for_a == for_b:
+            return "", x - y
+        return ("b", y - x) if for_a > for_b else ("a", x - y)
+
+    def written(self, place: Places) -> tuple[int, int]:
+        """How often A and B of a warp come from an array: what is a stage late does not at first."""
+        mine = (self.places[:, :4] == place[:4]).all(axis=1)
+        return int((mine & ~self.empty_a).sum()), int((mine & ~self.empty_b).sum())
+
+
+def sides_of(a: Anchored, b: Anchored) -> Sides:
+    """The first k of the tiles of A and B of one statement."""
+    usable_a, usable_b = a.usable, b.usable
+    k_a, k_b = a.logical(), b.logical()
+    return Sides(
+        a=np.where(usable_a | ~usable_b, k_a, k_b),
+        b=np.where(usable_b | ~usable_a, k_b, k_a),
+        known=usable_a & usable_b,
+        empty_a=a.empty,
+        empty_b=b.empty,
+        places=a.tiles.operand.places,
+    )

@@ -1,0 +1,214 @@
+"""Where does this element come from? Elements of matrix instructions, traced back to the arrays of a launch.
+
+Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
+registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
+Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
+the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are nobody's business.
+Knows kernels and arrays; prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...environment import in_default_environment
+from ...errors import OperandError
+from ...isa.numerals import whole_number
+from ...machine.load.entries import Parameter
+from .anchors import Anchored, anchored
+from .arranged_checks import arranged_findings
+from .index_formulas import formulas_of
+from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text
+from .metadata_checks import word_findings
+from .packing_checks import PackingFinding, repeated_products, tile_findings
+from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
+
+Names = Sequence[str | int] | Mapping[str, str | int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementOrigin:
+    """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like.
+
+    Of a tile in shared memory, ``lane`` is its row along m or n, and ``register`` its k.
+    """
+
+    lane: int
+    register: int
+    bits: tuple[int, int]  # the highest and the lowest
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperandOrigins:
+    """One operand of one matrix statement in all its executions."""
+
+    operand: Operand
+    tiles: Anchored | None
+    formulas: tuple[str, ...]
+
+    @property
+    def role(self) -> str:
+        """The operand: a, b, c, e, scale_a or scale_b."""
+        return self.operand.role
+
+    @property
+    def buffer(self) -> TaggedBuffer | None:
+        """The buffer that most of its elements come from, None for none."""
+        return self.operand.buffer
+
+    @property
+    def counted(self) -> str:
+        """What is counted: words of metadata and scales are traced byte by byte."""
+        return "elements" if self.role in ("a", "b", "c") else "bytes"
+
+    @property
+    def index(self) -> npt.NDArray[np.int64]:
+        """``(n, 32, values)``: the element of the buffer, counted row by row; -1 for none."""
+        return self.operand.index
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Elements that were moved, and that are constant, computed or results of a matrix instruction."""
+        return self.operand.counts()
+
+    def table(self, execution: int = 0) -> list[ElementOrigin]:
+        """Every element of the fragment of one execution, lane by lane."""
+        operand = self.operand
+        return [
+            ElementOrigin(
+                lane=lane,
+                register=value // operand.each,
+                bits=_bits(operand, value % operand.each),
+                source=_source(operand, execution, lane, value),
+            )
+            for lane in range(operand.bits.shape[1])
+            for value in range(operand.bits.shape[2])
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origins:
+    """``operands``, what each matrix statement was given; ``findings``, what of it does not fit; and
+    ``dependences``, statements that do other things when the buffers hold other values."""
+
+    movement: Movement
+
+    @property
+    def buffers(self) -> tuple[TaggedBuffer, ...]:
+        """The arrays whose elements are traced."""
+        return self.movement.buffers
+
+    @property
+    def dependences(self) -> tuple[Dependence, ...]:
+        """Statements whose lanes or addresses depend on the values in the buffers."""
+        return self.movement.dependences
+
+    @cached_property
+    def operands(self) -> tuple[OperandOrigins, ...]:
+        """Operands in the order of the text."""
+        return tuple(_origins_of(one) for one in operands_of(self.movement))
+
+    @cached_property
+    def findings(self) -> tuple[PackingFinding, ...]:
+        """What of the operands does not fit together, statement by statement."""
+        found = list[PackingFinding]()
+        statements: dict[int, dict[str, OperandOrigins]] = {}
+        pairs = list[tuple[Anchored, Anchored]]()
+        for one in self.operands:
+            statements.setdefault(id(one.operand.given), {})[one.role] = one
+        for given in statements.values():
+            operands = {role: one.operand for role, one in given.items()}
+            a, b = (given[role].tiles if role in given else None for role in "ab")
+            found += tile_findings(a, b)
+            if a is not None and b is not None:
+                pairs.append((a, b))
+            for role, tiles in (("a", a), ("b", b)):
+                if tiles is None and role in operands:
+                    found += arranged_findings(operands[role])
+            for role in ("e", "scale_a", "scale_b"):
+                if role in operands:
+                    found += word_findings(operands[role], a, b)
+        return (*found, *repeated_products(pairs))
+
+    def used(self, buffer: TaggedBuffer) -> float:
+        """How much of an array arrives, unchanged, in matrix instructions."""
+        bits = np.zeros(8 * buffer.size, np.bool_)
+        for one in self.operands:
+            width = one.operand.width
+            inside = one.operand.bits - 8 * buffer.start
+            first = np.unique(inside[(inside >= 0) & (inside < 8 * buffer.size)])
+            bits[(first[:, None] + np.arange(width)).reshape(-1)] = True
+        return float(bits.mean()) if bits.size else 0.0
+
+
+@in_default_environment
+def find_origins(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    origins: Names = (),
+    shared_bytes: int = 0,
+    cluster: int | Sequence[int] | None = None,
+    most_statements: int | None = None,
+) -> Origins:
+    """Which element of which array each element of each matrix instruction is; nothing is written back.
+
+    ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes``, ``cluster`` and ``most_statements`` are those
+    of a launch.
+    ``origins`` are the parameters to trace, by name or index, or a mapping of names for them:
+    ``{"A": 0, "B": 2}``. Arrays with their real shapes give rows and columns; others keep their data. Raises
+    OperandError, and what a launch raises.
+    """
+    named = parameters_named(kernel.parameters, origins)
+    job = job_of(kernel, grid, block, args, shared_bytes, named, cluster, most_statements)
+    return Origins(movement=movement_of(job))
+
+
+def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[str, Parameter]:
+    """The parameters by the names that they go by. Raises OperandError."""
+    if isinstance(origins, str) or not origins:
+        raise OperandError("origins names the arrays to trace, such as ('a', 'b')")
+    pairs = origins.items() if isinstance(origins, Mapping) else ((None, one) for one in origins)
+    found = dict[str, Parameter]()
+    for name, key in pairs:
+        parameter = _parameter(parameters, key)
+        found[name or parameter.name] = parameter
+    if len({one.index for one in found.values()}) < len(origins):
+        raise OperandError("origins names one parameter twice")
+    return found
+
+
+def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
+    index = key if isinstance(key, int) else whole_number(key)
+    for one in parameters:
+        if index == one.index or one.name == key:
+            return one
+    known = ", ".join(f"{one.index} {one.name}" for one in parameters)
+    raise OperandError(f"origins: no parameter {key!r}; they are {known}")
+
+
+def _origins_of(operand: Operand) -> OperandOrigins:
+    tiles = tiles_of(operand)
+    found = None if tiles is None else anchored(tiles)
+    return OperandOrigins(operand=operand, tiles=found, formulas=tuple(formulas_of(found)))
+
+
+def _bits(operand: Operand, element: int) -> tuple[int, int]:
+    return (element + 1) * operand.width - 1, element * operand.width
+
+
+def _source(operand: Operand, execution: int, lane: int, value: int) -> str:
+    index = int(operand.index[execution, lane, value])
+    if index < 0 or operand.buffer is None:
+        return KINDS.get(int(operand.bits[execution, lane, value]), "another buffer")
+    if operand.role in ("a", "b", "c"):
+        return index_text(operand.buffer, index, operand.width)
+    return word_text(operand.buffer, index)

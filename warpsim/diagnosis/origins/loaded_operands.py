@@ -1,0 +1,227 @@
+"""Operands of matrix instructions as matrices of places in buffers: which element each element of a tile is.
+
+A place is a bit of a buffer; an element's is that of its lowest bit. Knows fragments and shapes of buffers;
+does not know what should be where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.instruction import Instruction
+from ...isa.layouts.fragment_layout import Layout
+from ...isa.layouts.strides import modes
+from .tagged_runs import Given, Movement, TaggedBuffer
+from .tags import COMPUTED, CONSTANT, Indices
+
+RESULT = -2  # an element of D of a matrix instruction
+KINDS = {CONSTANT: "constant", COMPUTED: "computed", RESULT: "a result"}
+Mask = npt.NDArray[np.bool_]
+_EXECUTIONS = 256  # of which the direction of a tile is taken
+_FAR = 1 << 31  # longer than rows are
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """One operand of one statement in all its executions: ``bits (n, lanes, values)``.
+
+    A bit is counted through all buffers, from 8 on; CONSTANT, COMPUTED and RESULT are none. ``width`` is of
+    an element in bits, ``each`` how many of them a register has.
+    """
+
+    given: Given
+    role: str
+    bits: Indices
+    width: int
+    each: int
+    buffer: TaggedBuffer | None
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction whose operand it is."""
+        return self.given.instruction
+
+    @property
+    def in_shared(self) -> bool:
+        """Whether it is a tile in shared memory: its lanes are rows along m or n, its values k."""
+        return self.role in self.given.tiles
+
+    @property
+    def places(self) -> npt.NDArray[np.int64]:
+        """``(n, 5)``: x, y, z of the CTA, warp, how many-th time."""
+        return self.given.places
+
+    @cached_property
+    def moved(self) -> Mask:
+        """``(n, lanes, values)``: elements that come from the buffer as they are."""
+        if self.buffer is None:
+            return np.zeros(self.bits.shape, np.bool_)
+        start = 8 * self.buffer.start
+        moved: Mask = (self.bits >= start) & (self.bits < start + 8 * self.buffer.size)
+        return moved
+
+    @cached_property
+    def index(self) -> Indices:
+        """``(n, lanes, values)``: which element of the buffer, counted through; -1 for none."""
+        start = 0 if self.buffer is None else 8 * self.buffer.start
+        index: Indices = np.where(self.moved, (self.bits - start) // self.width, -1)
+        return index
+
+    def counts(self) -> dict[str, int]:
+        """How many elements are moved, and how many are none of any buffer, by kind."""
+        found = {"moved": int((self.bits > 0).sum())}
+        return found | {name: int((self.bits == kind).sum()) for kind, name in KINDS.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """An operand as tiles: ``outer`` and ``inner (n, outer size, k)``, coordinates in the buffer.
+
+    For a and b, inner is along k, and outer the rows of A or columns of B; ``inner_axis`` says whether k runs
+    along "columns" or "rows" of the buffer. ``valid`` tells which elements come from the buffer.
+    """
+
+    operand: Operand
+    outer: Indices
+    inner: Indices
+    valid: Mask
+    inner_axis: str
+
+    @property
+    def outer_axis(self) -> str:
+        """The other axis of the buffer."""
+        return "rows" if self.inner_axis == "columns" else "columns"
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the fragment's rows run along k, as those of B do."""
+        return self.operand.role == "b"
+
+
+def operands_of(movement: Movement) -> list[Operand]:
+    """Every operand of every statement."""
+    return [_operand(movement, one, role) for one in movement.given for role in one.bytes]
+
+
+def _operand(movement: Movement, given: Given, role: str) -> Operand:
+    form = given.instruction
+    width = form.storage(role).bits if role in "abc" else 8
+    seen = given.bytes[role]
+    bits = _elements(seen, width, movement.tagging.result)
+    each = 8 * seen.shape[-1] // width
+    return Operand(
+        given=given, role=role, bits=bits, width=width, each=each, buffer=_buffer(movement.buffers, bits)
+    )
+
+
+def _elements(seen: Indices, width: int, result: int) -> Indices:
+    """``(n, lanes, values)`` of indices of bytes ``(n, lanes, registers, bytes)``."""
+    n, lanes, registers, size = seen.shape
+    if width < 8:
+        bit = np.arange(0, 8, width)
+        found = np.where(seen[..., None] > 0, 8 * seen[..., None] + bit, seen[..., None])
+        found = np.where(seen[..., None] == result, RESULT, found)
+        return found.reshape(n, lanes, -1)
+    parts = seen.reshape(n, lanes, registers * 8 * size // width, width // 8)
+    first = parts[..., 0]
+    together = (parts == first[..., None] + np.arange(width // 8)).all(axis=-1) & (first > 0)
+    found = np.where(together, 8 * first, COMPUTED)
+    for index, kind in ((CONSTANT, CONSTANT), (result, RESULT)):
+        found = np.where((parts == index).all(axis=-1), kind, found)
+    return found
+
+
+def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | None:
+    """The buffer that most elements come from."""
+    counts = [int(((bits >= 8 * one.start) & (bits < 8 * (one.start + one.size))).sum()) for one in buffers]
+    return buffers[int(np.argmax(counts))] if any(counts) else None
+
+
+# --- shapes ----------------------------------------------------------------------------------------
+
+
+def row_length(buffer: TaggedBuffer, width: int) -> int:
+    """Elements of so many bits in a row of a buffer: along its last axis."""
+    last = buffer.shape[-1] if buffer.shape else 1
+    return max(last * buffer.dtype.itemsize * 8 // width, 1)
+
+
+def index_text(buffer: TaggedBuffer, index: int, width: int) -> str:
+    """``A[3, 17]``: an element of so many bits, in the axes of the buffer."""
+    length = row_length(buffer, width)
+    lead = np.unravel_index(index // length, buffer.shape[:-1]) if len(buffer.shape) > 1 else ()
+    return f"{buffer.name}[{', '.join(map(str, (*map(int, lead), index % length)))}]"
+
+
+def word_text(buffer: TaggedBuffer, byte: int) -> str:
+    """``E[3, 5]``: the element of the buffer's own dtype that holds a byte."""
+    size = buffer.dtype.itemsize
+    inner = f" byte {byte % size}" if size > 1 and byte % size else ""
+    return index_text(buffer, byte // size, 8 * size) + inner
+
+
+def layout_of(operand: Operand) -> Layout:
+    """Where lanes and values stand in the tile."""
+    if operand.in_shared:
+        return _tile_layout(*operand.bits.shape[1:], operand.role == "b")
+    return operand.instruction.family.fragment(operand.instruction, operand.role)
+
+
+@cache
+def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
+    """A tile in shared memory, row by row along k; B's is its transpose."""
+    steps = ((0, 1), (1, 0)) if swapped else ((1, 0), (0, 1))
+    return Layout(lane_modes=modes((rows, steps[0])), value_modes=modes((columns, steps[1])))
+
+
+def tiles_of(operand: Operand) -> Tiles | None:
+    """The tiles of a, b or c; None where the buffer is no matrix of which they are tiles."""
+    if operand.buffer is None or operand.role not in ("a", "b", "c") or len(operand.buffer.shape) < 2:
+        return None
+    layout, length = layout_of(operand), row_length(operand.buffer, operand.width)
+    index, valid = layout.collect(operand.index), layout.collect(operand.moved)
+    row, column = index // length, index % length
+    if operand.role == "b":
+        row, column, valid = (np.swapaxes(one, 1, 2) for one in (row, column, valid))
+    along, across = _step(row, column, valid, 2), _step(row, column, valid, 1)
+    if _runs(along, across):
+        outer, inner, axis = row, column, "columns"
+    elif _runs(along[::-1], across[::-1]):
+        outer, inner, axis = column, row, "rows"
+    else:
+        return None
+    return Tiles(operand=operand, outer=outer, inner=inner, valid=valid, inner_axis=axis)
+
+
+def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
+    """Whether k runs along the columns of a buffer, the other side along its rows, in wrong steps perhaps.
+
+    Rows that lie a whole number of rows apart are no mistake, but fragments in an order of their own.
+    """
+    rows_apart = across[1] == 0 and across[0] != 1
+    return (along == (0, 1) and not rows_apart) or (across == (1, 0) and along[0] == 0)
+
+
+def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, int]:
+    """How rows and columns of the buffer mostly change with one step along an axis of the tile."""
+    ahead, behind = ([slice(_EXECUTIONS), slice(None), slice(None)] for _ in range(2))
+    ahead[axis], behind[axis] = slice(1, None), slice(None, -1)
+    both = valid[tuple(ahead)] & valid[tuple(behind)]
+    down, right = ((one[tuple(ahead)] - one[tuple(behind)])[both] for one in (row, column))
+    if not down.size:
+        return 0, 0
+    common = mode(down * _FAR + right)  # two numbers in one, for speed
+    across = (common + _FAR // 2) % _FAR - _FAR // 2
+    return (common - across) // _FAR, across
+
+
+def mode(values: npt.NDArray[Any]) -> int:
+    """The commonest value, the least of those that are equally common."""
+    different, counts = np.unique(values, return_counts=True)
+    return int(different[counts.argmax()])

@@ -1,0 +1,208 @@
+"""What is wrong with tiles that a kernel has loaded, said of the operands alone: no result is looked at.
+
+A tile of A is some consecutive rows and columns of its buffer, in order, and the columns of A are the rows of
+B that it is multiplied with: what breaks this is found, and named by patterns.py and metadata_checks.py.
+A tile that is permuted along k together with its partner is right: the product is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import Location
+from .anchors import Anchored, Places, alike, permuted_together, sides_of
+from .loaded_operands import Tiles, mode
+from .tags import Indices
+from .tile_patterns import named
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackingFinding:
+    """Something that does not fit: ``kind``, the operand, what is wrong in words, and where it happens."""
+
+    kind: str
+    operand: str
+    message: str
+    location: Location
+    places: Places
+
+    @property
+    def where(self) -> str:
+        """Its executions in words."""
+        return places_text(self.places)
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.message} [{self.where}]"
+
+
+def places_text(places: Places) -> str:
+    """Executions in words: CTAs, warps, and how many."""
+    ctas = len(np.unique(places[:, :3], axis=0))
+    first = f"CTA ({', '.join(map(str, places[0, :3].tolist()))})" if ctas == 1 else f"{ctas} CTAs"
+    return f"{first}, {warps_text(places)}, {len(places)} execution{'s'[: len(places) != 1]}"
+
+
+def warps_text(places: Places) -> str:
+    """Warps in words."""
+    warps = np.unique(places[:, 3]).tolist()
+    return f"warp{'s'[: len(warps) != 1]} {', '.join(map(str, warps))}"
+
+
+# --- findings --------------------------------------------------------------------------------------
+
+
+def tile_findings(a: Anchored | None, b: Anchored | None) -> Iterator[PackingFinding]:
+    """What is wrong with the tiles of A and B of one statement."""
+    for one, other in ((a, b), (b, a)):
+        if one is not None:
+            yield from _disorders(one, other)
+    if a is not None and b is not None:
+        yield from _unlike_steps(a, b)
+
+
+def _disorders(one: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
+    """Tiles that are not in order, those with the same sentence together."""
+    wrong = ~one.clean
+    if other is not None:
+        wrong &= ~permuted_together(one, other)
+    found: dict[tuple[str, str], list[int]] = {}
+    unnamed = list[int]()
+    for event in np.flatnonzero(wrong).tolist():
+        told = one.disorders[event]
+        if told is None:
+            unnamed.append(event)
+        else:
+            found.setdefault(told, []).append(event)
+    inner = _expected_inner(one, other)
+    for pattern, events in alike(one.tiles, one.outer, inner, np.array(unnamed, np.intp)):
+        found.setdefault(named(pattern), []).extend(events)
+    for (kind, message), group in found.items():
+        yield _finding(one.tiles, kind, message, np.array(sorted(group)))
+
+
+def _finding(tiles: Tiles, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
+    operand = tiles.operand
+    return PackingFinding(
+        kind=kind,
+        operand=operand.role,
+        message=message,
+        location=operand.given.location,
+        places=operand.places[events],
+    )
+
+
+def _expected_inner(one: Anchored, other: Anchored | None) -> Indices:
+    """``(n,)``: the first k of each tile; a partner in order knows that of one that is not."""
+    if other is None:
+        return one.inner
+    usable = other.usable & ~one.usable
+    return np.where(usable, _converted(one, other), one.inner)
+
+
+def _converted(one: Anchored, other: Anchored) -> Indices:
+    """The first k of the partner, in the elements of this operand."""
+    k = other.logical()
+    pattern = one.tiles.operand.instruction.pattern
+    if one.tiles.operand.role == "a" and pattern is not None:
+        return k * pattern.stored // pattern.chunk
+    return k
+
+
+# --- k steps ---------------------------------------------------------------------------------------
+
+
+def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
+    """Executions in which A and B are of different k."""
+    sides = sides_of(a, b)
+    blamed: dict[tuple[str, int], list[int]] = {}
+    for event in sides.unlike.tolist():
+        blamed.setdefault(sides.blame(event), []).append(event)
+    for (role, by), events in blamed.items():
+        one, other = (a, b) if role != "b" else (b, a)
+        yield _finding(one.tiles, "stage", _step_message(one, other, role, by, events), np.array(events))
+
+
+def _step_message(one: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
+    name, event = _name(one), events[0]
+    places = one.tiles.operand.places[events]
+    reads = f"{one.tiles.inner_axis} {_range(one, event)}"
+    if not role:
+        theirs = f"{_name(other)} of {other.tiles.inner_axis} {_range(other, event)}"
+        return f"{name} is of {reads} where {theirs}: they are not of the same k"
+    stage = _stage_text(one, by)
+    right = _others(one, event) or f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
+    verb = "reads" if len(set(places[:, 3].tolist())) == 1 else "read"
+    right += _unwritten(one, other, events)
+    return f"{warps_text(places)} {verb} {name} of {stage}: {reads} where {right}"
+
+
+def _unwritten(one: Anchored, other: Anchored, events: Sequence[int]) -> str:
+    """What the same warps are given where the stage before has never been written."""
+    places = one.tiles.operand.places
+    same = np.isin(places[:, 3], places[list(events), 3])
+    missing = np.flatnonzero(one.empty & ~other.empty & same)
+    if not missing.size:
+        return ""
+    steps = ", ".join(map(str, np.unique(places[missing, 4]).tolist()))
+    return f"; in step {steps} nothing of any array"
+
+
+def _name(one: Anchored) -> str:
+    buffer = one.tiles.operand.buffer
+    assert buffer is not None
+    return buffer.name
+
+
+def _range(one: Anchored, event: int) -> str:
+    first = int(one.inner[event])
+    return f"{first}..{first + one.tiles.inner.shape[2] - 1}"
+
+
+def _others(one: Anchored, event: int) -> str:
+    """What other warps of the CTA read at the same time."""
+    places = one.tiles.operand.places
+    alike = (places[:, :3] == places[event, :3]).all(axis=1) & (places[:, 4] == places[event, 4])
+    alike &= ~one.empty & (one.inner != one.inner[event])
+    found = np.flatnonzero(alike)
+    return f"the others read {_range(one, int(found[0]))}" if found.size else ""
+
+
+def _stage_text(one: Anchored, by: int) -> str:
+    """How far off in time: turns of the loop, if it is some of them."""
+    places, k = one.tiles.operand.places, one.logical()
+    later = np.flatnonzero((places[1:, :4] == places[:-1, :4]).all(axis=1) & ~one.empty[1:] & ~one.empty[:-1])
+    depth = mode(k[later + 1] - k[later]) if later.size else 0
+    if depth and by % depth == 0:
+        stages = by // depth
+        where = "before" if stages < 0 else "ahead"
+        return f"the stage {where}" if abs(stages) == 1 else f"{abs(stages)} stages {where}"
+    return f"another k step ({by:+d})"
+
+
+# --- products that are added twice -----------------------------------------------------------------
+
+
+def repeated_products(pairs: Sequence[tuple[Anchored, Anchored]]) -> Iterator[PackingFinding]:
+    """The same tiles of A and B multiplied twice by one warp, by the same statement or another one."""
+    seen: dict[tuple[object, ...], None] = {}
+    for a, b in pairs:
+        keys = np.column_stack([a.tiles.operand.places[:, :4], a.outer, a.inner, b.outer, b.inner])
+        usable = a.clean & b.clean & ~a.empty & ~b.empty
+        again = list[int]()
+        for event in np.flatnonzero(usable).tolist():
+            key = (_name(a), _name(b), *keys[event].tolist())
+            if key in seen:
+                again.append(event)
+            seen[key] = None
+        if again:
+            first = again[0]
+            message = (
+                f"{_name(a)} of {a.tiles.inner_axis} {_range(a, first)} and {_name(b)} of "
+                f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
+                f"step {int(a.tiles.operand.places[first, 4])}"
+            )
+            yield _finding(a.tiles, "repeated", message, np.array(again))

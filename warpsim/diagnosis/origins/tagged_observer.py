@@ -1,0 +1,132 @@
+"""An observer of a run on tags: what matrix instructions are given, and sums of who executes what where.
+
+Knows waves and lanes; does not know what tags say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import present
+from ...isa.descriptor import Descriptor, load_tile
+from ...isa.instruction import Inputs, Instruction
+from ...isa.warps import WARP
+from ...machine.load.entries import Record
+from ...machine.run.wave import Step, Wave
+from ...machine.state.lanes import Front, Lanes
+from ...machine.state.memory_access import Touch
+
+Words = npt.NDArray[Any]
+Sums = npt.NDArray[np.uint64]
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_SALT = np.uint64(0xD1B54A32D192ED03)
+
+
+@dataclass
+class Event:
+    """One statement executed by some warps."""
+
+    pc: int
+    record: Record
+    instruction: Instruction
+    inputs: Inputs
+    places: npt.NDArray[np.int64]
+    tiles: frozenset[str]  # operands that lie in shared memory
+
+
+@dataclass
+class Watch:
+    """An observer of one run: matrix instructions, and sums of who executed what where.
+
+    ``executed`` (statements) and ``accessed`` add up hashes, so that the order of CTAs does not count.
+    """
+
+    result: int
+    executed: Sums
+    accessed: Sums
+    events: list[Event] = field(default_factory=list)
+    last: Lanes | None = None  # many statements are executed by the same lanes, one after the other
+    last_sum: np.uint64 = _ODD
+
+    def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
+        """A D of tags: nothing is computed."""
+        read = inputs.registers.get("a", inputs.b_descriptor)
+        lead = (present(read, "A or B").shape[0], instruction.family.lanes)
+        word = np.dtype(f"u{instruction.register_bits // 8}")
+        byte = int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
+        return np.full((*lead, instruction.registers["d"]), byte, word)
+
+    def step(self, pc: int, before: Step) -> Step:
+        """A step that is noted, and then done as before."""
+
+        def noted(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+            wave.kept.setdefault("engine", self.engine)
+            if lanes is not self.last:
+                self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
+            self.executed[pc : pc + 1] += self.last_sum
+            return before(wave, front, lanes)
+
+        return noted
+
+    def load(self, wave: Wave, touch: Touch) -> None:
+        """Lanes read or write: where counts."""
+        inner = wave.shared_base[touch.lanes.index] if touch.memory is wave.shared else 0
+        if np.size(touch.offsets) == touch.lanes.count:
+            where = np.asarray(touch.offsets - inner, np.uint64) * _SALT
+            self.accessed[touch.front.pc : touch.front.pc + 1] += _sum_of(_threads(wave, touch.lanes) + where)
+
+    store = atomic = load
+
+    def matrix(
+        self, wave: Wave, front: Front, record: Record, instruction: Any, inputs: Inputs, d: Any, warps: Any
+    ) -> None:
+        """A matrix instruction is done; tiles in shared memory are kept as registers would be."""
+        lanes = np.asarray(warps) * WARP
+        places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
+        tiles = dict(_tiles(instruction, inputs))
+        kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
+        self.events.append(Event(front.pc, record, instruction, kept, places, frozenset(tiles)))
+
+
+def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:
+    """A and B ``(executions, rows along m or n, k)`` as far as they lie in shared memory."""
+    for side, operand in enumerate("ab"):
+        descriptors = getattr(inputs, f"{operand}_descriptor")
+        if descriptors is not None:
+            rows, columns = instruction.matrix_shape(operand)[:: -1 if side else 1]
+            bits = instruction.format(operand).bits
+            yield (
+                operand,
+                load_tile(
+                    present(inputs.shared, "shared"),
+                    Descriptor.decode(int(descriptors[0])),
+                    mn=rows,
+                    k=columns * bits // max(bits, 8),
+                    dtype=np.dtype(f"u{max(bits, 8) // 8}"),
+                    major="MN" if inputs.transposed[side] else "K",
+                    literal=inputs.literal,
+                ),
+            )
+
+
+def _threads(wave: Wave, lanes: Lanes) -> Sums:
+    """``(lanes,)``: a number for each thread of the grid."""
+    if "thread numbers" not in wave.kept:
+        x, y, z = wave.ctas[wave.cta].T
+        cta = x + wave.grid[0] * (y + wave.grid[1] * z)
+        wave.kept["thread numbers"] = (cta * 1024 + wave.thread + 1).astype(np.uint64)
+    numbers: Sums = wave.kept["thread numbers"]
+    return numbers[lanes.index]
+
+
+def _sum_of(numbers: Sums) -> np.uint64:
+    """A sum that is another one for other numbers."""
+    mixed: Sums = numbers * _ODD
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _SALT
+    return np.uint64((mixed ^ mixed >> np.uint64(32)).sum(dtype=np.uint64))

@@ -1,0 +1,326 @@
+"""A kernel run again and again on tags instead of data: what every matrix instruction is given, byte by byte.
+
+Nothing is multiplied: D is a tag of its own. What the runs have in common is checked: which lanes execute
+which statement, and at which addresses. Knows launches and bytes; does not know what fragments mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import Location, OperandError, WarpsimError
+from ...host.arguments import Arguments, arguments_of, device_of
+from ...isa.instruction import Instruction, ScaleSelectors
+from ...machine.load.entries import Entry, Parameter, Record
+from ...machine.load.program import Module
+from ...machine.run.clusters import Cluster
+from ...machine.run.grid import (
+    BLOCK_LIMITS,
+    Launch,
+    check_block,
+    dimensions,
+    placed,
+    run,
+    shared_total,
+    symbols_of,
+)
+from ...machine.run.schedules import Schedule
+from ...machine.run.statement_limit import checked
+from ...machine.run.wave import Dimensions
+from ...machine.state.device import Buffer, Device
+from .tagged_observer import Event, Watch
+from .tags import Indices, Tagging
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedBuffer:
+    """A buffer whose bytes have the indices from ``start`` on."""
+
+    name: str
+    parameter: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dependence:
+    """A statement that does not do the same whatever the buffers hold, and what of it changes."""
+
+    location: Location
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What one matrix statement was given in all its executions.
+
+    ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
+    (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
+    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element).
+    """
+
+    record: Record
+    instruction: Instruction
+    selector: int
+    scale_selectors: ScaleSelectors
+    places: npt.NDArray[np.int64]
+    bytes: dict[str, Indices]
+    tiles: frozenset[str] = frozenset()
+
+    @property
+    def location(self) -> Location:
+        """The place of the statement in the text."""
+        return self.record.statement.location()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """All that the runs showed."""
+
+    buffers: tuple[TaggedBuffer, ...]
+    tagging: Tagging
+    given: tuple[Given, ...]
+    dependences: tuple[Dependence, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A launch that is repeated; ``named`` are parameters by the name that they go by."""
+
+    module: Module
+    entry: Entry
+    grid: Dimensions
+    block: Dimensions
+    arguments: Sequence[Any]
+    shared_bytes: int
+    cluster: Cluster
+    named: Mapping[str, Parameter]
+    most_statements: int | None = None
+
+
+def job_of(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Any],
+    shared_bytes: int,
+    named: Mapping[str, Parameter],
+    cluster: int | Sequence[int] | None = None,
+    most_statements: int | None = None,
+) -> Job:
+    """A launch, checked as a real one is. Raises OperandError."""
+    entry = kernel._entry
+    ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
+    threads = dimensions(block, "block", BLOCK_LIMITS)
+    check_block(entry, threads)
+    return Job(
+        module=kernel._module,
+        entry=entry,
+        grid=ctas,
+        block=threads,
+        arguments=arguments,
+        shared_bytes=shared_total(entry, shared_bytes),
+        cluster=clusters,
+        named=named,
+        most_statements=checked(most_statements),
+    )
+
+
+# --- one run ---------------------------------------------------------------------------------------
+
+
+def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[TaggedBuffer]]:
+    """One run with tags, or with the data where ``number`` is None; all memory is then as it was."""
+    device = device_of(job.arguments) or Device(job.module.target)
+    symbols_of(device, job.module)
+    kept, before = len(device.memory.allocations), device.memory.data.copy()
+    size = len(job.entry.code)
+    tag = 0 if number is None else int(tagging.tags(np.array(tagging.result), number))
+    watch = Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
+    try:
+        arguments = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)
+        buffers = tagged_buffers(job, arguments)
+        if number is not None:
+            _tag(arguments, buffers, tagging, number)
+        run(_launch(job, device, arguments, watch))
+    finally:
+        device.memory.data[: before.size] = before
+        device.memory.release(kept)
+    return watch, buffers
+
+
+def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Launch:
+    code = [replace(one, step=watch.step(pc, one.step)) for pc, one in enumerate(job.entry.code)]
+    return Launch(
+        module=job.module,
+        entry=replace(job.entry, code=code),
+        device=device,
+        grid=job.grid,
+        block=job.block,
+        parameters=arguments.content,
+        shared_bytes=job.shared_bytes,
+        cluster=job.cluster,
+        schedule=Schedule("program"),
+        observers=lambda: [watch],
+        most_statements=job.most_statements,
+    )
+
+
+def tagged_buffers(job: Job, arguments: Arguments) -> list[TaggedBuffer]:
+    """The buffers that are named, one behind the other. Raises OperandError for what is none."""
+    found, start = list[TaggedBuffer](), 1
+    for name, parameter in job.named.items():
+        buffer = arguments.buffers[parameter.index]
+        if buffer is None:
+            raise OperandError(f"origins of {name}: parameter {parameter.index} is given no array")
+        size = buffer.allocation.size
+        found.append(
+            TaggedBuffer(
+                name=name,
+                parameter=parameter.index,
+                shape=buffer.shape,
+                dtype=buffer.dtype,
+                start=start,
+                size=size,
+            )
+        )
+        start += size
+    return found
+
+
+def _tag(arguments: Arguments, buffers: Sequence[TaggedBuffer], tagging: Tagging, number: int) -> None:
+    for one in buffers:
+        buffer = arguments.buffers[one.parameter]
+        assert isinstance(buffer, Buffer)
+        index = np.arange(one.start, one.start + one.size)
+        buffer.device.memory.bytes_of(buffer.allocation)[:] = tagging.tags(index, number)
+
+
+# --- all runs --------------------------------------------------------------------------------------
+
+
+def movement_of(job: Job) -> Movement:
+    """What the runs of a kernel on tags show. Raises OperandError, and what the kernel raises on its data."""
+    buffers = _sized(job)
+    tagging = Tagging(total=sum(one.size for one in buffers))
+    runs = list[Watch]()
+    for number in range(tagging.runs):
+        try:
+            runs.append(_run(job, tagging, number)[0])
+        except WarpsimError as error:
+            _run(job, tagging, None)  # raises what is wrong without any tags
+            return _broken(buffers, tagging, error)
+    dependences = tuple(_dependences(job, runs))
+    given = tuple(_given(tagging, runs))
+    return Movement(buffers=tuple(buffers), tagging=tagging, given=given, dependences=dependences)
+
+
+def _sized(job: Job) -> list[TaggedBuffer]:
+    """The buffers, before anything runs."""
+    device = device_of(job.arguments) or Device(job.module.target)
+    kept = len(device.memory.allocations)
+    try:
+        given = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)
+        return tagged_buffers(job, given)
+    finally:
+        device.memory.release(kept)
+
+
+def _broken(buffers: Sequence[TaggedBuffer], tagging: Tagging, error: WarpsimError) -> Movement:
+    """A run that tags made impossible."""
+    if error.location is None:
+        raise error
+    names = ", ".join(one.name for one in buffers)
+    message = f"what it does depends on the values in {names}: with tags in their place, {error.message}"
+    found = Dependence(location=error.location, message=message)
+    return Movement(buffers=tuple(buffers), tagging=tagging, given=(), dependences=(found,))
+
+
+def _dependences(job: Job, runs: Sequence[Watch]) -> list[Dependence]:
+    """The first statement whose lanes differ between runs, and every one whose addresses do."""
+    names = ", ".join(job.named)
+    found = list[Dependence]()
+    executed, accessed = (np.array([getattr(one, what) for one in runs]) for what in ("executed", "accessed"))
+    lanes = np.flatnonzero((executed != executed[0]).any(axis=0))
+    for pc in lanes[:1].tolist():
+        record, line = _decider(job.entry.code, pc), job.entry.code[pc].statement.location().line
+        message = f"which lanes go on at line {line} depends on values in {names}"
+        found.append(Dependence(location=record.statement.location(), message=message))
+    for pc in np.flatnonzero((accessed != accessed[0]).any(axis=0) & (executed == executed[0]).all(axis=0)):
+        location = job.entry.code[pc].statement.location()
+        found.append(Dependence(location=location, message=f"its addresses depend on values in {names}"))
+    return found
+
+
+def _decider(code: Sequence[Record], pc: int) -> Record:
+    """The statement that decides whether another one is executed: its own guard, or the branch before."""
+    if code[pc].guard >= 0:
+        return code[pc]
+    branches = [one for one in code[:pc] if one.statement.opcode in ("bra", "brx") and one.guard >= 0]
+    return branches[-1] if branches else code[pc]
+
+
+def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
+    """What each matrix statement was given; those that are not executed alike in all runs are left out."""
+    tables = [_by_statement(one.events) for one in runs]
+    found = list[Given]()
+    for pc, events in sorted(tables[0].items()):
+        places = _ordered(events)[0]
+        others = [table.get(pc, []) for table in tables[1:]]
+        if any(not one or not np.array_equal(_ordered(one)[0], places) for one in others):
+            continue
+        first = events[0]
+        every = [event for table in (events, *others) for event in table]
+        roles = [
+            one for one in first.inputs.registers if all(one in event.inputs.registers for event in every)
+        ]
+        read = {name: _decoded(tagging, [events, *others], name) for name in roles}
+        found.append(
+            Given(
+                record=first.record,
+                instruction=first.instruction,
+                selector=first.inputs.selector,
+                scale_selectors=first.inputs.scale_selectors,
+                places=places,
+                bytes=read,
+                tiles=first.tiles,
+            )
+        )
+    return found
+
+
+def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
+    table: dict[int, list[Event]] = {}
+    for one in events:
+        table.setdefault(one.pc, []).append(one)
+    return table
+
+
+def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+    """Places by CTA and warp, with how many times each warp was there, and their order among the events."""
+    places = np.concatenate([one.places for one in events])
+    order = np.lexsort(places.T[::-1])
+    sorted_places = places[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (sorted_places[1:] != sorted_places[:-1]).any(axis=1)
+    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
+    return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
+
+
+def _decoded(tagging: Tagging, runs: Sequence[Sequence[Event]], role: str) -> Indices:
+    """``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
+    seen = list[npt.NDArray[np.uint8]]()
+    for events in runs:
+        words = np.concatenate([one.inputs.registers[role] for one in events])[_ordered(events)[1]]
+        seen.append(np.ascontiguousarray(words)[..., None].view(np.uint8))
+    return tagging.decoded(np.stack(seen))

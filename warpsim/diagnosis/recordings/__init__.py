@@ -1,0 +1,1 @@
+"""Recordings of launches: where two of them differ first, and chains of instructions in one."""

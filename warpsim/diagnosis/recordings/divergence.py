@@ -1,0 +1,188 @@
+"""Where two recordings of a launch part: the first instruction that differs by itself, and what follows.
+
+An instruction whose accumulators had parted before, and nothing else of it, follows; all others differ by
+themselves. Of the first, in the order of time, what it read is compared; what no instruction of the other
+recording reads is searched for the mistake that makes one D of the operands of the other. Knows events; what
+differs at all is recordings.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...isa.fragments import codes_from
+from ...recording.recorder import LaunchEvent
+from ...vectors.recordings import Recording
+from ...vectors.sets import expected
+from ..search.diagnose import Diagnosis, diagnose_inputs
+from .event_differences import EventDifference, RecordingComparison
+
+_Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperandChange:
+    """Registers that were read otherwise: how many words, in which lanes.
+
+    ``known`` is which instruction of the first recording reads what the second has here, "" for none.
+    """
+
+    name: str
+    words: int
+    total: int
+    lanes: tuple[int, ...]
+    known: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Divergence:
+    """The first execution that differs by itself, ``numbers`` its places in both recordings.
+
+    ``made`` says of each D whether it is the model's of what was read. ``element`` is the first of D that
+    differs, None where none does. ``diagnosis`` takes the D of one recording for that of operands, as
+    ``subject`` says; None where there is nothing to look for. ``follows`` others have read nothing else than
+    accumulators that had parted; ``apart`` others differ by themselves.
+    """
+
+    difference: EventDifference
+    numbers: tuple[int, int]
+    changes: tuple[OperandChange, ...]
+    made: tuple[bool, bool]
+    element: tuple[int, int] | None
+    subject: str
+    diagnosis: Diagnosis | None
+    follows: int
+    apart: tuple[EventDifference, ...]
+
+
+def first_divergence(
+    comparison: RecordingComparison, first: Recording, second: Recording, most: int = 2
+) -> Divergence | None:
+    """The first of a comparison's differences in the order of time; None where there is none.
+
+    ``most`` mistakes at once are looked for, 0 for none.
+    """
+    ordered = sorted(comparison.differences, key=lambda one: (one.first.time, first.order(one.first)))
+    if not ordered:
+        return None
+    made = [_made(side, [_side(one, at) for one in ordered]) for at, side in enumerate((first, second))]
+    follow, apart = _parted(ordered, made)
+    one = apart[0]
+    right = (made[0][id(one.first)], made[1][id(one.second)])
+    changes = tuple(_changes(one, first))
+    explained = bool(changes) and all(change.known for change in changes if change.name != "c")
+    subject, diagnosis = _diagnosed(one, right, 0 if explained else most)
+    return Divergence(
+        difference=one,
+        numbers=(_place(first, one.first), _place(second, one.second)),
+        changes=changes,
+        made=right,
+        element=_element(one),
+        subject=subject,
+        diagnosis=diagnosis,
+        follows=len(follow),
+        apart=tuple(apart[1:]),
+    )
+
+
+def _side(one: EventDifference, at: int) -> LaunchEvent:
+    return one.second if at else one.first
+
+
+def _place(recording: Recording, event: LaunchEvent) -> int:
+    return next(at for at, one in enumerate(recording.events) if one is event)
+
+
+def _made(recording: Recording, events: Sequence[LaunchEvent]) -> dict[int, bool]:
+    """Of events, whether D is what the model makes of what was read, statement by statement."""
+    found = dict[int, bool]()
+    for one in replace(recording, events=tuple(events)).sets():
+        equal = (expected(one.vectors, undefined="fallback") == one.vectors.d).all(axis=(1, 2))
+        found |= dict(zip(map(id, one.events), equal.tolist(), strict=True))
+    return found
+
+
+def _parted(
+    ordered: Sequence[EventDifference], made: Sequence[dict[int, bool]]
+) -> tuple[list[EventDifference], list[EventDifference]]:
+    """Differences that only follow from accumulators, and those that do not."""
+    left: dict[_Key, set[tuple[bytes, bytes]]] = {}
+    follow, apart = list[EventDifference](), list[EventDifference]()
+    for one in ordered:
+        whose = left.setdefault((one.first.cta, one.first.warp), set())
+        right = made[0][id(one.first)] and made[1][id(one.second)]
+        after = one.operands == ("c",) and _accumulators(one) in whose
+        (follow if right and after else apart).append(one)
+        whose.add((one.first.d.tobytes(), one.second.d.tobytes()))
+    return follow, apart
+
+
+def _accumulators(one: EventDifference) -> tuple[bytes, bytes]:
+    """C of both."""
+    first, second = (event.inputs.registers["c"].tobytes() for event in (one.first, one.second))
+    return first, second
+
+
+def _element(one: EventDifference) -> tuple[int, int] | None:
+    """Row and column of the first element of D that differs."""
+    form = one.first.instruction
+    if form.mnemonic != one.second.instruction.mnemonic or form.products > 1:
+        return None
+    x, y = (codes_from(event.d, form, "d").reshape(form.shape.m, -1) for event in (one.first, one.second))
+    places = np.argwhere(x != y)
+    return (int(places[0][0]), int(places[0][1])) if len(places) else None
+
+
+def _changes(one: EventDifference, first: Recording) -> Iterator[OperandChange]:
+    """What registers were read otherwise."""
+    for name in one.operands:
+        x, y = (event.inputs.registers.get(name) for event in (one.first, one.second))
+        if x is None or y is None or x.shape != y.shape:
+            continue
+        differ = x != y
+        yield OperandChange(
+            name=name,
+            words=int(differ.sum()),
+            total=differ.size,
+            lanes=tuple(np.flatnonzero(differ.any(axis=1)).tolist()),
+            known=_known(one.first, name, y, first),
+        )
+
+
+def _known(event: LaunchEvent, name: str, words: Any, first: Recording) -> str:
+    """Which instruction of the first recording reads these words, the nearest of its own warp first."""
+    if not words.any():
+        return "zeros"
+    held = ((one, one.inputs.registers.get(name)) for one in first.events)
+    same = [one for one, own in held if own is not None and np.array_equal(own, words)]
+
+    def distance(one: LaunchEvent) -> tuple[bool, bool, int]:
+        elsewhere = (one.cta, one.warp) != (event.cta, event.warp)
+        return elsewhere, one.pc != event.pc, abs(one.time - event.time)
+
+    nearest = min(same, key=distance, default=None)
+    return "" if nearest is None else f"line {nearest.line}, {nearest.place}"
+
+
+def _diagnosed(one: EventDifference, right: tuple[bool, bool], most: int) -> tuple[str, Diagnosis | None]:
+    """What of the two recordings is taken for a wrong D, and what is found.
+
+    Nothing is where D is the same, another C accounts for it, or both are the model's on their chips.
+    """
+    same = one.first.instruction.mnemonic == one.second.instruction.mnemonic
+    apart = set(one.operands) - {"c"}
+    if not most or not same or not one.words or (one.operands and not apart):
+        return "", None
+    form, inputs = one.first.instruction, one.first.inputs
+    if one.operands or not right[1]:
+        whose = "the first" if one.operands else "both"
+        return f"the second's D against what {whose} read", diagnose_inputs(
+            form, inputs, one.second.d, most=most
+        )
+    if not right[0]:
+        return "the first's D against what both read", diagnose_inputs(form, inputs, one.first.d, most=most)
+    return "", None

@@ -1,0 +1,120 @@
+"""Two recordings of launches compared: which matrix instructions read or computed something else.
+
+Executions are the same where line, column, CTA, warp and number are. Knows words; does not know why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import present
+from ...isa.families.wgmma import tile_bytes
+from ...recording.recorder import LaunchEvent
+from ...vectors.recordings import Recording
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EventDifference:
+    """An execution in both recordings: operands that were read otherwise, and words of D that differ."""
+
+    first: LaunchEvent
+    second: LaunchEvent
+    operands: tuple[str, ...]
+    words: int
+
+    def __str__(self) -> str:
+        targets = [one.instruction.target for one in (self.first, self.second)]
+        if not self.operands:
+            chips = f", on {targets[0]} and on {targets[1]}" if targets[0] != targets[1] else ""
+            why = f"from the same operands{chips}"
+        else:
+            why = f"which read another {', '.join(self.operands)}"
+        place = f"line {self.first.line}, {self.first.place}"
+        return f"{place}: {self.words} of {self.first.d.size} words of D differ, {why}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordingComparison:
+    """How many executions were compared, those that differ in their order, and those of one side only."""
+
+    compared: int
+    differences: tuple[EventDifference, ...]
+    only_first: tuple[LaunchEvent, ...]
+    only_second: tuple[LaunchEvent, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether both have the same executions, bit for bit."""
+        return not (self.differences or self.only_first or self.only_second)
+
+
+def compare_recordings(first: Recording, second: Recording) -> RecordingComparison:
+    """What differs, in the order of the first recording."""
+    one, two = ({_key(event): event for event in side.events} for side in (first, second))
+    both = [(event, two[key]) for key, event in one.items() if key in two]
+    return RecordingComparison(
+        compared=len(both),
+        differences=tuple(_differences(both)),
+        only_first=tuple(event for key, event in one.items() if key not in two),
+        only_second=tuple(event for key, event in two.items() if key not in one),
+    )
+
+
+def _key(event: LaunchEvent) -> Key:
+    place = event.statement.source.location(event.statement.start)
+    return place.line, place.column, event.cta, event.warp, event.index
+
+
+def _differences(pairs: list[tuple[LaunchEvent, LaunchEvent]]) -> Iterator[EventDifference]:
+    for first, second in pairs:
+        operands = tuple(_operands(first, second))
+        words = first.d.size
+        if first.d.shape == second.d.shape:
+            words = int(np.count_nonzero(first.d != second.d))
+        if words or operands:
+            yield EventDifference(first=first, second=second, operands=operands, words=words)
+
+
+def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
+    """Names of what the two read otherwise; the instruction comes first, its chip is none of that."""
+    if first.instruction.mnemonic != second.instruction.mnemonic:
+        yield "instruction"
+    for name, words in first.inputs.registers.items():
+        other = second.inputs.registers.get(name)
+        if other is None or not np.array_equal(words, other):
+            yield name
+    yield from _tiles(first, second)
+    if first.inputs.selector != second.inputs.selector:
+        yield "selector"
+    if first.inputs.scale_selectors != second.inputs.scale_selectors:
+        yield "scale ids"
+
+
+def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
+    """Names of what a wgmma read otherwise: descriptors, tiles behind them, and its immediates."""
+    for side, name in enumerate("ab"):
+        one, two = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
+        if (one is None) != (two is None) or (one is not None and int(one) != int(two)):
+            yield f"{name}-desc"
+        elif one is not None and not np.array_equal(_tile(first, side, one), _tile(second, side, two)):
+            yield name
+    for name, words in (("scale-d", "scale_d"), ("imm-scale", "negate"), ("imm-trans", "transposed")):
+        if getattr(first.inputs, words) != getattr(second.inputs, words):
+            yield name
+
+
+def _tile(event: LaunchEvent, side: int, descriptor: Any) -> npt.NDArray[np.uint8]:
+    """The bytes behind a descriptor."""
+    inputs = event.inputs
+    memory = present(inputs.shared, "shared")
+    ranges = tile_bytes(
+        event.instruction, side, int(descriptor), memory.size, inputs.literal, inputs.transposed[side]
+    )
+    return np.concatenate([memory[first:past] for first, past in ranges.tolist()])

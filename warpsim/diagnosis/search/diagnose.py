@@ -1,0 +1,345 @@
+"""Diagnosis: what made D come out as it did. The entrance, and what it returns.
+
+Given what an instruction should have read and the D that came out (or the other way round: what it
+read, and the D that was expected), finds the mistakes that turn one into the other bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...environment import in_default_environment
+from ...errors import present
+from ...execution.inputs import inputs_by_name
+from ...files.decimals import Printed
+from ...isa.fragments import codes_from, gathered_columns
+from ...isa.instruction import Inputs, Instruction
+from ...isa.registers import Words
+from ...ptx.decode import Form, resolved
+from ..dumps.closeness import closeness
+from ..dumps.dump_comparison import DumpComparison, classes, places_of
+from ..dumps.wrong_elements import Wrong, wrong_elements
+from ..library.all_mistakes import mistakes
+from ..library.local_mistakes import local_mistakes, other_tiles
+from ..library.mistake import Mistake
+from ..library.store_mistakes import stored_mistakes
+from .cases import case_of
+from .mistake_search import Case, Score, Scores, elements_of, outcome, pairs, singles
+from .random_inputs import probe
+from .result_remarks import is_of_values, remarks_of
+
+_CLOSEST = 5  # explanations shown where none is exact
+_CHANCE = 1 / 16  # of D's bits: an explanation must come so much closer than none does to be shown
+_ROUNDING = 0.85  # so close a single mistake is the right one, and what is left is rounding
+_FAR = 0.3  # explanations that come so much less close than the best are not shown
+_PROBE_TILES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """One mistake, or two together, and how much of D they give.
+
+    ``fraction`` counts elements of D over all tiles; 1.0 is every bit. ``closeness`` is less with every bit
+    that elements are off, in ulps. ``wrong`` is what is left over, and ``left`` how far that is off.
+    """
+
+    mistakes: tuple[Mistake, ...]
+    fraction: float
+    closeness: float
+    wrong: Wrong
+    left: DumpComparison
+    furthest: float = 0.0  # of D's elements, in ulps
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the mistakes."""
+        return tuple(mistake.name for mistake in self.mistakes)
+
+    @property
+    def remainder(self) -> str:
+        """What is left to explain."""
+        if not self.wrong.count:
+            return "nothing"
+        rounding = self.left.format.is_float and self.closeness > _ROUNDING
+        off = f"at most {self.furthest:,.0f} ulps off" if self.left.format.is_float else f"{self.left}"
+        return f"{self.wrong}; {off}{', which is rounding' if rounding else ''}"
+
+    @property
+    def advice(self) -> str:
+        """What to change."""
+        return "; and ".join(mistake.advice for mistake in self.mistakes)
+
+    def __str__(self) -> str:
+        return f"{' + '.join(self.names)}: {self.advice}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Explanations that give every bit of D and say the same.
+
+    Either no data can tell them apart (found on random data), or all of them change metadata alone, and
+    to the same here.
+    """
+
+    equivalent: tuple[Cause, ...]
+
+    @property
+    def simplest(self) -> Cause:
+        """The first in the order of the library."""
+        return self.equivalent[0]
+
+    def __str__(self) -> str:
+        others = len(self.equivalent) - 1
+        more = f" (or {others} other{'s'[: others != 1]} of the same effect)" if others else ""
+        return f"matches bit for bit: {self.simplest}{more}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """The result of a search.
+
+    ``classes`` compares D with what should have come out, ``wrong`` says where they differ. ``matches``
+    are the exact explanations with the fewest mistakes; without any, ``closest`` are the best of the
+    others. ``remarks`` say what D itself tells. ``simulated`` counts the explanations that were tried.
+    """
+
+    instruction: Instruction
+    classes: DumpComparison
+    wrong: Wrong
+    matches: tuple[Match, ...]
+    closest: tuple[Cause, ...]
+    simulated: int
+    printed: Printed | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether D is right already."""
+        return self.classes.equal
+
+    @property
+    def found(self) -> bool:
+        """Whether some explanation is exact."""
+        return bool(self.matches)
+
+    @in_default_environment
+    def __str__(self) -> str:
+        if self.as_expected:
+            return "D is as expected, bit for bit"
+        lines = [f"D differs: {self.classes}; {self.wrong}", *map(str, self.matches)]
+        lines += self.remarks
+        if not self.found:
+            lines.append(
+                f"none of {self.simulated} explanations gives every bit{'; closest:' * bool(self.closest)}"
+            )
+            lines += [f"{one.fraction:.1%} of D: {one}; left: {one.remainder}" for one in self.closest]
+        return "\n".join(lines)
+
+
+# --- the entrance --------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def diagnose(
+    instruction: Form,
+    *,
+    d: npt.ArrayLike,
+    target: str | None = None,
+    most: int = 2,
+    printed: Printed | None = None,
+    **operands: Any,
+) -> Diagnosis:
+    """Why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
+
+    ``operands`` are the keyword arguments of warpsim.execute, leading axes being tiles that suffer from the
+    same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
+    ``(..., 4, m, n)``); ``printed`` tells how its numbers were printed, where they are known no
+    better. Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
+    raises, and OperandError for wgmma with descriptors that differ between tiles.
+    """
+    return diagnose_inputs(
+        resolved(instruction, target), inputs_by_name(operands), d, most=most, printed=printed
+    )
+
+
+@in_default_environment
+def diagnose_inputs(
+    instruction: Instruction,
+    inputs: Inputs,
+    d: npt.ArrayLike,
+    *,
+    most: int = 2,
+    printed: Printed | None = None,
+) -> Diagnosis:
+    """The same from the record of everything that the instruction reads."""
+    return _searched(replace(case_of(instruction, inputs, d), printed=printed), most)
+
+
+# --- the search ----------------------------------------------------------------------------------------
+
+
+def _searched(case: Case, most: int) -> Diagnosis:
+    """Singles, then pairs, on the tile that is wrong in most places; hits are confirmed on all tiles."""
+    expected = outcome(case.setting, case.registers, ())
+    equal = _explained(case, ())
+    if equal.all():
+        return _diagnosis(case, expected)
+    library, screened = mistakes(case.setting), case.screened(_equal_matrices(case, expected))
+    alone: Scores = []
+    scores = singles(screened, library)
+    simulated, matches = len(scores), _confirmed(case, library, scores)
+    if not matches or all(_moves_c_and_d(one) for one in matches):
+        more = local_mistakes(case.setting)
+        library, found = (*more, *library), singles(screened, more)
+        simulated, matches = simulated + len(found), (*_confirmed(case, library, found), *matches)
+        alone = found
+    if not matches and len(case.actual) > 1:
+        matches = _of_all_tiles(case, other_tiles(case.setting))
+    if not matches:
+        matches = _of_stored(case, expected)
+    told = remarks_of(case, expected) if not matches else ()
+    if not matches and most > 1 and not any(is_of_values(one) for one in told):
+        best = {id(score.names[0]): score.closeness for score in scores}
+        for found in pairs(screened, mistakes(case.setting)):
+            simulated += len(found)
+            scores += _improved(found, best)
+        matches = _confirmed(case, library, [one for one in scores if len(one.names) == 2])
+    closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
+    return _diagnosis(case, expected, matches, closest, simulated)
+
+
+def _moves_c_and_d(match: Match) -> bool:
+    """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
+    return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
+
+
+def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
+    """An operand of every tile taken from the next or the previous one, or from the first."""
+    found = (one for one in library if _explained(case, (one,)).all())
+    return tuple(Match(equivalent=(_explanation(case, (one,)),)) for one in found)
+
+
+def _of_stored(case: Case, expected: Words) -> tuple[Match, ...]:
+    """The right D, stored wrongly: explanations that agree here are one."""
+    form = case.setting.instruction
+    actual = elements_of(case.actual, form)
+    causes = []
+    for one in stored_mistakes(case.setting):
+        d = elements_of(present(one.read, "reading")(expected), form)
+        if (case.settled(d, actual) == actual).all():
+            causes.append(_explanation(case, (one,)))
+    return (Match(equivalent=tuple(causes)),) if causes else ()
+
+
+def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
+    """``(tiles, m, n)``: which elements of D are as expected."""
+    x, y = (codes_from(words, case.setting.instruction, "d") for words in (expected, case.actual))
+    equal: npt.NDArray[np.bool_] = case.settled(x, y) == y
+    return equal
+
+
+def _improved(scores: Scores, best: dict[int, float]) -> Scores:
+    """Pairs that come closer than either of their mistakes alone."""
+    return [one for one in scores if one.closeness > max(best[id(name)] for name in one.names)]
+
+
+def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:
+    """Explanations exact on all tiles; those that act alike, or read the same metadata here, are one."""
+    rank = {id(mistake): index for index, mistake in enumerate(library)}
+    exact = [one.names for one in scores if one.fraction == 1.0 and _explained(case, one.names).all()]
+    exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
+    registers = probe(case.setting, _PROBE_TILES, seed=0)
+    known: dict[bytes, list[Cause]] = {}
+    groups: list[list[Cause]] = []
+    for names in exact:
+        keys = [outcome(case.setting, registers, names).tobytes(), *_metadata_read(case, names)]
+        group = next((known[key] for key in keys if key in known), None)
+        if group is None:
+            groups.append(group := [])
+        known |= dict.fromkeys(keys, group)
+        group.append(_explanation(case, names))
+    return tuple(Match(equivalent=tuple(group)) for group in groups)
+
+
+def _metadata_read(case: Case, names: Sequence[Mistake]) -> tuple[bytes, ...]:
+    """The columns that A's elements get, where that is all that an explanation changes."""
+    if any(mistake.operands != ("e",) or mistake.change is None for mistake in names):
+        return ()
+    registers = dict(case.registers)
+    for mistake in names:
+        registers |= mistake.change(registers) if mistake.change else {}
+    setting = case.setting
+    inputs = Inputs(registers=registers, selector=setting.selector, literal=True)
+    columns = present(gathered_columns(setting.instruction, inputs), "columns")
+    return (b"columns" + columns.tobytes(),)
+
+
+def _explained(case: Case, explanation: Sequence[Mistake]) -> npt.NDArray[np.bool_]:
+    """``(tiles, elements)``: what of D an explanation gives."""
+    form = case.setting.instruction
+    d = outcome(case.setting, case.registers, explanation)
+    actual = elements_of(case.actual, form)
+    equal: npt.NDArray[np.bool_] = case.settled(elements_of(d, form), actual) == actual
+    return equal
+
+
+def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
+    form = case.setting.instruction
+    actual = elements_of(case.actual, form)
+    d = case.settled(elements_of(outcome(case.setting, case.registers, names), form), actual)
+    return Cause(
+        mistakes=names,
+        fraction=float((d == actual).mean()),
+        closeness=float(closeness(d, actual, form.d).mean()),
+        wrong=wrong_elements(form, d != actual),
+        left=DumpComparison(elements=classes(d, actual, form.d), format=form.d),
+        furthest=float(np.abs(places_of(d, form.d).astype(np.float64) - places_of(actual, form.d)).max()),
+    )
+
+
+def _closest(case: Case, scores: Scores, base: float) -> tuple[Cause, ...]:
+    """The best explanations: those that come closest; a second mistake has to be worth its while."""
+    best = sorted(scores, key=_merit, reverse=True)[: 4 * _CLOSEST]
+    found: dict[bytes, Cause] = {}
+    for one in best:  # those that give the same D are one
+        found.setdefault(
+            outcome(case.setting, case.registers, one.names).tobytes(), _explanation(case, one.names)
+        )
+    better = [one for one in found.values() if one.closeness > base + _CHANCE]
+    better.sort(key=lambda one: _merit(Score(one.fraction, one.closeness, one.mistakes)), reverse=True)
+    if better and len(better[0].mistakes) == 1 and better[0].closeness > _ROUNDING:
+        better = [one for one in better if len(one.mistakes) == 1]
+    near = [one for one in better if one.closeness > better[0].closeness - _FAR]
+    return tuple(near[:_CLOSEST])
+
+
+def _merit(score: Score) -> tuple[float, float]:
+    """Closeness, less what a second mistake may gain by chance; then the share of equal elements."""
+    return score.closeness - _CHANCE * (len(score.names) - 1), score.fraction
+
+
+def _diagnosis(
+    case: Case,
+    expected: Words,
+    matches: tuple[Match, ...] = (),
+    closest: tuple[Cause, ...] = (),
+    simulated: int = 1,
+) -> Diagnosis:
+    form = case.setting.instruction
+    y = elements_of(case.actual, form)
+    x = case.settled(elements_of(expected, form), y)
+    return Diagnosis(
+        instruction=form,
+        printed=case.printed,
+        classes=DumpComparison(elements=classes(x, y, form.d), format=form.d),
+        wrong=wrong_elements(form, x != y),
+        matches=matches,
+        closest=closest,
+        simulated=simulated,
+        remarks=() if matches else remarks_of(case, expected),
+    )

@@ -1,0 +1,124 @@
+"""Which permutation of the expected values D is: of rows, columns, bits of indices, or of some places.
+
+Works on matrices of values; does not know lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ..origins.tile_patterns import permutation_text
+
+Matrix = npt.NDArray[np.float64]
+Index = npt.NDArray[np.intp]
+_LISTED = 16  # places of a permutation
+_FIRST = 4  # elements that are elsewhere
+
+
+def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[str]:
+    """How y holds the values of x; nothing where it does not, or where too many values are alike."""
+    ranks = np.argsort(x, axis=None, kind="stable"), np.argsort(y, axis=None, kind="stable")
+    same = np.abs(x.reshape(-1)[ranks[0]] - y.reshape(-1)[ranks[1]]) <= tolerance
+    if len(np.unique(x)) < x.size // 2 or not same.all() or (np.abs(x - y) <= tolerance).all():
+        return
+    rows, columns = _order(x, y), _order(x.T, y.T)
+    if rows is not None:
+        yield f"D's rows are permuted: row r holds what belongs in row {_listed(rows)}{_regular(rows)}"
+    elif columns is not None:
+        what = f"column j holds what belongs in column {_listed(columns)}{_regular(columns)}"
+        yield f"D's columns are permuted: {what}"
+    else:
+        source = np.empty(x.size, np.intp)
+        source[ranks[1]] = ranks[0]
+        yield _of_elements(source, x.shape)
+
+
+def _order(x: Matrix, y: Matrix) -> list[int] | None:
+    """Which row of x each row of y is."""
+    known = {row.tobytes(): at for at, row in enumerate(np.ascontiguousarray(x))}
+    found = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(y)]
+    return found if sorted(found) == list(range(len(x))) else None
+
+
+def _listed(order: list[int]) -> str:
+    shown = ", ".join(map(str, order[:_LISTED]))
+    return f"({shown}{', …' if len(order) > _LISTED else ''})[{'r' if len(order) == _LISTED else 'i'}]"
+
+
+def _regular(order: list[int]) -> str:
+    """What is regular about a permutation of rows or columns."""
+    text = permutation_text(np.array(order))
+    if text.startswith("places hold"):
+        moved = [i for i, j in enumerate(order) if i != j]
+        whole = _warps(order)
+        return f"; {whole}" if whole else f"; {len(moved)} of {len(order)} are elsewhere"
+    return f"; {text}"
+
+
+def _warps(order: list[int]) -> str:
+    """Whole warps of a warpgroup, of 16 rows each, that are others."""
+    if len(order) % 64:
+        return ""
+    first = np.array(order).reshape(-1, 16)
+    if (first - first[:, :1] != np.arange(16)).any() or (first[:, 0] % 16).any():
+        return ""
+    held = (first[:, 0] // 16).tolist()
+    return f"warps are exchanged: rows of warp i are those of warp {tuple(held)}[i]"
+
+
+# --- elements ------------------------------------------------------------------------------------------
+
+
+def _of_elements(source: Index, shape: tuple[int, ...]) -> str:
+    """Rows and columns both, bits of the indices, or the first elements."""
+    rows, columns = (one.reshape(shape) for one in np.divmod(source, shape[1]))
+    if (rows == rows[:, :1]).all() and (columns == columns[:1]).all():
+        down, across = rows[:, 0].tolist(), columns[0].tolist()
+        return (
+            f"D's rows and columns are permuted: they hold rows {_listed(down)} and columns {_listed(across)}"
+        )
+    bits = _of_bits(source, shape)
+    if bits:
+        return f"D is a permutation of the expected values by the bits of their indices: {bits}"
+    if _quads(source, shape):
+        return "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
+    moved = np.flatnonzero(source != np.arange(source.size))
+    pairs = [(divmod(at, shape[1]), divmod(int(source[at]), shape[1])) for at in moved[:_FIRST].tolist()]
+    first = ", ".join(f"D{list(at)} holds {list(one)}" for at, one in pairs)
+    count = f", {len(moved)} of {source.size} of them elsewhere" if len(moved) < source.size else ""
+    return f"D is a permutation of the expected values{count}: {first}, …"
+
+
+def _quads(source: Index, shape: tuple[int, ...]) -> bool:
+    """Whether D holds the fragments of m16n8 in the order of lanes, four elements each."""
+    if shape != (16, 8):
+        return False
+    lane = np.arange(32)[:, None]
+    row, column = lane // 4 + 8 * np.array([0, 0, 1, 1]), lane % 4 * 2 + np.array([0, 1, 0, 1])
+    return bool((source == (row * 8 + column).reshape(-1)).all())
+
+
+def _of_bits(source: Index, shape: tuple[int, ...]) -> str:
+    """``row r3 r2 r1 c0, column …``: the bits of the place that each bit of the source is the sum of."""
+    size = source.size
+    if size & (size - 1) or any(one & (one - 1) for one in shape):
+        return ""
+    count = size.bit_length() - 1
+    first = int(source[0])
+    each = [int(source[1 << bit]) ^ first for bit in range(count)]
+    place, made = np.arange(size), np.full(size, first)
+    for bit, value in enumerate(each):
+        made ^= (place >> bit & 1) * value
+    if (made != source).any():
+        return ""
+    low = shape[1].bit_length() - 1
+    names = [f"c{bit}" if bit < low else f"r{bit - low}" for bit in range(count)]
+    texts = []
+    for bit in reversed(range(count)):
+        parts = [names[other] for other in reversed(range(count)) if each[other] >> bit & 1]
+        texts.append("^".join(parts) + ("^1" if first >> bit & 1 else ""))
+    down, across = " ".join(texts[: count - low]), " ".join(texts[count - low :])
+    return f"D[r, c] holds what belongs in row ({down}), column ({across}), highest bit first"

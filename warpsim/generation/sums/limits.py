@@ -1,0 +1,233 @@
+"""How far the numbers of one instruction reach: what its formats and its rule make possible at all.
+
+The facts behind every "unreachable" of a coverage report, and behind the choices of the generator. Knows
+formats and rules; does not know which bins exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from ...execution.pipeline import rule_for
+from ...isa.architectures import (
+    BitCount,
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    IntegerSum,
+    Output,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
+from ...isa.formats import FORMATS, Format
+from ...isa.instruction import Instruction
+from .exact_numbers import Array, decode
+
+
+@cache
+def largest(element: Format) -> int:
+    """The largest finite code, without the ignored bits."""
+    return element.largest_finite >> element.ignored_bits
+
+
+@cache
+def top_exponent(element: Format) -> int:
+    """The exponent of the largest finite number."""
+    return (largest(element) >> element.fraction_bits) - element.bias
+
+
+@cache
+def largest_value(element: Format) -> float:
+    """The largest finite number."""
+    number = decode(np.array([element.largest_finite], np.uint64), element)
+    return float(np.ldexp(float(number.significand[0]), int(number.scale[0])))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Exponents of a kind of term: the least and greatest that alignment sees, and the lowest bit."""
+
+    low: int
+    high: int
+    bit: int
+
+
+# The step, or the scaled group, that the product of each stored column belongs to.
+GROUPS: dict[type[Rule], Callable[[Any, Array], Array]] = {
+    FusedSum: lambda rule, place: place // rule.length,
+    EmulatedF8: lambda rule, place: place % 4 // 2,
+    ScaledGroups: lambda rule, place: place // rule.group,
+    FusedMultiplyAdd: lambda rule, place: place,
+    SoftwareQuad: lambda rule, place: place,
+    IntegerSum: lambda rule, place: place,
+    BitCount: lambda rule, place: place,
+}
+# Significant bits of the operations of rules that align nothing; integers are exact, and have no bins of it.
+PRECISIONS: dict[type[Rule], int] = {FusedMultiplyAdd: 53, SoftwareQuad: 24, IntegerSum: 32, BitCount: 32}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """One instruction on its target, its rule, and the reach of its products and accumulators."""
+
+    instruction: Instruction
+    rule: Rule
+
+    @property
+    def step(self) -> FusedSum | ScaledGroups | None:
+        """The aligned sum within the rule, if it has one."""
+        return self.rule.aligned
+
+    @property
+    def emulated(self) -> bool:
+        """Whether C is added after all products."""
+        return isinstance(self.rule, EmulatedF8)
+
+    @cached_property
+    def output(self) -> Output:
+        """How results are rounded."""
+        if self.step is not None:
+            return self.step.output
+        d = self.instruction.d
+        return Output(format=d.name, precision=d.fraction_bits + 1, nearest=True)
+
+    @cached_property
+    def fraction_bits(self) -> int:
+        """Where alignment cuts; of IEEE operations, their precision."""
+        if self.step is not None:
+            return self.step.fraction_bits
+        return PRECISIONS[type(self.rule)]
+
+    @property
+    def floor(self) -> int:
+        """The exponent floor of an aligned sum."""
+        assert self.step is not None
+        return self.step.exponent_floor
+
+    @property
+    def nearest(self) -> bool:
+        """Whether results are rounded to nearest."""
+        if self.step is None:
+            return self.instruction.rounding in ("", "rn")
+        return self.output.nearest
+
+    @property
+    def smallest(self) -> int:
+        """The exponent of the smallest result."""
+        return self.instruction.d.minimum_exponent - (self.output.precision - 1)
+
+    @cached_property
+    def groups(self) -> Array:
+        """``(stored k,)``: the step, or the scaled group, that each product belongs to."""
+        return GROUPS[type(self.rule)](self.rule, np.arange(self.instruction.stored_k))
+
+    @property
+    def steps(self) -> int:
+        """Aligned sums, each accumulating the next."""
+        return (
+            1 if isinstance(self.rule, ScaledGroups) else int(self.groups[-1 if not self.emulated else 2]) + 1
+        )
+
+    def factor(self, side: str) -> Range:
+        """Exponents of A's or B's elements; emulated fp8 is f16 by then, whose subnormals begin lower."""
+        element = self.instruction.format(side)
+        bit = element.minimum_exponent - element.fraction_bits
+        low = max(bit, FORMATS["f16"].minimum_exponent) if self.emulated else element.minimum_exponent
+        return Range(low=low, high=top_exponent(element), bit=bit)
+
+    @cached_property
+    def scales(self) -> Range:
+        """Exponents of scale_a * scale_b; zero without block scales."""
+        scale = self.instruction.scale
+        if scale is None:
+            return Range(low=0, high=0, bit=0)
+        bit = scale.minimum_exponent - scale.fraction_bits
+        return Range(low=2 * scale.minimum_exponent, high=2 * top_exponent(scale), bit=2 * bit)
+
+    @cached_property
+    def plain_products(self) -> Range:
+        """Exponents of products without their scales."""
+        a, b = self.factor("a"), self.factor("b")
+        return Range(low=a.low + b.low, high=a.high + b.high, bit=a.bit + b.bit)
+
+    @cached_property
+    def products(self) -> Range:
+        """Exponents that non-zero products, or scaled groups, are aligned by."""
+        plain, scales = self.plain_products, self.scales
+        if isinstance(self.rule, ScaledGroups):
+            return Range(low=scales.low, high=scales.high, bit=plain.bit + scales.bit)
+        return Range(low=plain.low + scales.low, high=plain.high + scales.high, bit=plain.bit + scales.bit)
+
+    @cached_property
+    def accumulator(self) -> Range:
+        """Exponents of the accumulator of a step: C, or where C comes last a sum of products."""
+        c = self.instruction.c
+        bit = c.minimum_exponent - c.fraction_bits
+        if not self.emulated:
+            return Range(low=c.minimum_exponent, high=top_exponent(c), bit=bit)
+        products = self.plain_products
+        return Range(
+            low=max(products.bit, c.minimum_exponent),
+            high=min(products.high + 4, top_exponent(c)),
+            bit=max(products.bit, bit),
+        )
+
+    @cached_property
+    def spread(self) -> int:
+        """The largest difference of exponents between two products of one step."""
+        if isinstance(self.rule, ScaledGroups):
+            return self.scales.high - self.scales.low if self.instruction.scale_chunks > 1 else 0
+        return self.plain_products.high - self.plain_products.low
+
+    @cached_property
+    def zero_high(self) -> int:
+        """The largest exponent that a zero product would have; an f16 zero where fp8 is emulated."""
+        if isinstance(self.rule, ScaledGroups):
+            return self.scales.high
+        a, b = self.factor("a"), self.factor("b")
+        zero = [FORMATS["f16"] if self.emulated else x for x in (self.instruction.a, self.instruction.b)]
+        low = [x.minimum_exponent for x in zero]
+        return max(low[0] + b.high, a.high + low[1]) + self.scales.high
+
+    @cached_property
+    def subnormal_high(self) -> int | None:
+        """The largest exponent of a product of a subnormal factor; None where f16 has the same ones."""
+        a, b = self.instruction.a, self.instruction.b
+        pairs = ((a, self.factor("b")), (b, self.factor("a")))
+        lowest = FORMATS["f16"].minimum_exponent if self.emulated else -(1 << 12)
+        reach = [x.minimum_exponent + y.high for x, y in pairs if x.minimum_exponent > lowest]
+        return max(reach) + self.scales.high if reach else None
+
+    @cached_property
+    def largest_sum(self) -> float:
+        """The largest sum of products; Inf where float64 does not hold it."""
+        form = self.instruction
+        with np.errstate(over="ignore"):
+            each = np.float64(largest_value(form.a)) * largest_value(form.b)
+            scale = largest_value(form.scale) if form.scale else 1.0
+            return float(each * scale * scale * form.stored_k)
+
+    @cached_property
+    def carries(self) -> int:
+        """The most bits by which a sum can exceed the largest exponent."""
+        form = self.instruction
+        one = [2.0 - 2.0**-x.fraction_bits for x in (form.a, form.b)]
+        if isinstance(self.rule, ScaledGroups):
+            assert form.scale is not None
+            scale = (2.0 - 2.0**-form.scale.fraction_bits) ** 2 if form.scale.fraction_bits else 1.0
+            terms = form.stored_k * largest_value(form.a) * largest_value(form.b) * scale
+        else:
+            terms = int((self.groups == 0).sum()) * one[0] * one[1]
+        return int(np.floor(np.log2(terms + (0 if self.emulated and self.steps < 2 else 1.9))))
+
+
+@cache
+def limits_of(instruction: Instruction) -> Limits:
+    """The limits of an instruction on its target; raises IllegalInstruction without a target."""
+    return Limits(instruction=instruction, rule=rule_for(instruction))
