@@ -16,7 +16,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "metadata": (
         "isa/sparsity.py", "isa/arrangements.py", "isa/families/mma_sp.py", "isa/fragments.py",
-        "diagnosis/library/local_metadata.py", "diagnosis/origins/metadata_checks.py",
+        "diagnosis/library/local_inputs.py", "diagnosis/origins/metadata_checks.py",
         "diagnosis/origins/packing_checks.py",
     ),
     "descriptor": (

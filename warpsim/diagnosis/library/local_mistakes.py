@@ -19,8 +19,7 @@ from ...isa.instruction import Instruction
 from ...isa.registers import Words
 from .all_mistakes import mistakes
 from .grids import Index, Rearrangement, Setting, grid_of
-from .local_metadata import metadata_mistakes
-from .local_tiles import scale_mistakes, tile_mistakes
+from .local_inputs import metadata_mistakes, scale_mistakes, tile_mistakes
 from .mistake import Change, Mistake, in_operand
 
 _NEAR = (1, -1, 4, -4)  # lanes from which a lane may have got what it holds
