@@ -29,7 +29,8 @@ from rich.progress import track
 import warpsim
 from warpsim.files.archives import write_arrays
 from warpsim.isa.codes import codes_of
-from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 

@@ -22,7 +22,7 @@ from warpsim.diagnosis.library.all_mistakes import mistakes
 from warpsim.diagnosis.library.grids import Setting, SharedTiles
 from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.diagnosis.search.random_inputs import probe
-from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.instruction import Inputs, Instruction, ScaleSelectors
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")

@@ -22,7 +22,7 @@ from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.variants import Variant
 from warpsim.execution import batches, recipes
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import fields_of, registers_of, write_fields
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.products.gemm import gemm

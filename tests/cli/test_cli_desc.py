@@ -9,7 +9,8 @@ import pytest
 
 from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
-from warpsim.isa.descriptor import canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 
 WORD = 0xC000001000010040  # start 1024, SBO 256, 32B swizzle
 

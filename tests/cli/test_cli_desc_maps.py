@@ -12,7 +12,8 @@ import warpsim
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.slow_boxes import moved
 from warpsim.cli import cli
-from warpsim.isa.descriptor import Descriptor, tile_addresses
+from warpsim.isa.descriptors.matrix_descriptor import Descriptor
+from warpsim.isa.descriptors.tile_addresses import tile_addresses
 
 TEXT = """\
 tensor map, tile: 100 x 96 elements of f16 at 0x0

@@ -18,7 +18,8 @@ from tools import example_dump
 from warpsim.cli import cli
 from warpsim.cli.sass_names import mnemonic_of
 from warpsim.files.register_text import word_lines
-from warpsim.isa.descriptor import Descriptor, store_tile
+from warpsim.isa.descriptors.matrix_descriptor import Descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.vectors.formats import write_vectors
 from warpsim.vectors.sets import make_vectors
 

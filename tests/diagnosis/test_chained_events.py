@@ -14,7 +14,8 @@ from tests.helpers.chained_traces import ChainedTrace, chained
 from tests.helpers.command_runner import CliRunner, Result
 from warpsim.cli import cli
 from warpsim.diagnosis.recordings.event_chains import diagnose_stretch, is_made, predecessors, stretch
-from warpsim.isa.descriptor import canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 

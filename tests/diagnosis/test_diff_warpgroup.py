@@ -16,7 +16,9 @@ from warpsim.diagnosis import Diagnosis, diagnose
 from warpsim.diagnosis.library.all_mistakes import mistakes
 from warpsim.diagnosis.library.descriptor_mistakes import misreadings
 from warpsim.diagnosis.library.tile_mistakes import TILE_ROWS
-from warpsim.isa.descriptor import Descriptor, canonical_descriptor, store_tile, tile_addresses
+from warpsim.isa.descriptors.matrix_descriptor import Descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile, tile_addresses
 from warpsim.isa.instruction import Instruction
 
 DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"

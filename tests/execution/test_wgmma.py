@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.instruction import Instruction
 
 COLUMNS = (8, 24, 64, 96, 136, 256)

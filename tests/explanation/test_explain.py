@@ -30,7 +30,8 @@ from warpsim.explanation.rules import steps_of
 from warpsim.explanation.text import comparison_lines, explanation_lines, term_table
 from warpsim.explanation.yardsticks import ulp, yardsticks
 from warpsim.isa.architectures import FusedSum, ScaledGroups
-from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
 from warpsim.isa.formats import FORMATS

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.instruction import Instruction
 from warpsim.vectors.sets import DESCRIPTORS, IMMEDIATES, VectorSet, make_vectors
 

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.isa.arrangements import convert
 from warpsim.isa.codes import codes_of, integers, values_of
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.metadata.arrangements import convert
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

@@ -13,7 +13,7 @@ import numpy as np
 
 import warpsim
 from tests.helpers.kernel_products import Array, Case, Rng
-from warpsim.isa.arrangements import convert
+from warpsim.isa.metadata.arrangements import convert
 
 _SHARED = 4 * 3 * 64 * 128 + 1024 + 2 * 64 * 64 * 4  # stages, barriers, what the copies of D read
 _DENSE = "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16"

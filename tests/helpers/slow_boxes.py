@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from warpsim.isa.tensor_map import TensorMap
+from warpsim.isa.tensor_maps.tensor_map import TensorMap
 
 Steps = Iterable[tuple[int, int | None]]  # bytes from the box's start, global address or None
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers
 from warpsim.host.launching import LaunchReport, load_text
-from warpsim.isa.descriptor import Swizzle, canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.layouts.swizzle import Swizzle
 
 Array = npt.NDArray[Any]
 

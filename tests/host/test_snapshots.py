@@ -12,7 +12,7 @@ from warpsim.execution.pipeline import execute_inputs
 from warpsim.host import shared_memory
 from warpsim.host.shared_memory import SharedMemory
 from warpsim.host.warpgroup import Warpgroup
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 
 ACCUMULATOR = "{" + ", ".join(f"%c{i}" for i in range(32)) + "}"
 WGMMA = f"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {ACCUMULATOR}, %x, %y, 1, 1, 1, 0, 0;"

@@ -19,7 +19,8 @@ from warpsim.errors import IllegalInstruction, NotModelled, OperandError, Undefi
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.machine import Warp
 from warpsim.host.warpgroup import Warpgroup
-from warpsim.isa.descriptor import canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 
 Words = npt.NDArray[Any]
 

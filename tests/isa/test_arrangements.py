@@ -10,16 +10,9 @@ import pytest
 
 import warpsim
 from warpsim import OperandError
-from warpsim.isa.arrangements import (
-    Arrangement,
-    arrangements,
-    convert,
-    detect,
-    lane_words,
-    named,
-    named_columns,
-    sparse_forms,
-)
+from warpsim.isa.metadata.arrangements import arrangements, convert, named, sparse_forms
+from warpsim.isa.metadata.detection import detect, named_columns
+from warpsim.isa.metadata.orders import Arrangement, lane_words
 
 ELEMENTS = ("tf32", "f16", "bf16", "s8", "u8", "e4m3", "e5m2", "s4", "u4")
 NARROW = warpsim.decode(

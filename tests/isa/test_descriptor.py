@@ -17,16 +17,9 @@ from hypothesis import strategies as st
 from warpsim.diagnosis.library.descriptor_mistakes import diagnose
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.host.shared_memory import SharedMemory
-from warpsim.isa.descriptor import (
-    Descriptor,
-    canonical_bytes,
-    canonical_descriptor,
-    canonical_image,
-    load_tile,
-    store_tile,
-    tile_addresses,
-    touched_bytes,
-)
+from warpsim.isa.descriptors.matrix_descriptor import Descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
+from warpsim.isa.descriptors.tile_addresses import load_tile, store_tile, tile_addresses, touched_bytes
 from warpsim.isa.memory import SHARED_BYTES
 
 ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128}

@@ -9,10 +9,12 @@ import pytest
 
 from tests.helpers.slow_boxes import BITS, expected, moved, pixel_steps, row_steps, walk
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
-from warpsim.isa.descriptor import Descriptor, tile_addresses
-from warpsim.isa.swizzle import tensor_swizzled
-from warpsim.isa.tensor_box import box_pieces, row_pieces
-from warpsim.isa.tensor_map import SWIZZLES, Im2col, TensorMap
+from warpsim.isa.descriptors.matrix_descriptor import Descriptor
+from warpsim.isa.descriptors.tile_addresses import tile_addresses
+from warpsim.isa.layouts.swizzle import tensor_swizzled
+from warpsim.isa.tensor_maps.tensor_box import box_pieces, row_pieces
+from warpsim.isa.tensor_maps.tensor_fields import SWIZZLES, Im2col
+from warpsim.isa.tensor_maps.tensor_map import TensorMap
 
 
 def elements(map_: TensorMap, pieces, start: int) -> dict[int, int | None]:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from warpsim.errors import OperandError
-from warpsim.isa.tensor_map import ELEMENT_TYPES, MAP_BYTES, SWIZZLES, Im2col, TensorMap
-from warpsim.isa.tensor_map_bytes import decode, decode_unchecked, replaced
+from warpsim.isa.tensor_maps.tensor_fields import ELEMENT_TYPES, MAP_BYTES, SWIZZLES, Im2col
+from warpsim.isa.tensor_maps.tensor_map import TensorMap, decode
+from warpsim.isa.tensor_maps.tensor_map_bytes import decode_fields, replaced
 
 GOOD: dict[str, Any] = {
     "address": 0x1000,
@@ -247,7 +248,7 @@ def test_every_field_is_replaced() -> None:
 
 def test_what_is_replaced_is_checked_when_it_is_used() -> None:
     content = replaced(bytes(TensorMap(**GOOD)), "swizzle_mode", 1)
-    assert decode_unchecked(content).swizzle == "32B"
+    assert decode_fields(content).swizzle == "32B"
     with pytest.raises(OperandError, match="with swizzle 32B it has at most 32"):
         decode(content)
     with pytest.raises(OperandError, match="a swizzle of 32B with atoms of 64B: only 128B has others"):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from warpsim.errors import OperandError
 from warpsim.host.shared_memory import SharedMemory
+from warpsim.isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes, swizzled
 from warpsim.isa.memory import SHARED_BYTES, WORD_BYTES, load_words, store_words
-from warpsim.isa.swizzle import SWIZZLE_BYTES, pattern_bytes, swizzled
 
 MODES = tuple(SWIZZLE_BYTES)
 

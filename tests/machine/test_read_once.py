@@ -14,7 +14,7 @@ from warpsim.execution.pipeline import execute_inputs
 from warpsim.host import machine as machines
 from warpsim.host.machine import Machine, Warp
 from warpsim.host.warpgroup import Warpgroup
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse
 from warpsim.recording.events import Event

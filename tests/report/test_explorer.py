@@ -17,7 +17,7 @@ import warpsim
 from tests.helpers import ptxas
 from tests.helpers.explorer import Scripts
 from warpsim.cli import main as run_cli
-from warpsim.isa.descriptor import tile_addresses
+from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.instruction import Instruction, ScaleSelectors

@@ -16,7 +16,7 @@ from warpsim.errors import Location
 from warpsim.explanation.digits import code_text
 from warpsim.explanation.explain import explain_inputs
 from warpsim.explanation.text import operand_table, product_table, reading_notes, term_table
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import metadata_map
 from warpsim.report import Report
 from warpsim.traces.reading import Trace

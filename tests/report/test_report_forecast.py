@@ -13,7 +13,7 @@ import pytest
 import warpsim
 from tests.helpers.reports import TRACES, Scripts, run_of
 from warpsim.diagnosis.search.random_inputs import random_codes
-from warpsim.isa.descriptor import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Instruction
 from warpsim.report import Report

@@ -24,7 +24,8 @@ from warpsim.cli import main
 from warpsim.errors import OperandError, TraceError
 from warpsim.files.archives import write_arrays
 from warpsim.host.warpgroup import Warpgroup
-from warpsim.isa.descriptor import canonical_descriptor, store_tile
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.traces.checks import ByteDifference, Difference
 from warpsim.traces.reading import Trace, read_trace
 from warpsim.traces.running import Run, run_trace

@@ -20,7 +20,7 @@ from warpsim.cli import cli
 from warpsim.errors import OperandError
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.files.inputs import inputs_kept
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.vectors.benches import bit_maps, write_bench
 from warpsim.vectors.benches.sv_layout import package_lines
 from warpsim.vectors.formats import read_vectors

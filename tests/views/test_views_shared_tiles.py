@@ -9,8 +9,8 @@ import pytest
 
 import warpsim
 from warpsim.errors import NotModelled, OperandError
-from warpsim.isa.descriptor import canonical_image
-from warpsim.isa.swizzle import SWIZZLE_BYTES
+from warpsim.isa.descriptors.packed_tiles import canonical_image
+from warpsim.isa.layouts.swizzle import SWIZZLE_BYTES
 from warpsim.views.shared_tiles import (
     shared_tile,
     tile_document,

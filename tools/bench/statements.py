@@ -17,7 +17,7 @@ import numpy as np
 
 from warpsim.host.machine import Machine, Warp
 from warpsim.host.warpgroup import Warpgroup
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.ptx import statements
 from warpsim.ptx.parser import parse
 from warpsim.traces.reading import Trace, read_trace

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import warpsim
-from warpsim.isa.descriptor import canonical_descriptor
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.ptx.binding import bind
 from warpsim.ptx.decode import bind_statement
 from warpsim.ptx.parser import parse

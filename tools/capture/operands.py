@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from warpsim.execution.pipeline import Engine
 from warpsim.isa.codes import codes_of
-from warpsim.isa.descriptor import Major, canonical_descriptor, canonical_image
+from warpsim.isa.descriptors.matrix_descriptor import Major
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
 from warpsim.isa.formats import Format
 from warpsim.isa.fragments import known_fields, metadata_map, registers_of, write_fields
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.swizzle import Swizzle
+from warpsim.isa.layouts.swizzle import Swizzle
 from warpsim.vectors.sets import VectorSet, make_vectors
 
 Array = npt.NDArray[Any]

@@ -10,18 +10,17 @@ from .mutant import ROOT
 _PATTERNS: dict[str, tuple[str, ...]] = {
     "layout": (
         "isa/layouts/*.py", "isa/families/mma.py", "isa/families/wgmma.py", "isa/fragments.py",
-        "isa/swizzle.py",
         "machine/opcodes/matrix/mma.py", "machine/opcodes/matrix/tiles.py", "machine/opcodes/matrix/wmma.py",
         "machine/opcodes/integer/prmt.py", "views/places.py", "views/layout.py", "views/formulas.py",
     ),
     "metadata": (
-        "isa/sparsity.py", "isa/arrangements.py", "isa/families/mma_sp.py", "isa/fragments.py",
+        "isa/sparsity.py", "isa/metadata/*.py", "isa/families/mma_sp.py", "isa/fragments.py",
         "diagnosis/library/local_inputs.py", "diagnosis/origins/metadata_checks.py",
         "diagnosis/origins/packing_checks.py",
     ),
     "descriptor": (
-        "isa/descriptor.py", "isa/tensor_box.py", "isa/tensor_map.py", "isa/tensor_map_bytes.py",
-        "isa/tensor_map_rules.py", "isa/swizzle.py", "diagnosis/library/descriptor_mistakes.py",
+        "isa/descriptors/*.py", "isa/tensor_maps/*.py", "isa/layouts/swizzle.py",
+        "diagnosis/library/descriptor_mistakes.py",
         "host/matrix_operands.py", "machine/opcodes/asynchronous/tensor_boxes.py", "views/descriptors.py",
     ),
     "encoding": (
@@ -33,7 +32,8 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "machine/opcodes/floating/rounded.py", "machine/opcodes/conversion/elements.py",
     ),
     "rule": (
-        "isa/architectures.py", "isa/instruction.py", "isa/families/*.py", "isa/tensor_map_rules.py",
+        "isa/architectures.py", "isa/instruction.py", "isa/families/*.py",
+        "isa/tensor_maps/tensor_map_rules.py",
         "linting/*.py", "explanation/rules.py", "arithmetic/panels.py", "arithmetic/chains.py",
         "host/fidelity.py",
     ),

@@ -144,7 +144,7 @@ def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> i
 
 
 def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
-    from ..isa.tensor_map_bytes import decode
+    from ..isa.tensor_maps.tensor_map import decode
     from ..views.tensor_maps import explained
 
     if "=" not in text and (path.exists() or ":" not in text):

@@ -251,7 +251,9 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
 
     from ..errors import OperandError
     from ..isa.codes import codes_of
-    from ..isa.descriptor import Descriptor, canonical_bytes, canonical_descriptor, load_tile, store_tile
+    from ..isa.descriptors.matrix_descriptor import Descriptor
+    from ..isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+    from ..isa.descriptors.tile_addresses import load_tile, store_tile
 
     tile = np.ascontiguousarray(np.swapaxes(codes_of(B, form.b, "B"), -1, -2))
     if tile.ndim != 2:

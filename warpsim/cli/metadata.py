@@ -73,7 +73,7 @@ def _known(element: str) -> Any:
 def _listed(
     _: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    from ..isa.arrangements import arrangements
+    from ..isa.metadata.arrangements import arrangements
     from ..views.text import words
 
     known = arrangements(_known(element))
@@ -90,7 +90,7 @@ def _converted(
     path: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     from ..files.register_text import code_lines
-    from ..isa.arrangements import convert
+    from ..isa.metadata.arrangements import convert
 
     blob = read_array_file(str(path), "metadata")
     rows, k = choices["rows"], choices["k"]
@@ -108,7 +108,7 @@ def _converted(
 def _detected(
     path: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    from ..isa.arrangements import detect
+    from ..isa.metadata.detection import detect
     from ..views.findings import detection_document
 
     blob = read_array_file(str(path), "metadata")

@@ -23,7 +23,8 @@ from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.plans import Plan, applies, coding_of, plan_of
 from ..errors import WarpsimError, present
 from ..isa.architectures import Rule, rule_of
-from ..isa.descriptor import Descriptor, tile_addresses
+from ..isa.descriptors.matrix_descriptor import Descriptor
+from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Inputs, Instruction
 from ..isa.sparsity import Pattern

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from ..diagnosis import compare as compare_registers
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..isa import arrangements
-from ..isa.arrangements import Detection
+from ..isa.metadata import arrangements, detection
+from ..isa.metadata.detection import Detection
 from ..ptx.decode import Form, decode, resolved
 from ..views.layout import Notation, layout_lines, layout_page, layout_svg
 from ..views.places import Feeds, Place
@@ -133,7 +133,7 @@ def detect_metadata(
     """Return which arrangements a blob of metadata can be in; ``matrix``, logical A, tells more of them
     apart.
     """
-    return arrangements.detect(blob, rows, k, _element(element), matrix)
+    return detection.detect(blob, rows, k, _element(element), matrix)
 
 
 def _element(element: Form) -> Form:

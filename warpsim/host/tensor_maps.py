@@ -22,16 +22,9 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer
-from ..isa.swizzle import TensorSwizzle
-from ..isa.tensor_map import (
-    ELEMENT_TYPES,
-    Fill,
-    Im2col,
-    Interleave,
-    Mode,
-    Promotion,
-    TensorMap,
-)
+from ..isa.layouts.swizzle import TensorSwizzle
+from ..isa.tensor_maps.tensor_fields import ELEMENT_TYPES, Fill, Im2col, Interleave, Mode, Promotion
+from ..isa.tensor_maps.tensor_map import TensorMap
 from ..machine.state.device import Buffer, BufferPlace
 
 _ELEMENTS = {  # of dtypes, by name; others are moved as unsigned integers of their size

@@ -1,6 +1,6 @@
 """Shared memory as bytes, and words at byte addresses.
 
-Knows sizes and alignment. Does not know swizzles (see swizzle.py), matrices, descriptors (see descriptor.py),
+Knows sizes and alignment. Does not know swizzles (see swizzle.py), matrices, descriptors (see descriptors),
 lanes beyond their number in a message, or the order of accesses. A memory is a uint8 array
 ``(..., bytes)``: leading axes are a batch of memories, and one array of addresses serves them all. Words are
 little-endian.

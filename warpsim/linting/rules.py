@@ -14,10 +14,10 @@ from ..diagnosis.library.all_mistakes import mistakes
 from ..diagnosis.library.grids import Setting
 from ..diagnosis.library.mistake import Mistake
 from ..errors import present
-from ..isa.arrangements import named_columns
 from ..isa.families import forms
 from ..isa.fragments import codes_from, indices_of, known_fields, read_fields
 from ..isa.instruction import Codes
+from ..isa.metadata.detection import named_columns
 from ..isa.registers import Words
 from ..isa.sparsity import decompress
 from .subject import Finding, Subject

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
-from ..isa.arrangements import Fields
 from ..isa.fragments import metadata_map, read_fields, require_sparse
 from ..isa.instruction import Codes, Instruction
+from ..isa.metadata.orders import Fields
 from ..isa.registers import Words
 from ..isa.sparsity import Pattern
 

@@ -18,11 +18,11 @@ from ..arithmetic.cores import memory_bytes, thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined
-from ..isa.arrangements import convert
 from ..isa.arrays import as_array
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
 from ..isa.instruction import Codes
+from ..isa.metadata.arrangements import convert
 from ..ptx.decode import Form, resolved
 from .accumulation import Chain, accumulated
 from .arguments import Left, Request, Right, checked, joined

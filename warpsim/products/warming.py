@@ -20,7 +20,7 @@ from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
 from ..execution.recipes import applies_to_registers, narrow_plan
 from ..isa.architectures import ARCHITECTURES, BitCount, IntegerSum, Rule
-from ..isa.descriptor import canonical_descriptor
+from ..isa.descriptors.packed_tiles import canonical_descriptor
 from ..isa.instruction import Inputs, Instruction, Operands
 from ..isa.memory import SHARED_BYTES
 from ..isa.sparsity import stored_columns

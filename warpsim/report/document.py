@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ..checks.hazards import Hazard
 from ..environment import in_default_environment
-from ..isa.descriptor import Descriptor, Major, tile_addresses
+from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..isa.warps import WARP
 from ..recording.events import Event

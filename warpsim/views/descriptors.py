@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ..diagnosis.library.descriptor_mistakes import diagnose
 from ..errors import OperandError, WarpsimError
-from ..isa.descriptor import Descriptor, Major, load_tile, touched_bytes
+from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.tile_addresses import load_tile, touched_bytes
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 

@@ -20,8 +20,8 @@ from ..diagnosis import (
     Wrong,
     ulps,
 )
-from ..isa.arrangements import Detection
 from ..isa.formats import Format
+from ..isa.metadata.detection import Detection
 from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]

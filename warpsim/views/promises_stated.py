@@ -134,7 +134,7 @@ GUARANTEED = (
             "tests/isa/test_arrangements.py",
             "tests/isa/test_descriptor.py",
         ),
-        modules=("isa/fragments.py", "isa/arrangements.py", "isa/descriptor.py"),
+        modules=("isa/fragments.py", "isa/metadata/orders.py", "isa/descriptors/tile_addresses.py"),
     ),
     _measured(
         "corner vectors catch faults in an arithmetic",
@@ -148,7 +148,7 @@ GUARANTEED = (
         "tests/tools/test_code_mutants.py",
         tools=("python -m tools.code_mutants",),
         figures=("mutants of the code",),
-        modules=("isa/fragments.py", "isa/descriptor.py", "checks/hazards.py"),
+        modules=("isa/fragments.py", "isa/descriptors/tile_addresses.py", "checks/hazards.py"),
     ),
     _measured(
         "a launch reports a synchronising statement that is missing or changed, where that does harm",
@@ -206,12 +206,12 @@ NOT_MODELLED = (
     _refused(
         "base offsets of matrix descriptors, and tiles that go on behind the end of a swizzled row",
         *("tests/isa/test_descriptor.py", "tests/host/test_warpgroup.py"),
-        modules=("isa/descriptor.py",),
+        modules=("isa/descriptors/tile_addresses.py",),
     ),
     _refused(
         "interleaved tensors, the im2col::w modes, and copies by pairs of CTAs (cta_group::2)",
         *("tests/isa/test_tensor_box.py", "tests/machine/opcodes/test_tensors.py"),
-        modules=("isa/tensor_box.py", "machine/opcodes/asynchronous/tensors.py"),
+        modules=("isa/tensor_maps/tensor_box.py", "machine/opcodes/asynchronous/tensors.py"),
     ),
     _refused(
         "wmma that adds C of f32 into D of f16, and wmma of types that the target has no mma of",
@@ -277,12 +277,12 @@ UNDEFINED = (
     _undefined(
         "matrix descriptors that do not start in the first row of their swizzle pattern",
         *("tests/isa/test_descriptor.py", "tests/host/test_warpgroup.py"),
-        modules=("isa/descriptor.py",),
+        modules=("isa/descriptors/tile_addresses.py",),
     ),
     _undefined(
         "coordinates and offsets of tensor copies out of range",
         *("tests/isa/test_tensor_box.py", "tests/machine/opcodes/test_tensors.py"),
-        modules=("isa/tensor_box.py",),
+        modules=("isa/tensor_maps/tensor_box.py",),
     ),
     _undefined(
         "registers that nothing has written, a source '_', one register written twice by a statement",

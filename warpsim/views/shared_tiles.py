@@ -1,7 +1,7 @@
 """``warpsim layout`` of wgmma's operands in shared memory: a figure of the packed tile with its swizzle.
 
 A box is 16 bytes that stay together, with its address; boxes of one colour lie in the same four banks. Where
-elements lie is known to descriptor.py.
+elements lie is known to isa/descriptors.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.descriptor import Descriptor, Major, canonical_descriptor, tile_addresses
+from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.packed_tiles import canonical_descriptor
+from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.instruction import Instruction
-from ..isa.swizzle import SWIZZLE_BYTES, Swizzle
+from ..isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle
 from .drawing import escaped, figure_lines, figure_markup
 from .figures import Cell, Figure, span
 from .svg import boxed, element, figures_element, figures_svg, page

@@ -1,7 +1,7 @@
 """A tensor map explained: its dimensions, and the bytes of shared memory that a box lands on; lines and data.
 
-Knows how maps, boxes and the wgmma descriptor of a box are shown; what they are is in isa/tensor_map.py,
-tensor_box.py and descriptor.py.
+Knows how maps, boxes and the wgmma descriptor of a box are shown; what they are is in isa/tensor_maps
+and isa/descriptors.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotModelled, OperandError, WarpsimError
-from ..isa.descriptor import Descriptor, Major, tile_addresses
-from ..isa.swizzle import SWIZZLE_BYTES, pattern_bytes
-from ..isa.tensor_box import Pieces, box_pieces
-from ..isa.tensor_map import TensorMap
+from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.tile_addresses import tile_addresses
+from ..isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes
+from ..isa.tensor_maps.tensor_box import Pieces, box_pieces
+from ..isa.tensor_maps.tensor_map import TensorMap
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 

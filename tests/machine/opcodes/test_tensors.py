@@ -21,7 +21,8 @@ from tests.helpers.tensor_kernels import launch, load, store, text
 from warpsim.errors import Fault, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.host.launching import load_text
 from warpsim.host.tensor_maps import ArrayMap
-from warpsim.isa.tensor_map import SWIZZLES, TensorMap
+from warpsim.isa.tensor_maps.tensor_fields import SWIZZLES
+from warpsim.isa.tensor_maps.tensor_map import TensorMap
 
 Array = npt.NDArray[Any]
 SCHEDULES = ("program", "latest", "random:1", "random:2")

@@ -16,22 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
-from ...isa.descriptor import (
-    PLACES,
-    RESERVED,
-    TCGEN05_BIT,
-    Descriptor,
-    Major,
-    Tile,
-    canonical_descriptor,
-    check_tile,
-    element_dtype,
-    is_aligned,
-    row_bytes,
-    tile_offsets,
-)
+from ...isa.descriptors.matrix_descriptor import PLACES, RESERVED, TCGEN05_BIT, Descriptor, Major, Tile
+from ...isa.descriptors.packed_tiles import canonical_descriptor
+from ...isa.descriptors.tile_addresses import check_tile, element_dtype, is_aligned, row_bytes, tile_offsets
+from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 from ...isa.memory import SHARED_BYTES, Addresses, Bytes, element_view
-from ...isa.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 
 
 @dataclass(frozen=True, kw_only=True)

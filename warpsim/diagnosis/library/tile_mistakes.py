@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
-from ...isa.descriptor import Descriptor, Major, tile_addresses
+from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.tile_addresses import tile_addresses
 from ...isa.formats import Format
 from ...isa.memory import Bytes, element_view
 from .descriptor_mistakes import Misreading, misreadings

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
-from ...isa.descriptor import Descriptor, Major, canonical_descriptor, canonical_image, tile_offsets
+from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
+from ...isa.descriptors.tile_addresses import tile_offsets
 from ...isa.formats import Format
-from ...isa.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
+from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
 from ..library.grids import Registers
 from ..library.tile_mistakes import codes_at
 from .loop_candidates import Candidate

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
-from ...isa.descriptor import Descriptor, load_tile
+from ...isa.descriptors.matrix_descriptor import Descriptor
+from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
 from ...machine.load.entries import Record

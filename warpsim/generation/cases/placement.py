@@ -13,7 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import NotModelled, present
-from ...isa.descriptor import Major, canonical_bytes, canonical_descriptor, canonical_image, tile_addresses
+from ...isa.descriptors.matrix_descriptor import Major
+from ...isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
+from ...isa.descriptors.tile_addresses import tile_addresses
 from ...isa.fragments import (
     indices_of,
     known_fields,
@@ -23,8 +25,8 @@ from ...isa.fragments import (
     write_fields,
 )
 from ...isa.instruction import Instruction
+from ...isa.layouts.swizzle import Swizzle
 from ...isa.sparsity import stored_columns
-from ...isa.swizzle import Swizzle
 from ..sums.exact_numbers import Array
 from .corner_codes import Rng, random_codes, signs
 from .drafts import Draft

@@ -16,7 +16,7 @@ from ...environment import in_default_environment
 from ...errors import present
 from ...execution.inputs import inputs_by_name
 from ...execution.pipeline import checked_inputs
-from ...isa.descriptor import Descriptor
+from ...isa.descriptors.matrix_descriptor import Descriptor
 from ...isa.fragments import read_fields
 from ...isa.instruction import Inputs, Instruction, Operands
 from ...vectors.sets import Part, VectorSet, immediates_of

@@ -1,7 +1,7 @@
 """``wgmma.mma_async`` and ``wgmma.mma_async.sp``: table of forms; fragments of the 128 lanes.
 
 PTX ISA 9.1, sections 9.7.15.5 "Asynchronous warpgroup level matrix multiply-accumulate" and 9.7.15.6
-(sparse). A lies in registers or in shared memory, B always in shared memory (see descriptor.py), the
+(sparse). A lies in registers or in shared memory, B always in shared memory (see descriptors), the
 accumulator D in registers. Warp i of the warpgroup holds rows 16i to 16i + 15 in the fragments of mma.
 """
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ...errors import IllegalInstruction, OperandError, present
 from ..architectures import Feature, targets_with
-from ..descriptor import Descriptor, Major, load_tile, touched_bytes
+from ..descriptors.matrix_descriptor import Descriptor, Major
+from ..descriptors.tile_addresses import load_tile, touched_bytes
 from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
 from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape

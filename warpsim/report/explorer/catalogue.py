@@ -16,12 +16,13 @@ import numpy as np
 
 from ...errors import WarpsimError
 from ...isa.architectures import ARCHITECTURES
-from ...isa.descriptor import Field, Major, tile_offsets
+from ...isa.descriptors.matrix_descriptor import Field, Major
+from ...isa.descriptors.tile_addresses import tile_offsets
 from ...isa.families import FAMILIES, forms
 from ...isa.formats import FORMATS
 from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
 from ...isa.instruction import Instruction
-from ...isa.swizzle import SWIZZLE_BYTES
+from ...isa.layouts.swizzle import SWIZZLE_BYTES
 from ...views.formulas import formula, logical_column_lines, section
 from ...views.information import rule_on, rule_text, version_text
 from ...views.places import register_operands

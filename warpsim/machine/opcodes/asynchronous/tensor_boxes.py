@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import OperandError, WarpsimError
-from ....isa.tensor_box import Pieces, box_pieces, row_pieces
-from ....isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMap
-from ....isa.tensor_map_bytes import decode
+from ....isa.tensor_maps.tensor_box import Pieces, box_pieces, row_pieces
+from ....isa.tensor_maps.tensor_fields import MAP_ALIGNMENT, MAP_BYTES
+from ....isa.tensor_maps.tensor_map import TensorMap, decode
 from ...run.clusters import RANK_BYTES
 from ...state import spaces
 from ...state.lanes import Front, Lanes, Values

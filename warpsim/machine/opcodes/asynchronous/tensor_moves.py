@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....isa.tensor_box import Pieces
-from ....isa.tensor_map import TensorMap
+from ....isa.tensor_maps.tensor_box import Pieces
+from ....isa.tensor_maps.tensor_map import TensorMap
 from ...run.asynchronous import Stretches
 from ...run.wave import Wave
 from ...state.spaces import DEVICE_BASE, Bytes, Offsets

@@ -1,6 +1,6 @@
 """tensormap.replace and tensormap.cp_fenceproxy: maps that kernels change, and bring to global memory.
 
-Knows the forms and where maps lie; what fields there are is in isa/tensor_map_bytes.py. A map that has been
+Knows the forms and where maps lie; what fields there are is in tensor_map_bytes.py. A map that has been
 changed is looked at when it is used, since fields are replaced one at a time. prefetch.tensormap is in
 caches.py, the fences are in fences.py. PTX ISA 9.1, sections 9.7.9.28 and 9.7.13.16.
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import OperandError
-from ....isa.tensor_map import MAP_BYTES
-from ....isa.tensor_map_bytes import PLACES, replaced
+from ....isa.tensor_maps.tensor_fields import MAP_BYTES
+from ....isa.tensor_maps.tensor_map_bytes import PLACES, replaced
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
 from ...state.lanes import Front, Lanes

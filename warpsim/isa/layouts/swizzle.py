@@ -1,14 +1,14 @@
 """Swizzles of shared memory: the exclusive-or that a mode applies to address bits.
 
 wgmma has four of them; tensor copies have those and more, which move larger atoms or swap halves of one. Does
-not know matrices, descriptors (see descriptor.py), boxes (see tensor_box.py) or memories.
+not know matrices, descriptors (see descriptors), boxes (see tensor_box.py) or memories.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from .memory import Addresses
+from ..memory import Addresses
 
 Swizzle = Literal["none", "32B", "64B", "128B"]
 

@@ -21,10 +21,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NotModelled, OperandError, UndefinedBehavior
-from .memory import Addresses
-from .swizzle import tensor_swizzled
-from .tensor_map import Im2col, TensorMap
+from ...errors import NotModelled, OperandError, UndefinedBehavior
+from ..layouts.swizzle import tensor_swizzled
+from ..memory import Addresses
+from .tensor_fields import Im2col
+from .tensor_map import TensorMap
 
 Inside = npt.NDArray[np.bool_]
 Axis = tuple[Addresses, Inside]  # positions along a dimension, and which are inside

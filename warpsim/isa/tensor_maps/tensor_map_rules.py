@@ -10,8 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import OperandError
-from .tensor_map import ELEMENT_TYPES, FILLS, INTERLEAVES, MOST_DIMENSIONS, PROMOTIONS, SWIZZLES, TensorMap
+from ...errors import OperandError
+from .tensor_fields import (
+    ELEMENT_TYPES,
+    FILLS,
+    INTERLEAVES,
+    MOST_DIMENSIONS,
+    PROMOTIONS,
+    SWIZZLES,
+    TensorFields,
+)
 
 _SPANS = {  # bytes of a box's row, at most
     "32B": 32,
@@ -31,18 +39,13 @@ _CORNERS = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}  # by rank
 _PADDED_ELEMENTS = 128  # of a row, in and out of the box
 
 
-def check(map_: TensorMap) -> None:
+def check(map_: TensorFields) -> None:
     """Raise OperandError for the first limit that a map breaks."""
     for rule in RULES:
         rule(map_)
 
 
-def bits_to_bytes(map_: TensorMap, elements: int) -> int:
-    """Bytes of so many neighbours in global memory; of packed types rounded up."""
-    return -(-elements * map_.type.bits // 8)
-
-
-def _names(map_: TensorMap) -> None:
+def _names(map_: TensorFields) -> None:
     """Words are known words."""
     for what, given, known in (
         ("element", map_.element, ELEMENT_TYPES),
@@ -55,14 +58,14 @@ def _names(map_: TensorMap) -> None:
             raise OperandError(f"{what} {given!r}: it is one of {', '.join(map(repr, known))}")
 
 
-def _rank(map_: TensorMap) -> None:
+def _rank(map_: TensorFields) -> None:
     least = 3 if map_.im2col or map_.interleave != "none" else 1
     if not least <= map_.rank <= MOST_DIMENSIONS:
         why = " of im2col" if map_.im2col else " with interleave" if least == 3 else ""
         raise OperandError(f"a tensor of {map_.rank} dimensions: a map{why} has {least} to {MOST_DIMENSIONS}")
 
 
-def _lengths(map_: TensorMap) -> None:
+def _lengths(map_: TensorFields) -> None:
     """One value a dimension."""
     wanted = {"strides": map_.rank - 1, "element_strides": map_.rank}
     wanted |= {} if map_.im2col else {"box": map_.rank}
@@ -80,25 +83,25 @@ def _lengths(map_: TensorMap) -> None:
                 )
 
 
-def alignment(map_: TensorMap) -> int:
+def alignment(map_: TensorFields) -> int:
     """Of the global address and of strides, in bytes."""
     return 32 if map_.interleave == "32B" or map_.type.padded else 16
 
 
-def _why(map_: TensorMap) -> str:
+def _why(map_: TensorFields) -> str:
     return (
         "" if alignment(map_) == 16 else f" with {'interleave 32B' if not map_.type.padded else map_.element}"
     )
 
 
-def _address(map_: TensorMap) -> None:
+def _address(map_: TensorFields) -> None:
     if map_.address % alignment(map_) or not 0 <= map_.address < 1 << 64:
         raise OperandError(
             f"global address {map_.address:#x}: it is a multiple of {alignment(map_)} bytes{_why(map_)}"
         )
 
 
-def _sizes(map_: TensorMap) -> None:
+def _sizes(map_: TensorFields) -> None:
     for dimension, size in enumerate(map_.sizes):
         if not 1 <= size <= 1 << 32:
             raise OperandError(f"{_dimension(map_, dimension)} has {size} elements: a map has 1 to 2**32")
@@ -110,12 +113,12 @@ def _sizes(map_: TensorMap) -> None:
         )
 
 
-def _dimension(map_: TensorMap, dimension: int) -> str:
+def _dimension(map_: TensorFields, dimension: int) -> str:
     """A dimension in words, for who counts from outside and who counts from inside."""
     return "the innermost dimension" if not dimension else f"dimension {dimension} from inside"
 
 
-def _strides(map_: TensorMap) -> None:
+def _strides(map_: TensorFields) -> None:
     for dimension, stride in enumerate(map_.strides, 1):
         what = f"the stride of {stride} bytes of {_dimension(map_, dimension)}"
         if stride % alignment(map_):
@@ -124,13 +127,13 @@ def _strides(map_: TensorMap) -> None:
             raise OperandError(f"{what}: it is less than 2**40")
 
 
-def _element_strides(map_: TensorMap) -> None:
+def _element_strides(map_: TensorFields) -> None:
     for dimension, step in enumerate(map_.element_strides):
         if not 1 <= step <= 8:
             raise OperandError(f"the element stride {step} of {_dimension(map_, dimension)}: it is 1 to 8")
 
 
-def _box(map_: TensorMap) -> None:
+def _box(map_: TensorFields) -> None:
     """The box of tile mode."""
     for dimension, extent in enumerate(map_.box):
         if not 1 <= extent <= 256:
@@ -139,7 +142,7 @@ def _box(map_: TensorMap) -> None:
             )
 
 
-def _corners(map_: TensorMap) -> None:
+def _corners(map_: TensorFields) -> None:
     """The corners of an im2col box, and that it holds a pixel."""
     im2col = map_.im2col
     if im2col is None:
@@ -157,7 +160,7 @@ def _corners(map_: TensorMap) -> None:
             )
 
 
-def _columns(map_: TensorMap) -> None:
+def _columns(map_: TensorFields) -> None:
     """Channels and pixels of an im2col box."""
     if map_.im2col is None:
         return
@@ -169,7 +172,7 @@ def _columns(map_: TensorMap) -> None:
             raise OperandError(f"{given} {what}: it is 1 to {most}")
 
 
-def _row(map_: TensorMap) -> None:
+def _row(map_: TensorFields) -> None:
     """Bytes of a row of the box."""
     what = "channels" if map_.im2col else "elements of the innermost dimension"
     row = f"{map_.inner} {what} of {map_.element}"
@@ -186,7 +189,7 @@ def _row(map_: TensorMap) -> None:
         )
 
 
-def _interleaved(map_: TensorMap) -> None:
+def _interleaved(map_: TensorFields) -> None:
     if map_.interleave == "32B" and map_.swizzle != "32B":
         raise OperandError(f"interleave 32B with swizzle {map_.swizzle}: it goes with swizzle 32B only")
     if map_.interleave != "none" and map_.element == "b6x16_p32":
@@ -197,7 +200,7 @@ def _interleaved(map_: TensorMap) -> None:
         raise OperandError(f"interleave {map_.interleave} with {map_.mode}: it goes without interleave only")
 
 
-def _swizzles(map_: TensorMap) -> None:
+def _swizzles(map_: TensorFields) -> None:
     padded = _PADDED_SWIZZLES.get(map_.element)
     if padded is not None and map_.swizzle not in padded:
         raise OperandError(f"swizzle {map_.swizzle} with {map_.element}: it goes with {', '.join(padded)}")
@@ -208,12 +211,12 @@ def _swizzles(map_: TensorMap) -> None:
         )
 
 
-def _fill(map_: TensorMap) -> None:
+def _fill(map_: TensorFields) -> None:
     if map_.fill == "nan" and not map_.type.floating:
         raise OperandError(f'fill "nan" with {map_.element}: only elements in floating point have NaN')
 
 
-RULES: tuple[Callable[[TensorMap], None], ...] = (
+RULES: tuple[Callable[[TensorFields], None], ...] = (
     *(_names, _rank, _lengths, _address, _sizes, _strides, _element_strides, _box, _corners, _columns),
     *(_row, _interleaved, _swizzles, _fill),
 )

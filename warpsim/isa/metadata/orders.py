@@ -1,34 +1,29 @@
-"""Arrangements of sparse metadata: where the 4-bit field of each row and chunk of a whole matrix lies.
+"""Orders of sparse metadata: where the 4-bit field of each row and chunk of a whole matrix lies.
 
-Knows the orders that kernels and libraries store metadata in, and converts between them through the
-plain matrix of fields ``(rows, chunks)``. Does not know values of A. Every conversion first proves that
-its order is one-to-one for the rows and chunks at hand. All orders permute the same fields, so legality
-alone seldom tells them apart: ``detect`` can also be given A itself.
+Knows the orders in which kernels and libraries store metadata. Does not know values of A. Every conversion
+first checks that its order is one-to-one for the rows and chunks at hand.
 
 Sources: PTX ISA 9.1, section 9.7.14.6 (registers); CUTLASS 2.x ``reorder_meta`` and the layout
 ``ColumnMajorInterleaved<2>`` that its sparse GEMM reads; torch.sparse semi-structured tensors, whose
 CUTLASS back end stores the same order; CUTLASS 3.x ``Sm90GemmSparseConfig`` with a tile of 128 or more
-along k, whose compressor kernel's output it has been compared with for f16.
+along k, compared with the output of its compressor kernel for f16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
-from .arrays import as_array, as_integer, is_numeric
-from .families import forms
-from .fragments import check_selector, metadata_map, require_sparse
-from .instruction import Instruction
-from .sparsity import FIELD_BITS, Pattern, stored_columns
+from ...errors import OperandError
+from ..arrays import as_array
+from ..fragments import check_selector, metadata_map, require_sparse
+from ..instruction import Instruction
+from ..sparsity import FIELD_BITS, Pattern
 
 _ATOM_ROWS, _ATOM_COLUMNS = 64, 128  # of CUTLASS 3.x
 _LARGEST = 1 << 28  # elements of a matrix whose metadata is looked at
@@ -318,148 +313,9 @@ def cutlass3(pattern: Pattern, element_bits: int) -> Arrangement:
     )
 
 
-@cache
-def sparse_forms(element: str) -> tuple[Instruction, ...]:
-    """One warp-level sparse form of each k that multiplies an element, smallest k first."""
-    found: dict[int, Instruction] = {}
-    for form in forms().values():
-        if form.sparse and form.family.lanes == 32 and form.a.name == element and not form.kind:
-            found.setdefault(form.shape.k, form)
-    if not found:
-        raise OperandError(f"{element}: no sparse form without a .kind multiplies it: give an instruction")
-    return tuple(found[k] for k in sorted(found))
-
-
-@cache
-def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
-    """Every arrangement of the metadata of an element (``"f16"``) or of one instruction's.
-
-    CUTLASS's words are 16-bit for 16- and 32-bit elements and 32-bit for narrower ones.
-    """
-    given = isinstance(element, Instruction)
-    known = (element,) if isinstance(element, Instruction) else sparse_forms(element)
-    pattern, width = require_sparse(known[0]), 2 if known[0].storage("a").bits >= 16 else 4
-    bits = known[0].storage("a").bits
-    plain = (fields_matrix(pattern), index_pairs(pattern), row_major_words(pattern, width))
-    libraries: tuple[Arrangement, ...] = ()
-    if not (given and known[0].kind):
-        libraries = (cutlass(pattern, width), torch_cutlass(pattern, width))
-        libraries += (cutlass3(pattern, bits),) if bits >= 8 else ()
-    lanes = tuple(lane_words(form, selector) for form in known for selector in form.selectors)
-    return plain + libraries + lanes
-
-
-def named(name: str, element: str | Instruction) -> Arrangement:
-    """The arrangement of that name; ``"lanes"`` alone is the first of the lane orders (OperandError)."""
-    known = arrangements(element)
-    for arrangement in known:
-        if arrangement.name == name or (name == "lanes" and arrangement.name.startswith("lanes ")):
-            return arrangement
-    raise OperandError(f"arrangement {name!r}: it is one of {', '.join(map(str, known))}")
-
-
-def convert(
-    blob: npt.ArrayLike, rows: int, k: int, element: str | Instruction, *, source: str, target: str
-) -> npt.NDArray[Any]:
-    """The blob in another arrangement: unsigned words in the shape that the target has.
-
-    ``rows`` and ``k`` are those of logical A. Raises OperandError where either arrangement does not
-    allow them, or the blob has the wrong size.
-    """
-    fields = named(source, element).decode(blob, as_integer(rows, "rows"), as_integer(k, "k"))
-    return named(target, element).encode(fields)
-
-
-# --- detection -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Detection:
-    """Which arrangements a blob can be in.
-
-    ``legal`` decode to fields with a meaning, ``ascending`` also obey sp::ordered_metadata, and
-    ``consistent`` also name every non-zero of A, where A was given.
-    """
-
-    legal: tuple[str, ...]
-    ascending: tuple[str, ...]
-    consistent: tuple[str, ...] | None = None
-
-    @property
-    def candidates(self) -> tuple[str, ...]:
-        """The arrangements that pass every test that was made."""
-        return self.legal if self.consistent is None else self.consistent
-
-    def __str__(self) -> str:
-        names = self.candidates
-        if not names:
-            return "decodes as none of the known arrangements"
-        if {"cutlass", "torch"} <= set(names):  # one order, two names
-            names = (*(name for name in names if name not in ("cutlass", "torch")), "cutlass (= torch)")
-        return f"decodes as {names[0]} only" if len(names) == 1 else f"decodes as any of {', '.join(names)}"
-
-
-def detect(
-    blob: npt.ArrayLike,
-    rows: int,
-    k: int,
-    element: str | Instruction,
-    matrix: npt.ArrayLike | None = None,
-) -> Detection:
-    """Which arrangements decode this blob to legal metadata of an A of ``rows x k``.
-
-    Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
-    non-zeros must all lie in columns that the metadata names.
-    """
-    rows, k = as_integer(rows, "rows"), as_integer(k, "k")
-    check_size(rows, k)
-    array, nonzero = as_array(blob), None if matrix is None else _nonzero(matrix, (rows, k))
-    legal, ascending, consistent = [], [], []
-    for arrangement, fields in _decoded(array, rows, k, element):
-        if not arrangement.pattern.distinct[fields].all():
-            continue
-        legal.append(arrangement.name)
-        if arrangement.pattern.ascending[fields].all():
-            ascending.append(arrangement.name)
-        if nonzero is not None and not nonzero[~named_columns(fields, arrangement.pattern)].any():
-            consistent.append(arrangement.name)
-    return Detection(
-        legal=tuple(legal),
-        ascending=tuple(ascending),
-        consistent=None if nonzero is None else tuple(consistent),
-    )
-
-
 def check_size(rows: int, k: int) -> None:
     """Raise OperandError for a matrix without elements, or of more than can be looked at."""
     if rows < 1 or k < 1:
         raise OperandError(f"{rows} x {k} does not fit: rows and k are at least 1")
     if rows * k > _LARGEST:
         raise OperandError(f"rows {rows}, k {k}: {rows * k:,} elements, more than the {_LARGEST:,} supported")
-
-
-def _nonzero(matrix: npt.ArrayLike, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Where A has something other than zero; raises OperandError for what is no such matrix of numbers."""
-    array = as_array(matrix)
-    if array.shape != shape:
-        raise OperandError(f"A has shape {array.shape}, but rows and k are {shape}")
-    if not is_numeric(array.dtype):
-        raise OperandError(f"A has dtype {array.dtype}, but its elements are numbers")
-    nonzero: npt.NDArray[np.bool_] = array != 0
-    return nonzero
-
-
-def _decoded(
-    array: npt.NDArray[Any], rows: int, k: int, element: str | Instruction
-) -> Iterator[tuple[Arrangement, Fields]]:
-    for arrangement in arrangements(element):
-        with suppress(OperandError):  # another size, or an index out of range
-            yield arrangement, arrangement.decode(array, rows, k)
-
-
-def named_columns(fields: Fields, pattern: Pattern) -> npt.NDArray[np.bool_]:
-    """``(..., rows, k)``: the logical columns that metadata fields name, read literally."""
-    units = pattern.decode_table[fields].reshape(*fields.shape[:-1], -1)
-    named_here = np.zeros((*fields.shape[:-1], fields.shape[-1] * pattern.chunk), np.bool_)
-    np.put_along_axis(named_here, stored_columns(units, pattern), True, axis=-1)
-    return named_here

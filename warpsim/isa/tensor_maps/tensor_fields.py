@@ -1,8 +1,9 @@
-"""Tensor maps: what a tensor in global memory looks like, and which box of it a copy moves.
+"""Fields of tensor maps: what a tensor in global memory looks like, and which box of it a copy moves.
 
-Knows the fields; their limits are in tensor_map_rules.py, their bytes in tensor_map_bytes.py. Does not know
-where the elements of a box lie (tensor_box.py), arrays, devices or instructions. PTX ISA 9.1, section 5.5
-"Tensors"; the documentation of cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and
+Knows the fields and the words of each; limits are in tensor_map_rules.py, bytes in tensor_map_bytes.py. Does
+not know where the elements of a box lie (tensor_box.py), arrays, devices or instructions.
+
+PTX ISA 9.1, section 5.5 "Tensors"; the documentation of cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and
 cuTensorMapEncodeIm2colWide in cuda.h of CUDA 13.0.
 
 Dimensions stand innermost first, as PTX and the driver have them: sizes[0] are neighbours in memory.
@@ -10,10 +11,10 @@ Dimensions stand innermost first, as PTX and the driver have them: sizes[0] are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from .swizzle import TensorSwizzle
+from ..layouts.swizzle import TensorSwizzle
 
 Interleave = Literal["none", "16B", "32B"]
 Fill = Literal["zero", "nan"]
@@ -102,11 +103,10 @@ class Im2col:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorMap:
-    """A tensor map, innermost dimension first; ``bytes(map)`` are its 128 bytes.
+class TensorFields:
+    """The fields of a tensor map, innermost dimension first, before any limit is checked.
 
-    ``strides`` in bytes, of all dimensions but the innermost; ``box`` is () where ``im2col`` has it. Raises
-    OperandError for what no map can be, naming the limit.
+    ``strides`` in bytes, of all dimensions but the innermost; ``box`` is () where ``im2col`` has it.
     """
 
     address: int
@@ -120,15 +120,10 @@ class TensorMap:
     fill: Fill = "zero"
     l2_promotion: Promotion = "none"
     im2col: Im2col | None = None
-    checked: bool = field(default=True, repr=False, compare=False)  # false while a map is taken apart
 
     def __post_init__(self) -> None:
         if not self.element_strides:
             object.__setattr__(self, "element_strides", (1,) * len(self.sizes))
-        if self.checked:
-            from .tensor_map_rules import check
-
-            check(self)
 
     @property
     def rank(self) -> int:
@@ -155,8 +150,3 @@ class TensorMap:
     def inner(self) -> int:
         """Elements along the innermost dimension that a copy moves in a row."""
         return self.box[0] if self.im2col is None else self.im2col.channels
-
-    def __bytes__(self) -> bytes:
-        from .tensor_map_bytes import encode
-
-        return encode(self)

@@ -1,6 +1,6 @@
 """Tensor maps as the 128 bytes that kernels take, and what tensormap.replace makes of them.
 
-Knows where each field lies; what fields mean is in tensor_map.py. PTX keeps the bytes to itself. Here they
+Knows where each field lies; what fields mean is in tensor_fields.py. PTX keeps the bytes to itself. Here they
 are, little-endian:
 
     0  8   magic                    84  1   elemtype            92  3x2  lower corners, signed
@@ -23,13 +23,12 @@ set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
-from ..errors import OperandError
-from .swizzle import TensorSwizzle
-from .tensor_map import (
+from ...errors import OperandError
+from ..layouts.swizzle import TensorSwizzle
+from .tensor_fields import (
     ELEMENT_TYPES,
     FILLS,
     INTERLEAVES,
@@ -39,7 +38,7 @@ from .tensor_map import (
     PROMOTIONS,
     SWIZZLES,
     Im2col,
-    TensorMap,
+    TensorFields,
 )
 
 _MODE_NAMES = ("no swizzle", "32B", "64B", "128B", "96B")
@@ -96,7 +95,7 @@ _CHECKSUM = FieldPlace(first=124, size=4)
 _WORD = 1 << 32
 
 
-def encode(map_: TensorMap) -> bytes:
+def encode(map_: TensorFields) -> bytes:
     """The 128 bytes of a map."""
     im2col = map_.im2col or Im2col(lower=(), upper=(), channels=0, pixels=0, mode="tile")
     mode, atomicity = SWIZZLES[map_.swizzle]
@@ -132,18 +131,10 @@ def _sealed(content: bytearray) -> bytes:
     return bytes(content)
 
 
-@lru_cache(maxsize=1024)
-def decode(content: bytes) -> TensorMap:
-    """The map that 128 bytes are. Raises OperandError for bytes that are none, and maps that cannot be."""
+def decode_fields(content: bytes) -> TensorFields:
+    """Return the fields in 128 bytes, without their limits checked; raise OperandError for other bytes."""
     check_bytes(content)
-    _check_set(content)
-    return TensorMap(**_parts(content))
-
-
-def decode_unchecked(content: bytes) -> TensorMap:
-    """The map that 128 bytes are, whether it can be or not. Raises OperandError for bytes that are none."""
-    check_bytes(content)
-    return TensorMap(**_parts(content), checked=False)
+    return TensorFields(**_parts(content))
 
 
 def check_bytes(content: bytes) -> None:
@@ -158,7 +149,7 @@ def check_bytes(content: bytes) -> None:
 
 
 def _parts(content: bytes) -> dict[str, Any]:
-    """The fields of a map as TensorMap has them."""
+    """Return the arguments of TensorFields."""
     found = {name: place.read(content) for name, place in PLACES.items()}
     rank = found["rank"][0] + 1
     mode = MODES[found["mode"][0]]
@@ -232,7 +223,7 @@ def _blank() -> bytes:
     return _sealed(content)
 
 
-def _check_set(content: bytes) -> None:
+def check_set(content: bytes) -> None:
     """Raise OperandError for a map that began as zeros and lacks what its rank needs."""
     unset = PLACES["never_set"].read(content)[0]
     rank = PLACES["rank"].read(content)[0] + 1

@@ -1,0 +1,1 @@
+"""Matrix descriptors of wgmma and the tiles in shared memory that they address."""

@@ -1,0 +1,221 @@
+"""The 64-bit matrix descriptors of wgmma: fields, their meaning, and what is unusual about them.
+
+PTX ISA 9.1, section 9.7.15.5.1.2.2 "Matrix Descriptor Format"; the common mistakes are in
+descriptor_mistakes. Words: LBO and SBO are the leading and the stride dimension byte offset; a *row* is the
+run of 16, 32, 64 or 128 bytes that lies contiguous before swizzling; an *atom* is eight rows, after which a
+swizzle repeats (a core matrix, where there is none).
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OperandError
+from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes
+
+Major = Literal["K", "MN"]  # imm-trans 0 and 1
+Tile = npt.NDArray[Any]  # (..., mn, k)
+
+LARGEST_OFFSET = 0x3FFF0  # 14 bits of multiples of 16 bytes
+_SWIZZLE_CODES: tuple[Swizzle, ...] = ("none", "128B", "64B", "32B")
+
+
+# --- the 64-bit word -------------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where a field lies; a field with a shift holds multiples of ``1 << shift``."""
+
+    name: str
+    attribute: str
+    lowest: int
+    bits: int
+    shift: int
+
+    @property
+    def mask(self) -> int:
+        return ((1 << self.bits) - 1) << self.lowest
+
+    @property
+    def span(self) -> str:
+        return f"{self.lowest + self.bits - 1}:{self.lowest}"
+
+
+PLACES = (
+    #       name                             attribute             lowest bits shift
+    _Place("start address",                 "start_address",        0,    14,   4),
+    _Place("leading dimension byte offset", "leading_byte_offset",  16,   14,   4),
+    _Place("stride dimension byte offset",  "stride_byte_offset",   32,   14,   4),
+    _Place("base offset",                   "base_offset",          49,    3,   0),
+    _Place("swizzle",                       "swizzle",              62,    2,   0),
+)  # fmt: skip
+TCGEN05_BIT = 1 << 46  # always set in the descriptors of tcgen05
+RESERVED = ((1 << 64) - 1) & ~sum(place.mask for place in PLACES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field as explain shows it: its bits, its raw value, its value, and what it means."""
+
+    name: str
+    bits: str
+    raw: int
+    value: str
+    meaning: str
+
+    def __str__(self) -> str:
+        return f"bits {self.bits:<6} {self.name:<30} {self.raw:#06x}  {self.value:<22} {self.meaning}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descriptor:
+    """A matrix descriptor; start address, LBO and SBO in bytes, multiples of 16 up to 262128.
+
+    Raises OperandError for a field out of range. PTX ISA 9.1, section 9.7.15.5.1.2.2 "Matrix Descriptor
+    Format".
+    """
+
+    start_address: int
+    leading_byte_offset: int = 0
+    stride_byte_offset: int = 0
+    base_offset: int = 0
+    swizzle: Swizzle = "none"
+
+    def __post_init__(self) -> None:
+        if self.swizzle not in _SWIZZLE_CODES:
+            raise OperandError(f"swizzle {self.swizzle!r}: it is 'none', '32B', '64B' or '128B'")
+        for place in PLACES[:-1]:
+            value, unit = getattr(self, place.attribute), 1 << place.shift
+            limit = place.mask >> place.lowest << place.shift
+            if not isinstance(value, (int, np.integer)):
+                raise OperandError(f"{place.name} {value!r} of a descriptor is no integer")
+            if not 0 <= value <= limit:
+                raise OperandError(f"{place.name} {value} of a descriptor is outside 0..{limit}")
+            if value % unit:
+                raise OperandError(f"{place.name} {value:#x} of a descriptor is no multiple of {unit} bytes")
+            object.__setattr__(self, place.attribute, int(value))
+
+    def __str__(self) -> str:
+        return (
+            f"start {self.start_address:#06x}, LBO {self.leading_byte_offset}, "
+            f"SBO {self.stride_byte_offset}, swizzle {self.swizzle}"
+        )
+
+    def encode(self) -> int:
+        """The 64-bit word."""
+        return sum(self._raw(place) << place.lowest for place in PLACES)
+
+    @classmethod
+    def decode(cls, value: SupportsIndex) -> Descriptor:
+        """The descriptor of a 64-bit word; raises OperandError for reserved bits that are not zero."""
+        word = operator.index(value)
+        if not 0 <= word < 1 << 64:
+            raise OperandError(f"a descriptor is an unsigned 64-bit word, not {word:#x}")
+        if word & RESERVED:
+            raise OperandError(_reserved_message(word))
+        values = {
+            place.attribute: (word & place.mask) >> place.lowest << place.shift for place in PLACES[:-1]
+        }
+        return cls(**values, swizzle=_SWIZZLE_CODES[word >> 62])
+
+    def advanced(self, size: int) -> Descriptor:
+        """This descriptor with its start address moved by so many bytes, as kernels step along K."""
+        return replace(self, start_address=self.start_address + size)
+
+    def fields(self, major: Major = "K") -> tuple[Field, ...]:
+        """The five fields and their meaning for a tile that is K- or MN-major."""
+        return tuple(
+            Field(
+                name=place.name,
+                bits=place.span,
+                raw=self._raw(place),
+                value=self._shown(place),
+                meaning=self._meaning(place.attribute, major),
+            )
+            for place in PLACES
+        )
+
+    def explain(self, major: Major = "K") -> tuple[str, ...]:
+        """Lines of text: the word, each field raw and in bytes, what it means, and what is unusual."""
+        headline = f"matrix descriptor {self.encode():#018x}, read {major}-major"
+        return (headline, *map(str, self.fields(major)), *self._notes())
+
+    def _raw(self, place: _Place) -> int:
+        if place.attribute == "swizzle":
+            return _SWIZZLE_CODES.index(self.swizzle)
+        return int(getattr(self, place.attribute)) >> place.shift
+
+    def _shown(self, place: _Place) -> str:
+        value = getattr(self, place.attribute)
+        return f"{value:#07x} ({value} bytes)" if place.shift else str(value)
+
+    def _meaning(self, attribute: str, major: Major) -> str:
+        width = SWIZZLE_BYTES[self.swizzle]
+        if attribute == "start_address":
+            return "where the tile begins, before swizzling"
+        if attribute == "swizzle" and self.swizzle == "none":
+            return "no swizzle: rows of 16 bytes, a core matrix is 8 of them"
+        if attribute == "swizzle":
+            bits = {"32B": "bit 7", "64B": "bits 8:7", "128B": "bits 9:7"}[self.swizzle]
+            low = {"32B": "bit 4", "64B": "bits 5:4", "128B": "bits 6:4"}[self.swizzle]
+            return f"rows of {width} bytes; {low} of an address ^= {bits}; repeats every {8 * width} bytes"
+        if attribute == "base_offset":
+            return "0 where the swizzle pattern starts at a multiple of its size"
+        return _stride_meaning(attribute, major, self.swizzle)
+
+    def _notes(self) -> tuple[str, ...]:
+        """Remarks on a start address inside the swizzle pattern, and on a base offset."""
+        notes = []
+        width, inside = SWIZZLE_BYTES[self.swizzle], self.start_address % pattern_bytes(self.swizzle)
+        if 0 < inside < width:
+            notes.append(f"note: the tile starts {inside} bytes into a row, as after a step along K")
+        if inside >= width:
+            notes.append(f"note: {unaligned_message(self)}")
+        if self.base_offset:
+            notes.append(f"note: {BASE_OFFSET_MESSAGE.format(self.base_offset)}")
+        return tuple(notes)
+
+
+def _stride_meaning(attribute: str, major: Major, swizzle: Swizzle) -> str:
+    """What LBO or SBO is the distance of; the two exchange roles between the MN-major layouts."""
+    width = SWIZZLE_BYTES[swizzle]
+    leading = attribute == "leading_byte_offset"
+    if major == "K" and leading and swizzle != "none":
+        return "not used in K-major swizzled tiles (1 by convention)"
+    if major == "K":
+        step = "16 bytes along K to the next 16" if leading else "8 rows of M or N to the next 8"
+        return f"from {step}"
+    if leading == (swizzle == "none"):
+        return "from 8 elements along K to the next 8"
+    return f"from {width} bytes along M or N to the next {width}"
+
+
+def _reserved_message(word: int) -> str:
+    bits = [bit for bit in range(64) if word & RESERVED & 1 << bit]
+    message = f"descriptor {word:#018x} has reserved bits {', '.join(map(str, bits))} set"
+    if bits == [46]:
+        return f"{message}: bit 46 marks the descriptors of tcgen05, wgmma has it clear"
+    if set(bits) <= {14, 15, 30, 31, 46, 47}:
+        return f"{message}: was a field written in bytes, without >> 4?"
+    return message
+
+
+BASE_OFFSET_MESSAGE = (
+    "base offset {}: PTX does not document how a base offset other than 0 changes the swizzle; "
+    "place the tile at a multiple of its pattern and leave the field 0"
+)
+
+
+def unaligned_message(descriptor: Descriptor) -> str:
+    """Return why a start address outside the first row of its swizzle pattern has no defined meaning."""
+    pattern, width = pattern_bytes(descriptor.swizzle), SWIZZLE_BYTES[descriptor.swizzle]
+    row = descriptor.start_address % pattern // width
+    return (
+        f"start address {descriptor.start_address:#06x} is in row {row} of a {descriptor.swizzle} pattern, "
+        f"which base offset 0 places at multiples of {pattern} bytes: align the tile to {pattern} bytes"
+    )

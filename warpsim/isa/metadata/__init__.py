@@ -1,0 +1,1 @@
+"""Orders in which kernels and libraries store sparse metadata."""
