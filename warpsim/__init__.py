@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .vectors.outcomes import Outcome, verify
     from .vectors.register_traces import RegisterTrace, read_register_trace
     from .vectors.sets import VectorSet, make_vectors
-    from .views.timeline_svg import draw_timeline
+    from .views.timelines.timeline_svg import draw_timeline
 
 __all__ = [
     "ClusterError",

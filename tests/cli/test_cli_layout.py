@@ -15,7 +15,7 @@ import pytest
 import warpsim
 from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
-from warpsim.views.layout import layout_document, layout_lines
+from warpsim.views.layouts.layout import layout_document, layout_lines
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"

@@ -21,16 +21,16 @@ from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.instruction import Instruction, ScaleSelectors
+from warpsim.isa.places import places, register_operands
 from warpsim.report.explorer.catalogue import catalogue
 from warpsim.report.explorer.sass import sass_of
 from warpsim.report.explorer.strides import grid_of, modes_of, points_of
 from warpsim.views.drawing import figure_lines
-from warpsim.views.figures import figures
-from warpsim.views.formulas import formula
 from warpsim.views.information import rule_on, rule_text
-from warpsim.views.layout import cute_lines
-from warpsim.views.places import places, register_operands
-from warpsim.views.shared_tiles import shared_tile, tile_figure
+from warpsim.views.layouts.figures import figures
+from warpsim.views.layouts.formulas import formula
+from warpsim.views.layouts.layout import cute_lines
+from warpsim.views.layouts.shared_tiles import shared_tile, tile_figure
 
 FORMS = forms()
 ENTRIES = {entry["mnemonic"]: entry for entry in catalogue()["forms"]}

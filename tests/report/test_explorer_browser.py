@@ -15,9 +15,9 @@ import pytest
 
 import warpsim
 from tests.helpers.browser import READY, SCREENSHOTS, ActionChains, By, Keys, Select, WebDriverWait, started
-from warpsim.views.layout import layout_lines
-from warpsim.views.places import element_place, feeds, lane_places, places
-from warpsim.views.shared_tiles import shared_tile
+from warpsim.isa.places import element_place, feeds, lane_places, places
+from warpsim.views.layouts.layout import layout_lines
+from warpsim.views.layouts.shared_tiles import shared_tile
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

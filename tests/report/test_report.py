@@ -27,6 +27,7 @@ from warpsim.explanation.explain import explain_inputs
 from warpsim.explanation.page import explanation_document
 from warpsim.isa.formats import FORMATS, Specials
 from warpsim.isa.fragments import metadata_map
+from warpsim.isa.places import feeds, lane_places, places
 from warpsim.report.arrays import Pool
 from warpsim.report.document import gather
 from warpsim.report.expectations import expectations
@@ -35,7 +36,6 @@ from warpsim.report.page import bundle
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 from warpsim.views.operands import from_registers
-from warpsim.views.places import feeds, lane_places, places
 
 SPARSE = "mma_sp_m16n8k32_f16"
 STATIC = Path(warpsim.__file__).parent / "report" / "static"

@@ -18,10 +18,10 @@ from warpsim.explanation.explain import explain_inputs
 from warpsim.explanation.text import operand_table, product_table, reading_notes, term_table
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import metadata_map
+from warpsim.isa.places import feeds, lane_places
 from warpsim.report import Report
 from warpsim.traces.reading import Trace
 from warpsim.traces.running import Run
-from warpsim.views.places import feeds, lane_places
 
 SPARSE, LAST = "mma_sp_m16n8k32_f16", 7  # the last instruction of the trace: f32, ordered metadata
 

@@ -21,11 +21,12 @@ from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
 from warpsim.isa.instruction import Inputs, ScaleSelectors
-from warpsim.views.cute import cute_layouts
+from warpsim.isa.places import element_place, feeds, lane_places, places
 from warpsim.views.drawing import figure_lines
-from warpsim.views.figures import figures
-from warpsim.views.formulas import formula, section
-from warpsim.views.layout import (
+from warpsim.views.layouts.cute import cute_layouts
+from warpsim.views.layouts.figures import figures
+from warpsim.views.layouts.formulas import formula, section
+from warpsim.views.layouts.layout import (
     cute_lines,
     layout_document,
     layout_lines,
@@ -35,8 +36,7 @@ from warpsim.views.layout import (
     notes,
     shown_operands,
 )
-from warpsim.views.lookups import element_lines, feeds_lines, lane_lines
-from warpsim.views.places import element_place, feeds, lane_places, places
+from warpsim.views.layouts.lookups import element_lines, feeds_lines, lane_lines
 
 SEED = 20240611
 WIDE = (8, 24, 256)  # of wgmma's N: the smallest, one that is no power of two, the largest

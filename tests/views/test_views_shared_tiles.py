@@ -11,7 +11,7 @@ import warpsim
 from warpsim.errors import NotModelled, OperandError
 from warpsim.isa.descriptors.packed_tiles import canonical_image
 from warpsim.isa.layouts.swizzle import SWIZZLE_BYTES
-from warpsim.views.shared_tiles import (
+from warpsim.views.layouts.shared_tiles import (
     shared_tile,
     tile_document,
     tile_figure,

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 from tests.recording.test_timeline import timeline
 from warpsim.recording.strips import Timeline
-from warpsim.views.timeline import panels_of, rows_in, rows_of, shown_links
-from warpsim.views.timeline_svg import draw_timeline
+from warpsim.views.timelines.timeline import panels_of, rows_in, rows_of, shown_links
+from warpsim.views.timelines.timeline_svg import draw_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 

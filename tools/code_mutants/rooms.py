@@ -11,7 +11,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "layout": (
         "isa/layouts/*.py", "isa/families/mma.py", "isa/families/wgmma.py", "isa/fragments.py",
         "machine/opcodes/matrix/mma.py", "machine/opcodes/matrix/tiles.py", "machine/opcodes/matrix/wmma.py",
-        "machine/opcodes/integer/prmt.py", "views/places.py", "views/layout.py", "views/formulas.py",
+        "machine/opcodes/integer/prmt.py", "isa/places.py", "views/layouts/*.py",
     ),
     "metadata": (
         "isa/sparsity.py", "isa/metadata/*.py", "isa/families/mma_sp.py", "isa/fragments.py",

@@ -14,7 +14,7 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
-    from ..views.shared_tiles import SharedTile
+    from ..views.layouts.shared_tiles import SharedTile
 
 _FIGURES = (".svg", ".html")
 
@@ -98,8 +98,8 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
 def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
     from ..execution.interface import decode
     from ..files.archives import write_lines
-    from ..views.layout import layout_page, layout_svg
-    from ..views.shared_tiles import tile_page, tile_svg
+    from ..views.layouts.layout import layout_page, layout_svg
+    from ..views.layouts.shared_tiles import tile_page, tile_svg
 
     form, svg = decode(mnemonic), out.suffix == ".svg"
     if choices["swizzle"]:
@@ -115,8 +115,8 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
     from rich.console import Console
 
     from ..execution.interface import decode
-    from ..views.layout import layout_markup
-    from ..views.shared_tiles import tile_markup
+    from ..views.layouts.layout import layout_markup
+    from ..views.layouts.shared_tiles import tile_markup
 
     console, form = Console(highlight=False), decode(mnemonic)
     if choices["swizzle"]:
@@ -131,7 +131,7 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
 def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> Any:
     """Return the answer as lines, or as JSON-ready data."""
     from ..execution.interface import decode
-    from ..views.layout import layout_document, layout_lines
+    from ..views.layouts.layout import layout_document, layout_lines
 
     form, operand, selector = decode(mnemonic), choices["operand"], choices["selector"]
     if choices["swizzle"]:
@@ -146,7 +146,7 @@ def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> A
 
 
 def _tile(form: Instruction, choices: dict[str, Any]) -> SharedTile:
-    from ..views.shared_tiles import shared_tile
+    from ..views.layouts.shared_tiles import shared_tile
 
     return shared_tile(form, choices["operand"], choices["swizzle"], choices["major"])
 
@@ -156,7 +156,7 @@ def _tile(form: Instruction, choices: dict[str, Any]) -> SharedTile:
 
 def _shared(tile: SharedTile, element: str | None, as_json: bool) -> Any:
     """Return a tile in shared memory, or the place of one of its elements."""
-    from ..views.shared_tiles import tile_document, tile_lines
+    from ..views.layouts.shared_tiles import tile_document, tile_lines
 
     if element is None:
         return tile_document(tile) if as_json else tile_lines(tile)
@@ -168,7 +168,7 @@ def _shared(tile: SharedTile, element: str | None, as_json: bool) -> Any:
 
 
 def _element(form: Instruction, operand: str, selector: int, place: tuple[int, int], as_json: bool) -> Any:
-    from ..views.lookups import element_document, element_lines, feeds_lines
+    from ..views.layouts.lookups import element_document, element_lines, feeds_lines
 
     if as_json:
         return element_document(form, operand, *place, selector=selector)
@@ -180,9 +180,9 @@ def _lane(
     form: Instruction, operand: str | None, selector: int, lane: int, register: int | None, as_json: bool
 ) -> Any:
     """Return what a lane holds of an operand, or of all operands."""
-    from ..views.figures import place_document
-    from ..views.lookups import lane_lines
-    from ..views.places import lane_places, register_operands
+    from ..isa.places import lane_places, register_operands
+    from ..views.layouts.figures import place_document
+    from ..views.layouts.lookups import lane_lines
 
     names = (operand,) if operand else register_operands(form)
     if as_json:

@@ -179,7 +179,7 @@ class Looking:
 
     def _draw(self, module: LoadedModule, kernel: str, grid: Any) -> None:
         from ..files.archives import write_lines
-        from ..views.timeline_svg import draw_timeline
+        from ..views.timelines.timeline_svg import draw_timeline
 
         found = self.kept
         if self.timeline is None or found is None or not found.strips:  # nothing ran or is selected

@@ -20,10 +20,10 @@ from ..environment import in_default_environment
 from ..execution.inputs import inputs_by_name
 from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
+from ..isa.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..views.operands import Gathered, from_matrices, from_registers
-from ..views.places import Feeds, Place, check_element, feeds
 from .explanation import Explanation, Factor, Product, Step
 from .rules import Summation, steps_of
 from .yardsticks import yardsticks

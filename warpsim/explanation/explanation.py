@@ -14,7 +14,7 @@ from ..environment import in_default_environment
 from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
-from ..views.places import Place
+from ..isa.places import Place
 
 
 def value_of(number: Number) -> Fraction | None:

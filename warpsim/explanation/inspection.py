@@ -16,12 +16,12 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.metadata import arrangements, detection
 from ..isa.metadata.detection import Detection
+from ..isa.places import Feeds, Place
+from ..isa.places import element_place as _element_place
+from ..isa.places import feeds as _feeds
+from ..isa.places import lane_places as _lane_places
 from ..ptx.decode import Form, decode, resolved
-from ..views.layout import Notation, layout_lines, layout_page, layout_svg
-from ..views.places import Feeds, Place
-from ..views.places import element_place as _element_place
-from ..views.places import feeds as _feeds
-from ..views.places import lane_places as _lane_places
+from ..views.layouts.layout import Notation, layout_lines, layout_page, layout_svg
 from .explain import TargetComparison, compare_dot, compare_matrices, explain_dot, explain_matrices
 from .explanation import Explanation
 

@@ -11,8 +11,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ..arithmetic.reference import Number
-from ..views.figures import place_document
 from ..views.information import evidence_document, rule_document
+from ..views.layouts.figures import place_document
 from ..views.svg import element, page, table
 from .digits import exact_text, hexadecimal, value_text
 from .explain import TargetComparison

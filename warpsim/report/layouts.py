@@ -16,10 +16,10 @@ from ..errors import present
 from ..execution.pipeline import rule_for
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction, ScaleSelectors
-from ..views.formulas import section
+from ..isa.places import places, register_operands
 from ..views.information import evidence_document, rule_document
-from ..views.layout import notes
-from ..views.places import places, register_operands
+from ..views.layouts.formulas import section
+from ..views.layouts.layout import notes
 from .arrays import Pool
 
 Document = dict[str, Any]

@@ -14,8 +14,8 @@ from xml.etree.ElementTree import Element, tostring
 from ..recording.recorder import LaunchEvent
 from ..recording.strips import Strip, Timeline
 from ..vectors.recordings import Recording
-from ..views.timeline import CAPTION, Panel, legend_of, rows_of, shown_links
-from ..views.timeline_panels import (
+from ..views.timelines.timeline import CAPTION, Panel, legend_of, rows_of, shown_links
+from ..views.timelines.timeline_panels import (
     Attributes,
     Place,
     arrow_head,
@@ -27,7 +27,7 @@ from ..views.timeline_panels import (
     draw_sample,
     placed,
 )
-from ..views.timeline_svg import page_colours
+from ..views.timelines.timeline_svg import page_colours
 
 _NAMES = 188  # pixels of the names of rows
 _NUMBERS = 20  # of the numbers of events

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from colorsys import hls_to_rgb
 from typing import NamedTuple
 
-from .figures import Cell, Figure
+from .layouts.figures import Cell, Figure
 
 _SEPARATOR = " | "
 

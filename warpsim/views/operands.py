@@ -14,7 +14,7 @@ from ..errors import OperandError
 from ..execution.pipeline import checked_inputs, is_literal, matrix_operands
 from ..isa.fragments import Fields, fields_of, read_fields
 from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
-from .places import NO_SCALES
+from ..isa.places import NO_SCALES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,11 +19,11 @@ from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
 from ..isa.instruction import Inputs, Instruction
+from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.events import Event
 from .information import Document
 from .operands import from_registers
-from .places import Place, lane_places
 from .report import matrix_lines, names_of
 from .text import words
 

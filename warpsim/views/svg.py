@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from .drawing import lane_colour
-from .figures import Cell, Figure
+from .layouts.figures import Cell, Figure
 
 _CHARACTER, _LINE, _MARGIN = 7.3, 20, 8  # pixels; of the 12-pixel monospaced font below
 _SVG = "http://www.w3.org/2000/svg"

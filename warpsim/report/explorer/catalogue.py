@@ -23,10 +23,10 @@ from ...isa.formats import FORMATS
 from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
 from ...isa.instruction import Instruction
 from ...isa.layouts.swizzle import SWIZZLE_BYTES
-from ...views.formulas import formula, logical_column_lines, section
+from ...isa.places import register_operands
 from ...views.information import rule_on, rule_text, version_text
-from ...views.places import register_operands
-from ...views.shared_tiles import shared_tile
+from ...views.layouts.formulas import formula, logical_column_lines, section
+from ...views.layouts.shared_tiles import shared_tile
 from .sass import SEEN, sass_of
 from .strides import Mode, grid_modes
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import present
-from ..isa.fragments import check_selector
-from ..isa.instruction import Instruction
-from .places import check_operand
+from ...errors import present
+from ...isa.fragments import check_selector
+from ...isa.instruction import Instruction
+from ...isa.places import check_operand
 
 # Sections of PTX ISA 9.1. Dense mma by shape; floating point and integers part at m8n8k4 and m16n8k16.
 _DENSE = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from ..recording.strips import Link, Strip, Timeline, WarpName
+from ...recording.strips import Link, Strip, Timeline, WarpName
 
 _GROUP = 4  # warps of a warpgroup
 PANEL_MOMENTS = 120  # at most, of one panel

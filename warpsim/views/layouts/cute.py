@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.instruction import Instruction
-from .places import Place, places
+from ...isa.instruction import Instruction
+from ...isa.places import Place, places
 
 Indices = npt.NDArray[np.intp]
 

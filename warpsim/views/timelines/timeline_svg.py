@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ..recording.strips import Link, Timeline
+from ...recording.strips import Link, Timeline
 from .timeline import CAPTION, Panel, Row, legend_of, panels_of, rows_in, rows_of, shown_links
 from .timeline_panels import (
     CHARACTER,

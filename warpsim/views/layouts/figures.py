@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ..errors import present
-from ..isa.instruction import Instruction, ScaleSelectors
-from .places import NO_SCALES, Place, check_operand, places
+from ...errors import present
+from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.places import NO_SCALES, Place, check_operand, places
 
 Document = dict[str, Any]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..isa.instruction import Instruction, ScaleSelectors
+from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.places import NO_SCALES, Place, element_place, feeds, lane_places
+from ..text import words
 from .figures import place_document
-from .places import NO_SCALES, Place, element_place, feeds, lane_places
-from .text import words
 
 Document = dict[str, Any]
 

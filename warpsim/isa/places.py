@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.fragments import check_selector, metadata_map, read_scales
-from ..isa.instruction import Instruction, ScaleSelectors
+from .fragments import check_selector, metadata_map, read_scales
+from .instruction import Instruction, ScaleSelectors
 
 NO_SCALES = ScaleSelectors()
 

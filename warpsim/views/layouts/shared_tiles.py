@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
-from ..isa.descriptors.matrix_descriptor import Descriptor, Major
-from ..isa.descriptors.packed_tiles import canonical_descriptor
-from ..isa.descriptors.tile_addresses import tile_addresses
-from ..isa.instruction import Instruction
-from ..isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle
-from .drawing import escaped, figure_lines, figure_markup
+from ...errors import OperandError
+from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.packed_tiles import canonical_descriptor
+from ...isa.descriptors.tile_addresses import tile_addresses
+from ...isa.instruction import Instruction
+from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle
+from ..drawing import escaped, figure_lines, figure_markup
+from ..svg import boxed, element, figures_element, figures_svg, page
 from .figures import Cell, Figure, span
-from .svg import boxed, element, figures_element, figures_svg, page
 
 Document = dict[str, Any]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from ..recording.strips import Link, Strip
+from ...recording.strips import Link, Strip
 from .timeline import Panel, Row, arrival, captions, detail, link_detail
 
 CHARACTER = 5.7  # pixels of one in bars and legends, about

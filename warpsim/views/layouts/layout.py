@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
-from ..errors import OperandError
-from ..isa.instruction import Instruction, ScaleSelectors
+from ...errors import OperandError
+from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.places import NO_SCALES, check_operand, lane_places, places, register_operands
+from ..drawing import escaped, figure_lines, figure_markup
+from ..svg import boxed, element, figures_element, figures_svg, page
+from ..text import words
 from .cute import cute_layouts
-from .drawing import escaped, figure_lines, figure_markup
 from .figures import Figure, figure_document, figures, place_document
 from .formulas import formula, logical_column_lines
-from .places import NO_SCALES, check_operand, lane_places, places, register_operands
-from .svg import boxed, element, figures_element, figures_svg, page
-from .text import words
 
 Document = dict[str, Any]
 Notation = Literal["ptx", "cute"]

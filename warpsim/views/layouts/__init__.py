@@ -1,0 +1,1 @@
+"""Layouts of instructions as text, figures, CuTe notation and data."""
