@@ -179,7 +179,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "vectors.outcomes": "Outcome verify",
     "vectors.register_traces": "RegisterTrace read_register_trace",
     "vectors.sets": "VectorSet make_vectors",
-    "views.timeline_svg": "draw_timeline",
+    "views.timelines.timeline_svg": "draw_timeline",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
