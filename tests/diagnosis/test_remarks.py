@@ -1,4 +1,4 @@
-"""What D tells by itself: which permutation it is, and what wrong rows and columns have in common."""
+"""Remarks on D: which permutation it is, what was done with it, what wrong rows and columns share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.diagnosis.dumps.shared_causes import in_common
+from warpsim.diagnosis.dumps.shared_causes import shared_causes
 from warpsim.diagnosis.library.grids import Setting, SharedTiles
-from warpsim.diagnosis.search.remarks import Seen, remarks
+from warpsim.diagnosis.search.remarks import ResultComparison, remarks
 from warpsim.diagnosis.search.result_permutations import permutations
 
 RNG = np.random.default_rng(0)
@@ -19,8 +19,8 @@ BITS = np.arange(128)
 
 
 def only(y: Any, x: Any = X) -> str:
-    (text,) = permutations(x, y)
-    return text
+    (found,) = permutations(x, y)
+    return str(found)
 
 
 def test_rows_columns_and_both() -> None:
@@ -60,16 +60,18 @@ def test_nothing_is_a_permutation_that_is_not() -> None:
     assert not list(permutations(np.zeros((4, 4)), np.zeros((4, 4))))
 
 
-def told(function: Any) -> tuple[str, ...]:
-    return remarks(Seen(expected=X, actual=function(X), c=RNG.standard_normal(X.shape)))
+def found_in_d(function: Any) -> tuple[str, ...]:
+    return tuple(
+        map(str, remarks(ResultComparison(expected=X, actual=function(X), c=RNG.standard_normal(X.shape))))
+    )
 
 
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        (lambda x: x / (1 + np.exp(-x)), "D is the expected one through SiLU (x times sigmoid)"),
-        (np.tanh, "D is the expected one through tanh"),
-        (np.abs, "D is the expected one with its absolute values"),
+        (lambda x: x / (1 + np.exp(-x)), "D is the expected result through SiLU (x times sigmoid)"),
+        (np.tanh, "D is the expected result through tanh"),
+        (np.abs, "D is the expected result with its absolute values"),
         (
             lambda x: x * np.arange(1, 17)[:, None],
             "D is off by a factor of its own in each row: a scale per row",
@@ -79,7 +81,7 @@ def told(function: Any) -> tuple[str, ...]:
     ],
 )
 def test_what_was_done_with_d(function: Any, text: str) -> None:
-    assert told(function)[0].startswith(text)
+    assert found_in_d(function)[0].startswith(text)
 
 
 # --- what is shared -------------------------------------------------------------------------------------
@@ -91,7 +93,7 @@ def shared(mnemonic: str, target: str, rows: Any = slice(None), columns: Any = s
     part = np.zeros_like(wrong)
     wrong[rows], part[:, columns] = True, True
     tiles = SharedTiles(a=0, b=0, memory_bytes=0) if form.family.lanes > 32 else None
-    return list(in_common(Setting(instruction=form, tiles=tiles), wrong & part))
+    return list(map(str, shared_causes(Setting(instruction=form, tiles=tiles), wrong & part)))
 
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"

@@ -13,7 +13,7 @@ import pytest
 from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
 from tools.user_mistakes.__main__ import answered
 from tools.user_mistakes.case import UserMistake
-from warpsim.diagnosis.search.remarks import Seen, remarks
+from warpsim.diagnosis.search.remarks import ResultComparison, remarks
 
 SAMPLE = (
     *instruction.LIST[:40:5],
@@ -48,7 +48,8 @@ D = A @ B + C
 def seen(actual: Any, **more: Any) -> tuple[str, ...]:
     sums = {"column_sums": B.sum(axis=0), "row_sums": A.sum(axis=1)}
     given = {"expected": D, "actual": actual, "c": C, **sums} | more
-    return remarks(Seen(**{name: np.asarray(x, np.float64) for name, x in given.items()}))
+    values = {name: np.asarray(x, np.float64) for name, x in given.items()}
+    return tuple(map(str, remarks(ResultComparison(**values))))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def seen(actual: Any, **more: Any) -> tuple[str, ...]:
     [
         (D * 4, "D is 4 times what was expected"),
         (D / 8, "D is 0.125 times what was expected"),
-        (np.maximum(D, 0), "D is the expected one with negative values set to zero (ReLU)"),
+        (np.maximum(D, 0), "D is the expected result with negative values set to zero (ReLU)"),
         (A @ B, "C was not added"),
         (A @ B + 3 * C, "D - A·B is C times 3 (beta)"),
         (A @ B + 7, "D - A·B is 7 everywhere: not what was passed, as if C were 7"),

@@ -281,9 +281,7 @@ def _against_matrix(subject: Subject) -> Iterator[Finding]:
     for mistake in found:
         yield Finding(
             severity="error",
-            rule="row-half"
-            if "rows g and g + 8" in " ".join((mistake.name, *mistake.also))
-            else "arrangement",
+            rule="row-half" if mistake.exchanges_row_halves else "arrangement",
             message=f"logical A comes out if {mistake.name} is undone",
             fix=mistake.advice,
         )

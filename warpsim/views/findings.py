@@ -144,7 +144,7 @@ def product_document(found: LoopDiagnosis) -> Document:
         "different": found.different,
         "total": found.total,
         "where": found.where,
-        "remarks": list(found.remarks),
+        "remarks": list(map(str, found.remarks)),
         "simulated": found.tried,
         "matches": causes(found.matches),
         "closest": causes(found.near),
@@ -198,7 +198,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "classes": diagnosis.classes.counts,
         "wrong": _wrong_document(diagnosis.wrong),
         "simulated": diagnosis.simulated,
-        "remarks": list(diagnosis.remarks),
+        "remarks": list(map(str, diagnosis.remarks)),
         "matches": [[_explanation_document(one) for one in match.equivalent] for match in diagnosis.matches],
         "closest": [_explanation_document(one) for one in diagnosis.closest],
     }

@@ -1,4 +1,4 @@
-"""From wrong rows and columns of D to what they share: lanes, registers, metadata words, rows, scales.
+"""What wrong rows and columns of D share: lanes, registers, metadata words, rows, scales.
 
 Knows where the operands of an instruction are. Does not know what is wrong with them.
 """
@@ -13,22 +13,23 @@ import numpy.typing as npt
 
 from ...isa.fragments import metadata_map, scale_lanes
 from ..library.grids import Index, Setting
+from .remark import Remark, RemarkKind, remark
 from .wrong_elements import ranges
 
 Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # of the wrong rows' elements: so many must be wrong
 
 
-def in_common(setting: Setting, wrong: Mask) -> Iterator[str]:
-    """What the wrong rows of D ``(m, n)`` have in common, and the wrong columns, where not all are wrong."""
-    for axis, name, tell in ((1, "row", _of_rows), (0, "column", _of_columns)):
+def shared_causes(setting: Setting, wrong: Mask) -> Iterator[Remark]:
+    """Yield what the wrong rows of D ``(m, n)`` share, and the wrong columns, unless all are wrong."""
+    for axis, name, describe in ((1, "row", _of_rows), (0, "column", _of_columns)):
         some = np.asarray(wrong.any(axis=axis))
         part = wrong[some] if axis else wrong[:, some]
         if not some.any() or some.all() or part.mean() < _MOST:
             continue
-        if parts := list(tell(setting, some)):
+        if parts := list(describe(setting, some)):
             which = f"{name}{'s'[: int(some.sum()) != 1]} {ranges(np.flatnonzero(some).tolist())}"
-            yield f"behind the wrong {which}: {'; '.join(parts)}"
+            yield remark(RemarkKind.SHARED, which=which, parts="; ".join(parts))
 
 
 def _of_rows(setting: Setting, rows: Mask) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _of_columns(setting: Setting, columns: Mask) -> Iterator[str]:
 
 
 def _held(setting: Setting, operand: str, some: Mask, axis: int) -> Iterator[str]:
-    """Registers of an operand that hold nothing else than what these rows or columns need."""
+    """Yield the registers of an operand that hold only elements of these rows or columns."""
     if setting.in_shared(operand):
         count = np.flatnonzero(some).tolist()
         yield f"row{'s'[: len(count) != 1]} {ranges(count)} of the tile of {operand.upper()} in shared memory"
@@ -68,18 +69,18 @@ def _held(setting: Setting, operand: str, some: Mask, axis: int) -> Iterator[str
 
 
 def places_text(inside: Mask, operand: str) -> str:
-    """``a0, a2 of lanes 20-23``: a set of registers ``(lanes, registers)``, where it is so simple."""
+    """Return ``a0, a2 of lanes 20-23`` for registers ``(lanes, registers)``; empty if they are irregular."""
     lanes, registers = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     if not inside.any() or inside.sum() != len(lanes) * len(registers):
         return ""
-    who = "all lanes" if len(lanes) == len(inside) else f"lane{_several(lanes)}"
+    holders = "all lanes" if len(lanes) == len(inside) else f"lane{_several(lanes)}"
     if len(registers) == inside.shape[1]:
-        return f"{operand.upper()} in {who}"
-    return f"{', '.join(f'{operand}{one}' for one in registers.tolist())} of {who}"
+        return f"{operand.upper()} in {holders}"
+    return f"{', '.join(f'{operand}{number}' for number in registers.tolist())} of {holders}"
 
 
 def _fields(inside: Any, outside: Any) -> Iterator[str]:
-    """Metadata: whole words, or so many bits of them."""
+    """Yield whole metadata words, or a range of bits of them."""
     lanes = np.unique(inside[:, 0])
     shared = np.isin(lanes, outside[:, 0])
     if not shared.any():

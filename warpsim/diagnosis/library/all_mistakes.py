@@ -43,8 +43,14 @@ def _rearrangements(setting: Setting) -> tuple[Mistake, ...]:
         mistake = _mistake(row, operand, parts)
         key = operand, b"".join(part.source.tobytes() for part in parts)
         known = found.get(key)
-        found[key] = replace(known, also=(*known.also, mistake.name)) if known else mistake
+        found[key] = _merged(known, mistake) if known else mistake
     return tuple(found.values())
+
+
+def _merged(known: Mistake, other: Mistake) -> Mistake:
+    """Return the first of two mistakes of the same effect, which names the other."""
+    halves = known.exchanges_row_halves or other.exchanges_row_halves
+    return replace(known, also=(*known.also, other.name), exchanges_row_halves=halves)
 
 
 def _parts(operand: str) -> tuple[str, ...]:
@@ -83,6 +89,7 @@ def _mistake(row: Row, operand: str, parts: list[Rearrangement]) -> Mistake:
         mend=_mend(row, operand, parts[0]),
         read=read,
         undo=read.inverse if read else None,
+        exchanges_row_halves=row.exchanges_row_halves,
     )
 
 

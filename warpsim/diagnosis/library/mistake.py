@@ -21,7 +21,8 @@ class Mistake:
     ``change`` alters what the instruction reads; ``read`` makes of D as written what was read, and
     ``undo`` is its inverse; ``mend`` makes of registers with the mistake what they should be, if nothing is
     lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
-    touches. ``also`` names other rows with the same effect on this form.
+    touches. ``also`` names other rows with the same effect on this form. ``exchanges_row_halves``: rows g
+    and g + 8 change places, under this name or another.
     """
 
     name: str
@@ -33,6 +34,12 @@ class Mistake:
     undo: Reading | None = None
     arithmetic: Arithmetic | None = None
     also: tuple[str, ...] = ()
+    exchanges_row_halves: bool = False
+
+    @property
+    def moves_c_and_d(self) -> bool:
+        """Whether it moves C and D alike, which moving the rows of A or the columns of B does too."""
+        return {"c", "d"} <= set(self.operands)
 
     def __str__(self) -> str:
         return self.name

@@ -62,6 +62,7 @@ class Row:
     applies: Predicate
     formula: Formula
     chooses: bool = False
+    exchanges_row_halves: bool = False
 
 
 _MULTIPLICANDS = ("a", "b")
@@ -95,6 +96,7 @@ _REGISTER_ROWS = (
         advice=_HALVES_ADVICE,
         applies=two_row_halves,
         formula=exchange_row_halves,
+        exchanges_row_halves=True,
     ),
     Row(
         name="{operand}: rows g and g + 8 exchanged",
@@ -103,6 +105,7 @@ _REGISTER_ROWS = (
         "lanes 2i and 2i + 1 with narrower ones",
         applies=always,
         formula=exchange_metadata_halves,
+        exchanges_row_halves=True,
     ),
     Row(
         name="{operand}: k halves exchanged",

@@ -29,6 +29,7 @@ class Candidate:
     advice: str
     change: Matrix
     exact: Callable[[], Codes]
+    moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
 
 
 def exactly(

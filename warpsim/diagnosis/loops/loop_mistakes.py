@@ -119,7 +119,13 @@ class Around:
                 return codes
             return codes_from(mistake.read(registers_of(codes, form, "d")), form, "d")
 
-        return Candidate(name=mistake.name, advice=mistake.advice, change=change, exact=run)
+        return Candidate(
+            name=mistake.name,
+            advice=mistake.advice,
+            change=change,
+            exact=run,
+            moves_c_and_d=mistake.moves_c_and_d,
+        )
 
     def _moved(self, mistake: Mistake, c: Any) -> Matrix:
         """What another C comes to where D is read."""

@@ -23,10 +23,11 @@ from ...isa.instruction import Codes, Instruction
 from ...products.gemm import gemm
 from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness, numbers
-from ..dumps.shared_causes import in_common
+from ..dumps.remark import Remark, RemarkKind, remark
+from ..dumps.shared_causes import shared_causes
 from ..library.arithmetic_mistakes import WHOLE
 from ..search.mistake_search import spread_part
-from ..search.remarks import Seen, is_certain, remarks
+from ..search.remarks import ResultComparison, remarks
 from .loop_candidates import Candidate
 from .loop_stages import CHEAP, stages
 from .product_loops import Given, Loop, View
@@ -51,6 +52,7 @@ class LoopCause:
     fraction: float
     closeness: float
     also: tuple[str, ...] = ()
+    moves_c_and_d: bool = False
 
     def __str__(self) -> str:
         return f"{self.name}: {self.advice}" if self.advice else self.name
@@ -71,7 +73,7 @@ class LoopDiagnosis:
     where: str
     matches: tuple[LoopCause, ...]
     near: tuple[LoopCause, ...]
-    remarks: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     tried: int
     printed: Printed | None = None
 
@@ -152,11 +154,11 @@ class _Search:
         """Exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
         for number, stage in enumerate(stages(self.loop, self.view)):
-            if number == CHEAP and any(map(is_certain, self._seen_in_d)):
+            if number == CHEAP and any(found.is_certain for found in self._seen_in_d):
                 break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [one for one in causes if one.fraction == 1]:
-                matches.sort(key=lambda one: one.name.startswith("C and D"))  # A and B are nearer to a cause
+                matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
                 return tuple(matches[:_SHOWN]), ()
             seen += causes
         return (), tuple(sorted(seen, key=lambda one: -one.closeness))[:3]
@@ -185,7 +187,7 @@ class _Search:
     def _named(self, at: int) -> str:
         return f"({at // self.loop.columns}, {at % self.loop.columns})"
 
-    def _rearranged(self) -> Iterator[str]:
+    def _rearranged(self) -> Iterator[Remark]:
         """Rows of A's tiles, or columns of B's, that are those of other tiles: D without C tells."""
         loop, form = self.loop, self.loop.form
         given = loop.given
@@ -201,25 +203,28 @@ class _Search:
             order = off.argmin(axis=1)
             if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
                 places = tuple(order.tolist())
-                yield f"{name} are those of other tiles: tile i has what belongs in {places}[i]"
+                yield remark(RemarkKind.TILES, what=name, order=places)
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _remarks(self) -> tuple[Remark, ...]:
         """What D tells, and what the wrong rows and columns of the view's tile share."""
         if moved := tuple(self._rearranged()):
             return moved
         at = self.view.tile
         where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
         wrong = self.expected_tiles[at] != self.wanted_tiles[at]
-        return (*self._seen_in_d, *(where + text for text in in_common(self.loop.setting, wrong)))
+        return (
+            *self._seen_in_d,
+            *(replace(found, place=where) for found in shared_causes(self.loop.setting, wrong)),
+        )
 
     @cached_property
-    def _seen_in_d(self) -> tuple[str, ...]:
+    def _seen_in_d(self) -> tuple[Remark, ...]:
         form, (m, n) = self.loop.form, self.wanted.shape
         sums: dict[str, Any] = {}
         if form.scale is None:
             sums["column_sums"] = numbers(self.loop.b, form.b).sum(axis=0)[:n]
             sums["row_sums"] = numbers(self.loop.a, form.a).sum(axis=1)[:m]
-        seen = Seen(
+        seen = ResultComparison(
             expected=numbers(self.expected, form.d),
             actual=numbers(self.wanted, form.d),
             c=numbers(self.loop.c[:m, :n], form.c),
@@ -281,6 +286,7 @@ class _Search:
         return LoopCause(
             name=name,
             advice=candidate.advice,
+            moves_c_and_d=candidate.moves_c_and_d,
             fraction=float(equal.mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
         )

@@ -6,8 +6,8 @@ Knows in which orders steps and tiles are confused. Does not know what is in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
-from typing import Any
+from itertools import combinations, starmap
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,16 @@ Order = npt.NDArray[np.intp]
 _STAGES = (2, 4, 8)  # steps of a stage of a pipeline, or of a word of scales
 _ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
 _ADVANCE = "advance the address along k in every step: a descriptor's start address, or the byte id of scales"
+_SCALES = ("scale_a", "scale_b")
 _ROWS = ("a", "e", "scale_a")  # operands that run along the rows of D
+
+
+class Confusion(NamedTuple):
+    """The step, or the tile, from which each step or tile reads; ``text`` has a place for the operands."""
+
+    text: str
+    order: Order
+    advice: str = _ADVICE
 
 
 class Sources:
@@ -32,8 +41,8 @@ class Sources:
 
     def __iter__(self) -> Iterator[Candidate]:
         for names in self._together():
-            for text, order in _orders(self.loop.steps, scales="scale" in names[0]):
-                yield self._taken(text.format(_listed(names)), names, order)
+            for confusion in _orders(self.loop.steps, scales=names[0] in _SCALES):
+                yield self._taken(confusion, names)
         for name in self.held:
             yield from self._of_tiles(name)
 
@@ -45,9 +54,9 @@ class Sources:
             yield tuple(name for name in self.held if name in _ROWS)
             yield tuple(self.held)
 
-    def _taken(self, name: str, operands: Sequence[str], order: Order) -> Candidate:
-        """Operands of every step from the step in ``order``."""
-        loop, held = self.loop, self.loop.registers
+    def _taken(self, confusion: Confusion, operands: Sequence[str]) -> Candidate:
+        """Take the operands of every step from another step."""
+        loop, held, order = self.loop, self.loop.registers, confusion.order
         moved = np.flatnonzero(order != np.arange(len(order)))
         changed = {one: held[one][order[moved], self.view.tile] for one in operands}
         change = loop.added(self.view, moved.tolist(), **changed) - self.each[moved].sum(axis=0)
@@ -59,8 +68,8 @@ class Sources:
             ]
             return exactly(loop, steps)()
 
-        advice = _ADVANCE if "not advanced" in name else _ADVICE
-        return Candidate(name=name, advice=advice, change=change, exact=run)
+        name = confusion.text.format(_listed(operands))
+        return Candidate(name=name, advice=confusion.advice, change=change, exact=run)
 
     def _of_tiles(self, name: str) -> Iterator[Candidate]:
         """An operand of every tile from another tile of the same column or row of tiles."""
@@ -105,34 +114,34 @@ def _tile_orders(count: int) -> Iterator[tuple[str, Order]]:
 # --- orders of steps -----------------------------------------------------------------------------------
 
 
-def _orders(count: int, scales: bool) -> Iterator[tuple[str, Order]]:
-    """What to say, with a place for the operands, and the step from which each step takes them."""
+def _orders(count: int, scales: bool) -> Iterator[Confusion]:
+    """Yield each order of steps once."""
     seen = {np.arange(count).tobytes()}
-    for text, order in (*_everywhere(count, scales), *_somewhere(count)):
-        if order.tobytes() not in seen:
-            seen.add(order.tobytes())
-            yield text, order
+    for confusion in (*_everywhere(count, scales), *_somewhere(count)):
+        if confusion.order.tobytes() not in seen:
+            seen.add(confusion.order.tobytes())
+            yield confusion
 
 
-def _everywhere(count: int, scales: bool) -> Iterator[tuple[str, Order]]:
+def _everywhere(count: int, scales: bool) -> Iterator[Confusion]:
     step = np.arange(count)
     for by, which in ((1, "next"), (-1, "previous")):
-        yield f"every step reads {{}} of the {which} step", np.clip(step + by, 0, count - 1)
-        yield f"every step reads {{}} of the {which} step, around the end", (step + by) % count
-    yield "every step reads {} of step 0", step * 0
-    yield f"every step reads {{}} of step {count - 1}", step * 0 + count - 1
+        yield Confusion(f"every step reads {{}} of the {which} step", np.clip(step + by, 0, count - 1))
+        yield Confusion(f"every step reads {{}} of the {which} step, around the end", (step + by) % count)
+    yield Confusion("every step reads {} of step 0", step * 0)
+    yield Confusion(f"every step reads {{}} of step {count - 1}", step * 0 + count - 1)
     for size in _STAGES:
         if size < count:
             yield from _of_stages(step, size, "word" if scales else "stage")
-    yield "steps read {} in reverse order", step[::-1]
+    yield Confusion("steps read {} in reverse order", step[::-1])
 
 
-def _of_stages(step: Order, size: int, what: str) -> Iterator[tuple[str, Order]]:
+def _of_stages(step: Order, size: int, what: str) -> Iterator[Confusion]:
     """Steps and stages of so many steps confused; four chunks of scales are a word."""
     count, first, within = len(step), step // size * size, step % size
     of = f"its {what} of {size} steps"
     orders = (
-        (f"every step reads {{}} of the first step of {of} (not advanced)", first),
+        (f"every step reads {{}} of the first step of {of} (not advanced)", first, _ADVANCE),
         (f"every step reads {{}} of the last step of {of}", first + size - 1),
         (f"every step reads {{}} of {of} in reverse", first + size - 1 - within),
         (f"every step reads {{}} of the next step of {of}, around its end", first + (within + 1) % size),
@@ -143,14 +152,12 @@ def _of_stages(step: Order, size: int, what: str) -> Iterator[tuple[str, Order]]
         (f"every step reads {{}} of the next {what}, {size} steps after", _ahead(step, size)),
         (f"every {what} of {size} steps reads {{}} of the first {what}", within),
     )
-    yield from ((text, order) for text, order in orders if order.max() < count)
-    for one in range(size, count, size):
+    yield from (confusion for confusion in starmap(Confusion, orders) if confusion.order.max() < count)
+    for start in range(size, count, size):
         order = step.copy()
-        order[one : one + size] -= size
-        yield (
-            f"{what} of steps {one} to {min(one + size, count) - 1} reads {{}} of the previous {what}",
-            order,
-        )
+        order[start : start + size] -= size
+        steps = f"steps {start} to {min(start + size, count) - 1}"
+        yield Confusion(f"{what} of {steps} reads {{}} of the previous {what}", order)
 
 
 def _behind(step: Order, size: int) -> Order:
@@ -161,15 +168,15 @@ def _ahead(step: Order, size: int) -> Order:
     return np.where(step + size < len(step), step + size, step)
 
 
-def _somewhere(count: int) -> Iterator[tuple[str, Order]]:
+def _somewhere(count: int) -> Iterator[Confusion]:
     """One step that takes another's."""
     for at in range(count):
         for by in (1, -1, 2, -2):
             if 0 <= at + by < count:
                 order = np.arange(count)
                 order[at] += by
-                yield f"step {at} reads {{}} of step {at + by}", order
+                yield Confusion(f"step {at} reads {{}} of step {at + by}", order)
     for at in range(count - 1):
         order = np.arange(count)
         order[[at, at + 1]] = at + 1, at
-        yield f"steps {at} and {at + 1} read each other's {{}}", order
+        yield Confusion(f"steps {at} and {at + 1} read each other's {{}}", order)

@@ -127,7 +127,12 @@ def _along_text(pattern: Pattern, order: npt.NDArray[Any]) -> str:
 
 
 def permutation_text(order: npt.NDArray[Any]) -> str:
-    """What is regular about a permutation of places; else the places."""
+    """Describe what is regular about a permutation of positions; else list them."""
+    return regular_permutation(order) or f"places hold {', '.join(map(str, order.tolist()))}"
+
+
+def regular_permutation(order: npt.NDArray[Any]) -> str:
+    """Describe a rotation, an exchange by xor or a reversal; empty for any other permutation."""
     size = len(order)
     place = np.arange(size)
     by = int(order[0])
@@ -141,7 +146,7 @@ def permutation_text(order: npt.NDArray[Any]) -> str:
             return f"place r holds r xor {mask}"
     if (order == place[::-1]).all():
         return "in reverse"
-    return f"places hold {', '.join(map(str, order.tolist()))}"
+    return ""
 
 
 def _common(values: Indices, valid: Mask, axis: int) -> npt.NDArray[Any] | None:

@@ -23,6 +23,7 @@ from ...isa.registers import Words
 from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness
 from ..dumps.dump_comparison import DumpComparison, classes, places_of
+from ..dumps.remark import Remark
 from ..dumps.wrong_elements import Wrong, wrong_elements
 from ..library.all_mistakes import mistakes
 from ..library.local_mistakes import local_mistakes, other_tiles
@@ -31,7 +32,7 @@ from ..library.store_mistakes import stored_mistakes
 from .cases import case_of
 from .mistake_search import Case, Score, Scores, elements_of, outcome, pairs, singles
 from .random_inputs import probe
-from .result_remarks import is_of_values, remarks_of
+from .remarks import remarks_of
 
 _CLOSEST = 5  # explanations shown where none is exact
 _CHANCE = 1 / 16  # of D's bits: an explanation must come so much closer than none does to be shown
@@ -115,7 +116,7 @@ class Diagnosis:
     closest: tuple[Cause, ...]
     simulated: int
     printed: Printed | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def as_expected(self) -> bool:
@@ -132,7 +133,7 @@ class Diagnosis:
         if self.as_expected:
             return "D is as expected, bit for bit"
         lines = [f"D differs: {self.classes}; {self.wrong}", *map(str, self.matches)]
-        lines += self.remarks
+        lines += map(str, self.remarks)
         if not self.found:
             lines.append(
                 f"none of {self.simulated} explanations gives every bit{'; closest:' * bool(self.closest)}"
@@ -193,7 +194,7 @@ def _searched(case: Case, most: int) -> Diagnosis:
     alone: Scores = []
     scores = singles(screened, library)
     simulated, matches = len(scores), _confirmed(case, library, scores)
-    if not matches or all(_moves_c_and_d(one) for one in matches):
+    if not matches or all(_moves_c_and_d(match) for match in matches):
         more = local_mistakes(case.setting)
         library, found = (*more, *library), singles(screened, more)
         simulated, matches = simulated + len(found), (*_confirmed(case, library, found), *matches)
@@ -202,8 +203,8 @@ def _searched(case: Case, most: int) -> Diagnosis:
         matches = _of_all_tiles(case, other_tiles(case.setting))
     if not matches:
         matches = _of_stored(case, expected)
-    told = remarks_of(case, expected) if not matches else ()
-    if not matches and most > 1 and not any(is_of_values(one) for one in told):
+    found_in_d = remarks_of(case, expected) if not matches else ()
+    if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
@@ -214,8 +215,7 @@ def _searched(case: Case, most: int) -> Diagnosis:
 
 
 def _moves_c_and_d(match: Match) -> bool:
-    """Whether an explanation moves C and D alike, which moving the rows of A or the columns of B does too."""
-    return any("c" in one.operands and "d" in one.operands for one in match.simplest.mistakes)
+    return any(mistake.moves_c_and_d for mistake in match.simplest.mistakes)
 
 
 def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:

@@ -1,7 +1,8 @@
-"""What D itself tells, without knowing which mistake was made: it is a permutation of what was expected, a
-multiple of it, rounded, cut off at zero, or off by something that depends on C, on the column or on the row.
+"""Remarks on the values of D: a permutation of the expected values, a multiple of them, rounded, cut off at
+zero, or off by something that depends on C, on the column or on the row.
 
-Works on matrices of values, of one instruction or of a whole product. Says nothing that needs lanes.
+Works on matrices of values, of one instruction or of a whole product; does not know mistakes. ``remarks_of``
+adds what the lanes and registers of the wrong rows and columns have in common.
 """
 
 from __future__ import annotations
@@ -16,18 +17,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ...environment import in_default_environment
+from ...isa.fragments import codes_from
+from ...isa.registers import Words
+from ..dumps.closeness import numbers
+from ..dumps.remark import Remark, RemarkKind, remark
+from ..dumps.shared_causes import shared_causes
+from .mistake_search import Case
 from .result_permutations import permutations
 
 Matrix = npt.NDArray[np.float64]
-_TIGHT = 2.0**-20  # what one rounding may come to, or two
-_SMALL = 2.0**-18  # of the size of the values: what roundings of some steps may come to
+_TIGHT = 2.0**-20  # of the size of the values: one or two roundings
+_SMALL = 2.0**-18  # of the size of the values: roundings of some steps
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """Values ``(m, n)``: D as expected and as it came out, C, and the sums of B's columns and A's rows.
+class ResultComparison:
+    """Values ``(m, n)`` of D as expected and as it came out, of C, and the sums of B's columns and A's rows.
 
-    ``exact`` tells that nothing is rounded: integers.
+    ``exact``: nothing is rounded, as with integers.
     """
 
     expected: Matrix
@@ -50,37 +57,64 @@ class Seen:
 
 
 @in_default_environment
-def remarks(seen: Seen) -> tuple[str, ...]:
-    """What can be said of D for certain; the first that holds comes first."""
+def remarks(seen: ResultComparison) -> tuple[Remark, ...]:
+    """Return at most three remarks on D; the first check that holds comes first."""
     values = (seen.expected, seen.actual, seen.c)
     if not all(np.isfinite(each).all() for each in values) or (seen.expected == seen.actual).all():
         return ()
     with np.errstate(all="ignore"):
-        return tuple(text for tell in _TELLS for text in tell(seen))[:3]
+        return tuple(found for check in _CHECKS for found in check(seen))[:3]
 
 
-def is_certain(remark: str) -> bool:
-    """Whether a remark says how D came about, so that nothing else has to be looked for."""
-    return not remark.startswith(_VAGUE)
+def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
+    """Return remarks on D of the first tile that differs, and on what its wrong rows and columns share."""
+    form = case.setting.instruction
+    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
+    if not len(different):
+        return ()
+    at = int(different[0])
+
+    def values(operand: str, words: Words) -> Matrix:
+        return numbers(codes_from(words[at], form, operand), form.format(operand))
+
+    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
+    same = actual == codes_from(case.actual[at], form, "d")
+    wanted, got, c = values("d", expected), values("d", case.actual), values("c", case.registers["c"])
+    shape = -1, got.shape[-1]
+    seen = ResultComparison(
+        expected=np.where(same, got, wanted).reshape(shape),
+        actual=got.reshape(shape),
+        c=c.reshape(shape),
+        exact=not form.d.is_float,
+        k=form.shape.k,
+        **_sums(case, at),
+    )
+    return (*remarks(seen), *shared_causes(case.setting, ~same.reshape(shape)))
 
 
-_VAGUE = ("D - A·B has nothing to do with C", "D is a permutation")
+def _sums(case: Case, at: int) -> dict[str, Matrix]:
+    """Return the sums of B's columns and A's rows, if D is A·B + C without scales."""
+    setting, form = case.setting, case.setting.instruction
+    if form.products > 1 or form.scale or setting.tiles is not None:
+        return {}
+    a, b = (codes_from(case.registers[name][at], form, name) for name in "ab")
+    return {"column_sums": numbers(b, form.b).sum(axis=0), "row_sums": numbers(a, form.a).sum(axis=1)}
 
 
 # --- D by itself ---------------------------------------------------------------------------------------
 
 
-def _permuted(seen: Seen) -> Iterator[str]:
+def _permuted(seen: ResultComparison) -> Iterator[Remark]:
     size = float(np.abs(seen.expected).max())
     yield from permutations(seen.expected, seen.actual, 0.0 if seen.exact else _TIGHT * size)
 
 
-def _activated(seen: Seen) -> Iterator[str]:
+def _activated(seen: ResultComparison) -> Iterator[Remark]:
     x = seen.expected
     for name, function in _ACTIVATIONS:
         wanted = function(x)
         if not seen.same(wanted, x) and seen.same(wanted, seen.actual):
-            yield f"D is the expected one {name}"
+            yield remark(RemarkKind.FUNCTION, function=name)
             return
 
 
@@ -105,23 +139,23 @@ _ACTIVATIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
 )
 
 
-def _narrowed(seen: Seen) -> Iterator[str]:
+def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
     for name, dtype in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
         if np.array_equal(seen.expected.astype(dtype).astype(np.float64), seen.actual) and not seen.exact:
-            yield f"D is the expected one rounded to {name} on its way"
+            yield remark(RemarkKind.NARROWED, format=name)
 
 
-def _multiple(seen: Seen) -> Iterator[str]:
+def _multiple(seen: ResultComparison) -> Iterator[Remark]:
     factor = _factor(seen.expected, seen.actual)
     if factor is not None and factor not in (0, 1) and seen.same(factor * seen.expected, seen.actual, _SMALL):
-        yield f"D is {_text(factor)} times what was expected (D times {_text(factor)}): alpha, or a scale"
+        yield remark(RemarkKind.MULTIPLE, factor=factor)
         return
     factor = _factor(seen.products, seen.actual)
     if seen.c.any() and factor not in (None, 0, 1) and seen.same(factor * seen.products, seen.actual):
-        yield f"D is {_text(factor)} times A·B, without C: alpha, or a scale"
+        yield remark(RemarkKind.PRODUCTS_MULTIPLE, factor=factor)
 
 
-def _scaled_along(seen: Seen) -> Iterator[str]:
+def _scaled_along(seen: ResultComparison) -> Iterator[Remark]:
     """Each row, or each column, is its own multiple of what was expected, or of the products."""
     parts = (
         ("D", seen.expected, seen.actual),
@@ -136,61 +170,56 @@ def _scaled_along(seen: Seen) -> Iterator[str]:
             factor = (x * y).sum(axis=axis, keepdims=True) / size
             uneven = np.ptp(factor) > 2.0**-10 * np.abs(factor).max()
             if uneven and np.mean(np.abs(factor - 1) > 2.0**-10) > _MOST and seen.same(factor * x, y):
-                yield (
-                    f"{what} is off by a factor of its own in each {name}: a scale per {name}, from "
-                    f"{_text(float(factor.min()))} to {_text(float(factor.max()))}"
-                )
+                low, high = float(factor.min()), float(factor.max())
+                yield remark(RemarkKind.FACTORS, what=what, axis=name, low=low, high=high)
                 return
 
 
 # --- D without A·B -------------------------------------------------------------------------------------
 
 
-def _of_c(seen: Seen) -> Iterator[str]:
+def _of_c(seen: ResultComparison) -> Iterator[Remark]:
     rest = seen.actual - seen.products
     factor = _factor(seen.c, rest)
     if factor is not None and factor != 1 and seen.same(factor * seen.c, rest):
-        text = "C was not added" if factor == 0 else f"D - A·B is C times {_text(factor)} (beta)"
-        yield text
+        yield remark(RemarkKind.C_MULTIPLE if factor else RemarkKind.C_MISSING, factor=factor)
         return
     level = float(np.round(rest.mean(), 5))
     if seen.c.any() and seen.same(rest, np.full_like(rest, level)):
-        yield f"D - A·B is {_text(level)} everywhere: not what was passed, as if C were {_text(level)}"
+        yield remark(RemarkKind.C_CONSTANT, level=level)
 
 
-def _rounded(seen: Seen) -> Iterator[str]:
+def _rounded(seen: ResultComparison) -> Iterator[Remark]:
     off = np.abs(seen.actual - seen.expected)
     if not seen.exact and seen.same(seen.actual, seen.expected, _TIGHT):
         count = int((off > 0).sum())
-        yield (
-            f"D is right but for roundings: {count} of {off.size} elements are off, by at most "
-            f"{_text(float(off.max() / max(np.abs(seen.expected).max(), 1e-300)))} of the largest"
-        )
+        most = float(off.max() / max(np.abs(seen.expected).max(), 1e-300))
+        yield remark(RemarkKind.ROUNDINGS, count=count, total=off.size, most=most)
 
 
-def _both_zero_points(seen: Seen) -> Iterator[str]:
+def _both_zero_points(seen: ResultComparison) -> Iterator[Remark]:
     """(A + a)·(B + b): a times the sums of B's columns, b times those of A's rows, and k·a·b."""
     if seen.column_sums is None or seen.row_sums is None or not seen.k:
         return
     rest = seen.actual - seen.expected
     m, n = rest.shape
     sides = [np.broadcast_to(seen.column_sums, (m, n)), np.broadcast_to(seen.row_sums[:, None], (m, n))]
-    system = np.stack([*(one.reshape(-1) for one in sides), np.ones(m * n)], axis=1)
+    system = np.stack([*(side.reshape(-1) for side in sides), np.ones(m * n)], axis=1)
     found, _, rank, _ = np.linalg.lstsq(system, rest.reshape(-1), rcond=None)
-    a, b, level = (float(np.round(one, 6)) for one in found)
+    a, b, level = (float(np.round(number, 6)) for number in found)
     fits = rank == 3 and a and b and seen.same((system @ np.array([a, b, level])).reshape(m, n), rest)
     if fits and abs(level - seen.k * a * b) <= 2.0**-10 * abs(level):
-        yield f"A and B: zero points: A is {_text(a)} more, and B {_text(b)} more than was passed"
+        yield remark(RemarkKind.ZERO_POINTS, a=a, b=b)
 
 
-def _along(seen: Seen) -> Iterator[str]:
+def _along(seen: ResultComparison) -> Iterator[Remark]:
     rest = seen.actual - seen.expected
     if min(rest.shape) < 2 or seen.same(rest, np.zeros_like(rest)):
         return
     columns, rows = rest.mean(axis=0, keepdims=True), rest.mean(axis=1, keepdims=True)
     by_column, by_row = seen.same(rest, columns), seen.same(rest, rows)
     if by_column and by_row:
-        yield f"D is {_text(float(rest.mean()))} more than expected everywhere: a bias"
+        yield remark(RemarkKind.BIAS, level=float(rest.mean()))
         return
     for flag, part, sums, name, operand in (
         (by_column, columns, seen.column_sums, "column", "A"),
@@ -200,23 +229,20 @@ def _along(seen: Seen) -> Iterator[str]:
             continue
         factor = None if sums is None else _factor(sums.reshape(part.shape), part)
         if sums is not None and factor and seen.same(factor * sums.reshape(part.shape), part):
-            yield f"{operand}: zero point: every element of {operand} is {_text(factor)} more than was passed"
+            yield remark(RemarkKind.ZERO_POINT, operand=operand, level=factor)
         else:
-            yield f"D differs from the expected by the same in each {name}: a bias per {name}"
+            yield remark(RemarkKind.BIASES, axis=name)
 
 
-def _other_c(seen: Seen) -> Iterator[str]:
-    """The products are there, but what is added to them is not C."""
+def _other_c(seen: ResultComparison) -> Iterator[Remark]:
+    """The products are right, but the values added to them are not C."""
     rest, products = seen.actual - seen.products, seen.products
     if not seen.c.any() or not rest.std():
         return
     related = [abs(_correlation(rest, other)) for other in (seen.c, products)]
     level = np.full_like(rest, rest.mean())
     if max(related) < _UNRELATED and not seen.same(rest, level):
-        yield (
-            "D - A·B has nothing to do with C: what is added to the products is something else (garbage in "
-            "the accumulators, or C from elsewhere)"
-        )
+        yield remark(RemarkKind.C_UNRELATED)
 
 
 _UNRELATED = 0.25
@@ -239,11 +265,7 @@ def _factor(x: Matrix, y: Matrix) -> float | None:
     return simple if abs(simple - factor) < 2.0**-12 * max(abs(factor), 2.0**-4) else factor
 
 
-def _text(number: float) -> str:
-    return f"{number:.6g}"
-
-
-_TELLS: tuple[Callable[[Seen], Iterator[str]], ...] = (
+_CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _permuted,
     _activated,
     _narrowed,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ..origins.tile_patterns import permutation_text
+from ..dumps.remark import Remark, RemarkKind, remark
+from ..origins.tile_patterns import regular_permutation
 
 Matrix = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -18,18 +19,17 @@ _LISTED = 16  # places of a permutation
 _FIRST = 4  # elements that are elsewhere
 
 
-def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[str]:
-    """How y holds the values of x; nothing where it does not, or where too many values are alike."""
+def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remark]:
+    """Yield how y holds the values of x; nothing if it does not, or if too many values are equal."""
     ranks = np.argsort(x, axis=None, kind="stable"), np.argsort(y, axis=None, kind="stable")
     same = np.abs(x.reshape(-1)[ranks[0]] - y.reshape(-1)[ranks[1]]) <= tolerance
     if len(np.unique(x)) < x.size // 2 or not same.all() or (np.abs(x - y) <= tolerance).all():
         return
     rows, columns = _order(x, y), _order(x.T, y.T)
     if rows is not None:
-        yield f"D's rows are permuted: row r holds what belongs in row {_listed(rows)}{_regular(rows)}"
+        yield remark(RemarkKind.ROWS, order=_listed(rows), regular=_regular(rows))
     elif columns is not None:
-        what = f"column j holds what belongs in column {_listed(columns)}{_regular(columns)}"
-        yield f"D's columns are permuted: {what}"
+        yield remark(RemarkKind.COLUMNS, order=_listed(columns), regular=_regular(columns))
     else:
         source = np.empty(x.size, np.intp)
         source[ranks[1]] = ranks[0]
@@ -49,13 +49,10 @@ def _listed(order: list[int]) -> str:
 
 
 def _regular(order: list[int]) -> str:
-    """What is regular about a permutation of rows or columns."""
-    text = permutation_text(np.array(order))
-    if text.startswith("places hold"):
-        moved = [i for i, j in enumerate(order) if i != j]
-        whole = _warps(order)
-        return f"; {whole}" if whole else f"; {len(moved)} of {len(order)} are elsewhere"
-    return f"; {text}"
+    """Describe what is regular about a permutation of rows or columns."""
+    moved = sum(i != j for i, j in enumerate(order))
+    regular = regular_permutation(np.array(order)) or _warps(order)
+    return regular or f"{moved} of {len(order)} are elsewhere"
 
 
 def _warps(order: list[int]) -> str:
@@ -72,24 +69,21 @@ def _warps(order: list[int]) -> str:
 # --- elements ------------------------------------------------------------------------------------------
 
 
-def _of_elements(source: Index, shape: tuple[int, ...]) -> str:
-    """Rows and columns both, bits of the indices, or the first elements."""
-    rows, columns = (one.reshape(shape) for one in np.divmod(source, shape[1]))
+def _of_elements(source: Index, shape: tuple[int, ...]) -> Remark:
+    """Return a permutation of rows and columns both, of bits of the indices, or the first elements."""
+    rows, columns = (index.reshape(shape) for index in np.divmod(source, shape[1]))
     if (rows == rows[:, :1]).all() and (columns == columns[:1]).all():
         down, across = rows[:, 0].tolist(), columns[0].tolist()
-        return (
-            f"D's rows and columns are permuted: they hold rows {_listed(down)} and columns {_listed(across)}"
-        )
-    bits = _of_bits(source, shape)
-    if bits:
-        return f"D is a permutation of the expected values by the bits of their indices: {bits}"
+        return remark(RemarkKind.ROWS_AND_COLUMNS, rows=_listed(down), columns=_listed(across))
+    if bits := _of_bits(source, shape):
+        return remark(RemarkKind.INDEX_BITS, row=bits[0], column=bits[1])
     if _quads(source, shape):
-        return "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
+        return remark(RemarkKind.LANE_ORDER)
     moved = np.flatnonzero(source != np.arange(source.size))
     pairs = [(divmod(at, shape[1]), divmod(int(source[at]), shape[1])) for at in moved[:_FIRST].tolist()]
-    first = ", ".join(f"D{list(at)} holds {list(one)}" for at, one in pairs)
+    first = ", ".join(f"D{list(at)} holds {list(origin)}" for at, origin in pairs)
     count = f", {len(moved)} of {source.size} of them elsewhere" if len(moved) < source.size else ""
-    return f"D is a permutation of the expected values{count}: {first}, …"
+    return remark(RemarkKind.ELEMENTS, count=count, first=first)
 
 
 def _quads(source: Index, shape: tuple[int, ...]) -> bool:
@@ -101,11 +95,11 @@ def _quads(source: Index, shape: tuple[int, ...]) -> bool:
     return bool((source == (row * 8 + column).reshape(-1)).all())
 
 
-def _of_bits(source: Index, shape: tuple[int, ...]) -> str:
-    """``row r3 r2 r1 c0, column …``: the bits of the place that each bit of the source is the sum of."""
+def _of_bits(source: Index, shape: tuple[int, ...]) -> tuple[str, str] | None:
+    """Return ``("r3 r2 r1 c0", "…")``: the bits of the place that each bit of row and column is the sum of."""
     size = source.size
-    if size & (size - 1) or any(one & (one - 1) for one in shape):
-        return ""
+    if size & (size - 1) or any(length & (length - 1) for length in shape):
+        return None
     count = size.bit_length() - 1
     first = int(source[0])
     each = [int(source[1 << bit]) ^ first for bit in range(count)]
@@ -113,12 +107,11 @@ def _of_bits(source: Index, shape: tuple[int, ...]) -> str:
     for bit, value in enumerate(each):
         made ^= (place >> bit & 1) * value
     if (made != source).any():
-        return ""
+        return None
     low = shape[1].bit_length() - 1
     names = [f"c{bit}" if bit < low else f"r{bit - low}" for bit in range(count)]
     texts = []
     for bit in reversed(range(count)):
         parts = [names[other] for other in reversed(range(count)) if each[other] >> bit & 1]
         texts.append("^".join(parts) + ("^1" if first >> bit & 1 else ""))
-    down, across = " ".join(texts[: count - low]), " ".join(texts[count - low :])
-    return f"D[r, c] holds what belongs in row ({down}), column ({across}), highest bit first"
+    return " ".join(texts[: count - low]), " ".join(texts[count - low :])

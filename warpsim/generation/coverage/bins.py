@@ -31,6 +31,12 @@ def arithmetic_bins(instruction: Instruction) -> dict[str, Reason]:
     return found
 
 
+def repeated_bins(instruction: Instruction) -> frozenset[str]:
+    """Return the bins of which a single hit may be decided by something else."""
+    entries = special_bins(limits_of(instruction)) if instruction.a.is_float else ()
+    return frozenset(name for name, _ in entries)
+
+
 def _parts(limits: Limits) -> Iterator[Callable[[Limits], Iterator[Entry]]]:
     if not limits.instruction.a.is_float:
         yield from (_integers, _operand_bins)
@@ -128,7 +134,6 @@ def _extremes(limits: Limits) -> Iterator[Entry]:
 def _specials(limits: Limits) -> Iterator[Entry]:
     form = limits.instruction
     yield from special_bins(limits)
-    yield "special: product of subnormal numbers", ""
     if form.sparse:
         yield "unselected B: NaN", "" if form.b.has_nan else f"{form.b} has no NaN"
         yield "unselected B: Inf", reasons.no_infinity(form.b)

@@ -24,12 +24,6 @@ from ..sums.summing import Sums
 Mask = tuple[str, Array]
 Reason = str
 Causes = dict[str, Array]  # of some outputs: which products (outputs, stored) are what
-_NEEDED = 4  # outputs that a bin of special values takes
-
-
-def outputs_needed(name: str) -> int:
-    """How many outputs, or cases, have to hit a bin: several where one may be decided by something else."""
-    return _NEEDED if name.startswith("special: ") or name == "scale_d 0" else 1
 
 
 # --- which there are ---------------------------------------------------------------------------------
@@ -72,6 +66,7 @@ def special_bins(limits: Limits) -> Iterator[tuple[str, Reason]]:
     if scale is not None:
         for name in ("NaN of scale A alone", "NaN of scale B alone", "NaN scale of zero products"):
             yield f"special: {name}", _no_nan(scale)
+    yield "special: product of subnormal numbers", ""
 
 
 def _no_nan(element: Format) -> Reason:

@@ -22,11 +22,11 @@ from ...isa.instruction import Inputs, Instruction, Operands
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
 from ..sums.exact_numbers import Array
-from .bins import arithmetic_bins
+from .bins import arithmetic_bins, repeated_bins
 from .observations import Mask, observations
-from .special_causes import outputs_needed
 
 _TERMS = 1 << 19  # that sums hold at a time: a few arrays of them fit into a cache
+_REPEATED = 4  # hits that a bin needs if a single hit may be decided by something else
 _KEPT = 31 << 20  # bytes, below the most that glibc keeps; asking for pages again takes a tenth of the time
 
 
@@ -43,11 +43,13 @@ class Hits:
 class Coverage:
     """Bins of an instruction on its target, and what the cases so far hit of them.
 
-    ``bins`` has for every bin why it is unreachable, or the empty string; ``hits`` those that were hit.
+    ``bins`` has for every bin why it is unreachable, or the empty string; ``hits`` the bins that were hit;
+    ``repeated`` the bins that need several hits.
     """
 
     instruction: Instruction
     bins: dict[str, str]
+    repeated: frozenset[str] = frozenset()
     hits: dict[str, Hits] = field(default_factory=dict)
     cases: int = 0
 
@@ -72,7 +74,9 @@ class Coverage:
 
     def _is_hit(self, name: str) -> bool:
         hits = self.hits.get(name)
-        return hits is not None and max(hits.cases, hits.outputs) >= outputs_needed(name)
+        return hits is not None and max(hits.cases, hits.outputs) >= (
+            _REPEATED if name in self.repeated else 1
+        )
 
     @property
     def complete(self) -> bool:
@@ -127,7 +131,9 @@ def _merged(masks: Iterable[Mask]) -> dict[str, Array]:
 def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
     """The bins of an instruction, none of them hit; ``a_in`` is where wgmma has A."""
     return Coverage(
-        instruction=instruction, bins=arithmetic_bins(instruction) | setting_bins(instruction, a_in)
+        instruction=instruction,
+        bins=arithmetic_bins(instruction) | setting_bins(instruction, a_in),
+        repeated=repeated_bins(instruction) | {_setting_name("scale_d", 0)},
     )
 
 
@@ -173,9 +179,13 @@ def _slice(operands: Operands, cut: slice) -> Operands:
 # --- settings: immediates, metadata, descriptors -----------------------------------------------------
 
 
+def _setting_name(name: str, value: object) -> str:
+    return f"{name} {value}"
+
+
 def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
     """Bins of immediates, metadata and descriptors, and why some cannot be hit."""
-    bins = {f"{name} {value}": "" for name, value in _legal_settings(instruction, a_in)}
+    bins = {_setting_name(name, value): "" for name, value in _legal_settings(instruction, a_in)}
     if instruction.sparse:
         pattern = present(instruction.pattern, "pattern")
         for chunk in range(instruction.shape.k // pattern.chunk):
@@ -208,7 +218,7 @@ def _settings(
     every = np.ones(cases, np.bool_)
     for name in immediates_of(instruction):
         if name in part.arguments:
-            yield f"{name} {part.arguments[name]}", every
+            yield _setting_name(name, part.arguments[name]), every
     if instruction.sparse:
         fields = read_fields(instruction, inputs.registers["e"], inputs.selector)
         for chunk in range(fields.shape[-1]):

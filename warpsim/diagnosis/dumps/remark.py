@@ -1,0 +1,80 @@
+"""Remarks on D that hold whatever the mistake was: a kind and its facts, and last the sentence.
+
+Which search follows a remark depends on its kind. The sentences are the values of RemarkKind, and only here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class RemarkKind(Enum):
+    """What a remark states; the value is the sentence, with the names of its facts."""
+
+    ROWS = "D's rows are permuted: row r holds what belongs in row {order}; {regular}"
+    COLUMNS = "D's columns are permuted: column j holds what belongs in column {order}; {regular}"
+    ROWS_AND_COLUMNS = "D's rows and columns are permuted: they hold rows {rows} and columns {columns}"
+    INDEX_BITS = (
+        "D is a permutation of the expected values by the bits of their indices: "
+        "D[r, c] holds what belongs in row ({row}), column ({column}), highest bit first"
+    )
+    LANE_ORDER = "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
+    ELEMENTS = "D is a permutation of the expected values{count}: {first}, …"
+    FUNCTION = "D is the expected result {function}"
+    NARROWED = "D is the expected result rounded to {format} before it was stored"
+    ROUNDINGS = (
+        "D is right but for roundings: {count} of {total} elements are off, "
+        "by at most {most:.6g} of the largest"
+    )
+    MULTIPLE = "D is {factor:.6g} times what was expected (D times {factor:.6g}): alpha, or a scale"
+    PRODUCTS_MULTIPLE = "D is {factor:.6g} times A·B, without C: alpha, or a scale"
+    FACTORS = (
+        "{what} is off by a factor of its own in each {axis}: a scale per {axis}, "
+        "from {low:.6g} to {high:.6g}"
+    )
+    C_MISSING = "C was not added"
+    C_MULTIPLE = "D - A·B is C times {factor:.6g} (beta)"
+    C_CONSTANT = "D - A·B is {level:.6g} everywhere: not what was passed, as if C were {level:.6g}"
+    C_UNRELATED = (
+        "D - A·B has nothing to do with C: what is added to the products is something else (garbage in the "
+        "accumulators, or C from elsewhere)"
+    )
+    BIAS = "D is {level:.6g} more than expected everywhere: a bias"
+    BIASES = "D differs from the expected by the same in each {axis}: a bias per {axis}"
+    ZERO_POINT = "{operand}: zero point: every element of {operand} is {level:.6g} more than was passed"
+    ZERO_POINTS = "A and B: zero points: A is {a:.6g} more, and B {b:.6g} more than was passed"
+    TILES = "{what} are those of other tiles: tile i has what belongs in {order}[i]"
+    SHARED = "behind the wrong {which}: {parts}"
+
+
+_VAGUE = {RemarkKind.INDEX_BITS, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
+_OF_POSITIONS = {RemarkKind.ROWS, RemarkKind.COLUMNS, RemarkKind.ROWS_AND_COLUMNS, RemarkKind.SHARED}
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One remark; ``place`` names the tile of a larger product that it is about."""
+
+    kind: RemarkKind
+    facts: Mapping[str, object]
+    place: str = ""
+
+    def __str__(self) -> str:
+        return self.place + self.kind.value.format(**self.facts)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the remark says how D came about, so that no further search is needed."""
+        return self.kind not in _VAGUE
+
+    @property
+    def explains_values(self) -> bool:
+        """Whether the remark says how the values of D came about: pairs of mistakes need not be tried."""
+        return self.is_certain and self.kind not in _OF_POSITIONS | {RemarkKind.ROUNDINGS}
+
+
+def remark(kind: RemarkKind, **facts: object) -> Remark:
+    """Return a remark with these facts."""
+    return Remark(kind, facts)
