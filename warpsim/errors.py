@@ -28,6 +28,7 @@ __all__ = [
     "NotModelled",
     "OperandError",
     "PtxError",
+    "SourceLine",
     "TraceError",
     "UndefinedBehavior",
     "WarpsimError",
@@ -44,11 +45,37 @@ _PRINTABLE = dict.fromkeys((*range(32), *range(127, 160), *range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the source that a compiler made PTX from; ``line`` and ``column`` count from 1.
+
+    ``text`` is the line, "" where the file cannot be read. ``inlined_at`` is the line of the call, where the
+    compiler put the body of a function in the place of a call.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    text: str = ""
+    inlined_at: SourceLine | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def excerpt(self) -> str:
+        """Return the source line, and the calls that it was inlined at."""
+        text = self.text.translate(_PRINTABLE).rstrip()[:_LONGEST_LINE]
+        lines = [_INDENT + text] if text else []
+        if self.inlined_at is not None:
+            lines += [f"{_INDENT}inlined at {self.inlined_at}", self.inlined_at.excerpt()]
+        return "\n".join(filter(None, lines))
+
+
+@dataclass(frozen=True, slots=True)
 class Location:
     """A span of one line of a file; ``line`` and ``column`` count from 1.
 
     ``text`` is the whole line. Of a very long line it is the part around the span, without the first ``cut``
-    characters.
+    characters. ``source`` is the line that a compiler made the statement from, None where the text has none.
     """
 
     file: str
@@ -57,9 +84,11 @@ class Location:
     length: int = 1
     text: str = ""
     cut: int = 0
+    source: SourceLine | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        place = f"{self.file}:{self.line}:{self.column}"
+        return place if self.source is None else f"{self.source} ({place})"
 
     def quoted(self) -> str:
         """Return the text of the span."""
@@ -67,9 +96,14 @@ class Location:
         return self.text[start : start + self.length]
 
     def excerpt(self) -> str:
-        """Return two lines: the source line, and a caret with tildes under the span;
-        empty for a blank line.
+        """Return the line, and a caret with tildes under the span; empty for a blank line.
+
+        The line of the source stands before it, where there is one.
         """
+        own = self._excerpt()
+        return own if self.source is None else "\n".join(filter(None, (self.source.excerpt(), own)))
+
+    def _excerpt(self) -> str:
         if not self.text.strip():
             return ""
         start, cut = self.column - 1 - self.cut, self._window()

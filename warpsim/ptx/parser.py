@@ -36,6 +36,7 @@ from ..errors import PtxError
 from .constants import read_integer
 from .operands import REGISTER
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
+from .source_lines import Reader, unread
 from .statements import (
     Binding,
     Block,
@@ -54,9 +55,12 @@ from .statements import (
 __all__ = ["parse", "parse_instruction"]
 
 
-def parse(text: str, file: str = "<string>") -> Program:
-    """The statements of a PTX text: a trace, a module, or a few lines. Raises PtxError."""
-    source = Source(text, file)
+def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
+    """The statements of a PTX text: a trace, a module, or a few lines. Raises PtxError.
+
+    ``read`` gives the lines of the files that the text was compiled from, for messages.
+    """
+    source = Source(text, file, read)
     with _garbage_collection_paused():
         return Program(_read_program(source), source)
 

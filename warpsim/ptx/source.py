@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NoReturn
 
 from ..errors import Location, PtxError
+from .source_lines import Reader, SourceLines, unread
 
 __all__ = ["BINDING", "NAME", "TRIVIA", "Cursor", "Source", "Span"]
 
@@ -40,6 +41,7 @@ class Source:
 
     text: str
     file: str = "<string>"
+    read: Reader = field(default=unread, compare=False, repr=False)  # of files that .file names
 
     def location(self, start: int, end: int | None = None) -> Location:
         """The place of the characters start..end (default: one), cut at the end of the first line."""
@@ -51,7 +53,12 @@ class Source:
         text = self.text[first : shown if line_end < 0 else line_end].rstrip("\r")
         length = min(wanted, first + len(text)) - start
         cut = first - line_start
-        return Location(self.file, line + 1, start - line_start + 1, max(length, 1), text, cut)
+        source = self._source_lines.at(start)
+        return Location(self.file, line + 1, start - line_start + 1, max(length, 1), text, cut, source)
+
+    @cached_property
+    def _source_lines(self) -> SourceLines:
+        return SourceLines(self.text, self.read)
 
     def _line_of(self, offset: int) -> tuple[int, int]:
         """The number of the line that has an offset, from 0, and where it starts."""
