@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..errors import Location, OperandError, UndefinedBehavior
+from ..errors import Location, OperandError, SourceLine, UndefinedBehavior
 
 Mode = Literal["error", "warn", "off"]
 Severity = Literal["error", "warning"]
@@ -27,6 +27,11 @@ class LaunchFinding:
     other: Location | None = None
     note: str = "the other access"
     fix: str = ""
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The line of the CUDA, C++ or Python source, where the PTX names it."""
+        return self.location.source
 
     def __str__(self) -> str:
         lines = [f"{self.location}: {self.severity}: {self.message}", self.location.excerpt()]

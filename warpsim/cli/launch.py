@@ -41,6 +41,7 @@ class _Asked:
     checks: str
     schedule: str
     nvcc: tuple[str, ...]
+    keep: Path | None
     looking: Looking
     origins: str | None
     fragment: str | None
@@ -102,6 +103,12 @@ class _Done:
 )
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
+)
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.ptx",
+    help="Write the PTX that nvcc makes of a .cu FILE.",
 )
 @looking_options
 @origins_options
@@ -183,7 +190,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     from ..files.inputs import note_input
     from ..host.loading import load
 
-    module = load(file, asked.target, asked.nvcc)
+    module = load(file, asked.target, asked.nvcc, asked.keep)
     name = _entry(module, asked.entry)
     saves, expects = (
         [placed(option, text, len(values)) for text in texts]

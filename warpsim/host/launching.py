@@ -22,6 +22,7 @@ from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device
+from ..ptx.source_lines import Reader, unread
 from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
@@ -246,8 +247,10 @@ class LoadedModule:
         return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"
 
 
-def load_text(text: str, file: str = "<string>", target: str | None = None) -> LoadedModule:
-    """The module of a PTX text; raises PtxError, IllegalInstruction."""
+def load_text(
+    text: str, file: str = "<string>", target: str | None = None, read: Reader = unread
+) -> LoadedModule:
+    """Load a PTX text; ``read`` gives the lines of its sources. Raises PtxError, IllegalInstruction."""
     if not text.strip():
         raise OperandError("the PTX text is empty")
-    return LoadedModule(load_module(text, file, target))
+    return LoadedModule(load_module(text, file, target, read))

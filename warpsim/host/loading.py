@@ -10,39 +10,66 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..environment import in_default_environment
-from ..errors import OperandError, PtxError
-from ..files.archives import read_text
+from ..errors import OperandError, PtxError, WarpsimError
+from ..files.archives import read_text, write_lines
 from ..files.inputs import note_input
 from ..ptx.qualifiers import check_target
 from .launching import LoadedModule, load_text
 
 _DEFAULT_TARGET = "sm_80"  # what a .cu file is compiled for where nobody says
+_LARGEST_SOURCE = 16 << 20  # bytes of a source file that messages quote
 _SOURCES = (".cu", ".cuh", ".cpp", ".c")
 
 
 @in_default_environment
-def load(source: str | PathLike[str], target: str | None = None, nvcc: Sequence[str] = ()) -> LoadedModule:
+def load(
+    source: str | bytes | PathLike[str],
+    target: str | None = None,
+    nvcc: Sequence[str] = (),
+    keep: str | PathLike[str] | None = None,
+) -> LoadedModule:
     """The module of a file or of PTX text, which is what has a line feed or ``.version`` in it.
 
-    ``target`` is the chip that it runs on, by default that of the text. A ``.cu`` file is compiled for the
-    target (sm_80 where there is none) by the nvcc on the path, with the options ``nvcc`` besides.
+    ``target`` is the chip that it runs on, by default that of the text. ``bytes`` are PTX text, with or
+    without the NUL that NVRTC ends it with. A ``.cu`` file is compiled for the target (sm_80 by default) by
+    the nvcc on the path, with the options ``-lineinfo`` and ``nvcc``; ``keep`` is where its PTX is written.
     Raises PtxError, IllegalInstruction for an unknown target, OperandError for a file that cannot be read,
     or compiled. What is wrong with statements is said when a kernel that contains them is taken.
     """
+    if isinstance(source, bytes | bytearray | memoryview):
+        text = bytes(source).decode("utf-8", errors="surrogateescape").rstrip("\0")
+        return load_text(text, target=target, read=_lines_of)
     if isinstance(source, str) and ("\n" in source or ".version" in source):
-        return load_text(source, target=target)
+        return load_text(source.rstrip("\0"), target=target, read=_lines_of)
     path = Path(source)
     if path.suffix in _SOURCES:
-        return load_text(compiled(path, target, nvcc), f"{path} compiled by nvcc", target)
+        text, name = compiled(path, target, nvcc), f"{path} compiled by nvcc"
+        if keep is not None:
+            name = str(keep)
+            write_lines(Path(keep), text.splitlines())
+        return load_text(text, name, target, _lines_of)
     try:
-        return load_text(read_text(path), str(path), target)
+        return load_text(read_text(path).rstrip("\0"), str(path), target, _lines_of)
     except OSError as error:
         raise OperandError(f"{path}: {error.strerror or error}") from None
+
+
+@lru_cache(maxsize=16)
+def _lines_of(file: str) -> tuple[str, ...]:
+    """Read the lines of a source file that PTX names; none where it is no readable, regular file."""
+    path = Path(file)
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
+            return ()
+        return tuple(read_text(path).split("\n"))
+    except (OSError, WarpsimError):
+        return ()
 
 
 def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) -> str:
@@ -57,7 +84,8 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
     with TemporaryDirectory() as folder:
         result = Path(folder) / "module.ptx"
         note_input(path)
-        command = [program, "-ptx", f"-arch={target or _DEFAULT_TARGET}", *nvcc, "-o", str(result), str(path)]
+        options = ["-ptx", "-lineinfo", f"-arch={target or _DEFAULT_TARGET}", *nvcc]
+        command = [program, *options, "-o", str(result), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
         if done.returncode or not result.is_file():
             raise PtxError(f"{path}: nvcc gives up:\n{_said(done.stderr or done.stdout)}")

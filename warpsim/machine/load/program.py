@@ -15,6 +15,7 @@ from ...errors import IllegalInstruction, PtxError, WarpsimError, located
 from ...ptx.decode import parse_version
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
+from ...ptx.source_lines import Reader, unread
 from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
 from ..bind.scope import FunctionName, Scope, Variable
 from . import initial
@@ -241,9 +242,11 @@ class Module:
             self.problems.append(error)
 
 
-def load_module(text: str, file: str = "<string>", target: str | None = None) -> Module:
+def load_module(
+    text: str, file: str = "<string>", target: str | None = None, read: Reader = unread
+) -> Module:
     """The module of a PTX text; raises PtxError, and IllegalInstruction where directives are missing."""
-    return Module(parse(text, file), target)
+    return Module(parse(text, file, read), target)
 
 
 def _directive(program: Program, name: str) -> str:

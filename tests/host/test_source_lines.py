@@ -1,0 +1,64 @@
+"""Findings of a CUDA source name its lines."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpsim
+
+RACE = """\
+__device__ __forceinline__ int neighbour(const int* tile) {
+    return tile[(threadIdx.x + 32) % 64];
+}
+extern "C" __global__ void shift(int* out) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    out[threadIdx.x] = neighbour(tile);
+}
+"""
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on the path")
+
+
+@needs_nvcc
+def test_a_race_names_the_line_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shift.cu").write_text(RACE)
+    report = warpsim.load("shift.cu")["shift"](1, 64, [np.zeros(64, np.int32)], checks="warn")
+    hazard = report.hazards[0]
+    assert str(hazard.source) == "shift.cu:2"
+    assert str(hazard.source.inlined_at) == "shift.cu:7"
+    assert str(hazard.location).startswith("shift.cu:2 (shift.cu compiled by nvcc:")
+    assert "    return tile[(threadIdx.x + 32) % 64];\n    inlined at shift.cu:7\n" in str(hazard)
+    assert "shift.cu:6" in str(hazard)  # the other access
+
+
+@needs_nvcc
+def test_the_ptx_of_a_source_is_kept(tmp_path: Path) -> None:
+    source, kept = tmp_path / "shift.cu", tmp_path / "shift.ptx"
+    source.write_text(RACE)
+    warpsim.load(source, keep=kept)
+    report = warpsim.load(kept)["shift"](1, 64, [np.zeros(64, np.int32)], checks="warn")
+    assert report.hazards[0].source.line == 2
+    assert report.hazards[0].location.file == str(kept)
+
+
+PTX = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n"
+
+
+@pytest.mark.parametrize("text", [PTX.encode(), PTX.encode() + b"\0", PTX + "\0", bytearray(PTX.encode())])
+def test_text_as_a_compiler_leaves_it(text: str | bytes) -> None:
+    assert warpsim.load(text).entries == ("k",)
+
+
+def test_a_source_that_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    text = PTX.replace(
+        "\tret;", "\t.loc 1 1 0\n\t.reg .u64 %a;\n\tmov.u64 %a, 16;\n\tld.global.u64 %a, [%a];\n\tret;"
+    )
+    with pytest.raises(warpsim.Fault) as caught:
+        warpsim.load(text + '\t.file 1 "/dev/zero"\n')["k"](1, 32)
+    assert str(caught.value.location.source) == "/dev/zero:1"
+    assert caught.value.location.source.text == ""
