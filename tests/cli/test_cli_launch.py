@@ -292,3 +292,36 @@ def test_tensor_maps_that_are_none(text, message):
     done = run("box.ptx", "--entry", "box", *arguments)
     assert isinstance(done.exception, click.UsageError)
     assert message in done.exception.message
+
+
+MANGLED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry _Z5scalePfi(.param .u64 p, .param .u32 n) { ret; }
+.visible .entry _ZN2ns5scaleEPf(.param .u64 p) { ret; }
+.visible .entry _Z4tmplIiEvPT_(.param .u64 p) { ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ("tmpl<int>", "void tmpl<int>(int*)"),
+        ("ns::scale", "ns::scale(float*)"),
+        ("_Z4tmplIiEvPT_", "void tmpl<int>(int*)"),
+    ],
+)
+def test_a_kernel_is_found_by_its_c_name(tmp_path, entry, shown):
+    path = tmp_path / "k.ptx"
+    path.write_text(MANGLED)
+    result = run(path, "--entry", entry, "--arg", "zeros:f32:4")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{path}: {shown} on sm_80\n")
+
+
+def test_kernels_are_listed_by_their_c_names(tmp_path):
+    path = tmp_path / "k.ptx"
+    path.write_text(MANGLED)
+    error = run(path, "--entry", "sgemm").exception
+    assert str(error).startswith("--entry sgemm: there is no such kernel\nkernels:\n  scale(float*, int)\n")

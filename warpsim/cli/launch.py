@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.numerals import whole_number
+from ..ptx.symbols import demangled, matching
 from .cluster import cluster, scheduler_option
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
@@ -254,11 +255,12 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
 
 
 def _entry(module: LoadedModule, name: str | None) -> str:
-    """Return the requested kernel. Raises UsageError, which lists the kernels."""
-    if name in module.entries:
-        return str(name)
-    problem = "--entry is missing" if name is None else f"--entry {name}: there is no such kernel"
-    raise click.UsageError(f"{problem}\n{_listing(module)}")
+    """Find the kernel, by its symbol or its C++ name. Raises UsageError, which lists all."""
+    found = [] if name is None else matching(name, module.entries)
+    if len(found) == 1:
+        return found[0]
+    problem = f"--entry {name}: {'several kernels have that name' if found else 'there is no such kernel'}"
+    raise click.UsageError(f"{'--entry is missing' if name is None else problem}\n{_listing(module)}")
 
 
 def _listing(module: LoadedModule) -> str:
@@ -294,7 +296,7 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
             }
         )
         return
-    say(f"{file}: {done.kernel} on {done.target}")
+    say(f"{file}: {demangled(done.kernel)} on {done.target}")
     for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
         say(f"  {line}")
     for line in done.looking.lines():

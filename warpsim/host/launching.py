@@ -23,6 +23,7 @@ from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device
 from ..ptx.source_lines import Reader, unread
+from ..ptx.symbols import demangled
 from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
@@ -59,8 +60,13 @@ class LaunchableKernel:
 
     @property
     def name(self) -> str:
-        """The name of the kernel."""
+        """The name of the kernel, as the PTX has it."""
         return self._entry.name
+
+    @property
+    def signature(self) -> str:
+        """The name of the kernel and the types of its parameters in C++; the name where it has no others."""
+        return demangled(self._entry.name)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -68,6 +74,8 @@ class LaunchableKernel:
         return self._entry.parameters
 
     def __repr__(self) -> str:
+        if self.signature != self.name:
+            return f"<kernel {self.signature} for {self._module.target}>"
         names = ", ".join(f".{one.kind} {one.name}" for one in self.parameters)
         return f"<kernel {self.name}({names}) for {self._module.target}>"
 

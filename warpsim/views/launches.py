@@ -10,6 +10,7 @@ from ..errors import Location
 from ..host.fidelity import LABELS, Fidelity, Reach, StatementClass
 from ..host.launching import LaunchReport, LoadedModule
 from ..machine.load.entries import Parameter
+from ..ptx.symbols import demangled
 
 Document = dict[str, Any]
 _SHOWN = 5  # of a kind that are listed one by one
@@ -17,11 +18,11 @@ _SHOWN = 5  # of a kind that are listed one by one
 # --- text ------------------------------------------------------------------------------------------
 
 
-def kernel_lines(module: LoadedModule) -> Iterator[str]:
-    """Every kernel, and its parameters by their index."""
+def kernel_lines(module: LoadedModule, *, mangled: bool = False) -> Iterator[str]:
+    """Every kernel, by its C++ name or as the PTX has it, and its parameters by their index."""
     for name in module.entries:
-        parameters = module.parameters(name)
-        yield name if parameters else f"{name}, which has no parameters"
+        parameters, shown = module.parameters(name), name if mangled else demangled(name)
+        yield shown if parameters else f"{shown}, which has no parameters"
         yield from (f"  {parameter_text(one)}" for one in parameters)
 
 

@@ -17,6 +17,7 @@ from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
 from ...ptx.source_lines import Reader, unread
 from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
+from ...ptx.symbols import demangled, matching
 from ..bind.scope import FunctionName, Scope, Variable
 from . import initial
 from .directives import directive_problems, tuning_of
@@ -56,7 +57,7 @@ class Module:
     def entry(self, name: str) -> Entry:
         """A kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
         function = self._kernel(name)
-        if found := self.problems_of(name):
+        if found := self.problems_of(function.name):
             raise joined(found)
         return _entry(self, function)
 
@@ -65,10 +66,12 @@ class Module:
         return tuple(_described(self._kernel(name)))
 
     def _kernel(self, name: str) -> Function:
-        if name not in self.entries:
-            known = ", ".join(self.entries) or "none"
-            raise NoSuchKernel(f"no kernel {name!r}; the kernels are {known}")
-        return self.functions[name]
+        found = matching(name, self.entries)
+        if len(found) != 1:
+            known = ", ".join(map(demangled, found or self.entries)) or "none"
+            problem = f"{name!r} names several kernels:" if found else f"no kernel {name!r}; the kernels are"
+            raise NoSuchKernel(f"{problem} {known}")
+        return self.functions[found[0]]
 
     def problems_of(self, name: str) -> list[WarpsimError]:
         """The problems of a kernel and of what it calls, in the order of the text."""
