@@ -252,7 +252,7 @@ def test_modules_without_wgmma_pay_nothing() -> None:
     seen: list[type] = []
 
     class Looking:
-        def exit(self, wave: Any, front: Any, lanes: Any) -> None:
+        def exit(self, wave: Any, path: Any, lanes: Any) -> None:
             seen.extend(type(one) for one in wave.observers)
 
     for body in (text, text.replace(case.statement(), "")):

@@ -268,7 +268,7 @@ def test_without_a_debugger_records_are_those_of_the_module() -> None:
     seen: list[bool] = []
 
     class Watcher:
-        def exit(self, wave: Any, front: Any, lanes: Any) -> None:
+        def exit(self, wave: Any, path: Any, lanes: Any) -> None:
             seen.append(wave.code is wave.entry.code)
 
     kernel(1, 32, [np.zeros((64, 4), np.float32)], checks="off", observers=[Watcher()])

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
-from ..machine.state.lanes import Front, Lanes
+from ..machine.state.lanes import DivergentPath, Lanes
 from .clocks import Warps
 from .findings import Findings, LaunchFinding
 from .warp_order import WarpOrder, some_of_each
@@ -61,8 +61,8 @@ class BarrierReuse(WarpOrder):
     def _told(self, record: Record) -> Record:
         """What a load or an atomic tells may come from any warp."""
 
-        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-            changed = record.step(wave, front, lanes)
+        def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+            changed = record.step(wave, path, lanes)
             if self.looks(wave):
                 self._anything(wave, lanes)
             return changed
@@ -70,25 +70,25 @@ class BarrierReuse(WarpOrder):
         return replace(record, step=step)
 
     def arriving(
-        self, wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None, waits: bool
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None, waits: bool
     ) -> None:
         """Lanes come to a barrier: after all who came to its phase before?"""
         if not self.looks(wave):
             return
         if threads != WARP:  # a warp that completes a phase alone takes nobody's place
-            self._come(wave, front, some_of_each(lanes.mask), number)
-        super().arriving(wave, front, lanes, number, threads, waits)
+            self._come(wave, path, some_of_each(lanes.mask), number)
+        super().arriving(wave, path, lanes, number, threads, waits)
 
-    def _come(self, wave: Wave, front: Front, warps: Warps, number: int) -> None:
+    def _come(self, wave: Wave, path: DivergentPath, warps: Warps, number: int) -> None:
         """Warps come to a barrier of several."""
         nobody = np.zeros((2, self.clocks.warps), np.int64)
         phases = self.phases.setdefault(number, _Phases(nobody, nobody.copy()))
         if phases.over[0].any():
-            self._check(wave, front, number, warps, phases.over)
-        phases.coming[:, warps] = self.clocks.own(warps), np.full(warps.size, front.pc)
+            self._check(wave, path, number, warps, phases.over)
+        phases.coming[:, warps] = self.clocks.own(warps), np.full(warps.size, path.pc)
 
     def _check(
-        self, wave: Wave, front: Front, number: int, warps: Warps, over: npt.NDArray[np.int64]
+        self, wave: Wave, path: DivergentPath, number: int, warps: Warps, over: npt.NDArray[np.int64]
     ) -> None:
         """Each warp knows of all warps of its CTA that came to the phase that is over."""
         others = warps[:, None] // wave.warps * wave.warps + np.arange(wave.warps)
@@ -97,9 +97,11 @@ class BarrierReuse(WarpOrder):
         if late.any():
             row, column = np.argwhere(late)[0].tolist()
             other = int(others[row, column])
-            self._say(wave, front, number, int(warps[row]), other, int(over[1, other]))
+            self._say(wave, path, number, int(warps[row]), other, int(over[1, other]))
 
-    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+    def barrier(
+        self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
+    ) -> None:
         """A phase is complete in some CTAs."""
         phases = self.phases.get(number)
         if phases is not None:
@@ -107,15 +109,15 @@ class BarrierReuse(WarpOrder):
             phases.over[:, warps] = phases.coming[:, warps]
             phases.coming[:, warps] = 0
 
-    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """A warpgroup that has waited for its wgmma knows that its four warps have come there."""
         if verb == "wait" and self.looks(wave):
             for first in Warpgroups.of(wave).warps[groups].tolist():
                 warps = np.arange(first, min(first + 4, (first // wave.warps + 1) * wave.warps))
                 self.clocks.learn_of(warps)
 
-    def _say(self, wave: Wave, front: Front, number: int, warp: int, other: int, pc: int) -> None:
-        now, then = wave.code[front.pc].statement, wave.code[pc].statement
+    def _say(self, wave: Wave, path: DivergentPath, number: int, warp: int, other: int, pc: int) -> None:
+        now, then = wave.code[path.pc].statement, wave.code[pc].statement
         here, there, who = now.location(), then.location(), f"warp {other % wave.warps}"
         what = (
             f"{now.mnemonic} comes to barrier {number} in the phase after that to which {who} comes by "
@@ -129,12 +131,12 @@ class BarrierReuse(WarpOrder):
         finding = LaunchFinding(
             kind="barrier reuse",
             severity="error",
-            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
+            message=f"{what}; {fix} [{wave.describe_lane(warp * WARP)}]",
             location=here,
             other=there,
             note="the phase before",
         )
-        self.findings.add(("barrier reuse", front.pc, pc), finding)
+        self.findings.add(("barrier reuse", path.pc, pc), finding)
 
 
 def _of_some(record: Record) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.state.lanes import Front, Lanes, Values
+from ..machine.state.lanes import DivergentPath, Lanes, Values
 
 if TYPE_CHECKING:
     from ..machine.run.cluster_barrier import ClusterBarrier, Clusters
@@ -70,15 +70,15 @@ class ClusterOrder:
             self._fenced[ctas] = wave.statements
             self.acquire(wave, lanes)
 
-    def arrive(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def arrive(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes arrive at the cluster barrier."""
         ctas = np.unique(wave.cta[lanes.index])
-        if "relaxed" not in wave.code[front.pc].statement.modifiers:
+        if "relaxed" not in wave.code[path.pc].statement.modifiers:
             self._released[ctas] = wave.statements
             self.relaxed[ctas] = -1
         else:
             self._released[ctas] = np.maximum(self._released[ctas], self._fenced[ctas])
-            self.relaxed[ctas] = front.pc
+            self.relaxed[ctas] = path.pc
         init = np.maximum(self._init_fenced[ctas], self._released[ctas])
         self._released_init[ctas] = np.maximum(self._released_init[ctas], init)
 

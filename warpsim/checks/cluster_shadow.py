@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import Location
 from ..machine.run.clusters import in_shared
 from ..machine.state.lanes import Values
-from ..machine.state.memory_access import Touch
+from ..machine.state.memory_access import MemoryAccess
 from .cluster_order import NEVER
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ class Access:
 
     def who(self, row: int) -> str:
         """A lane in words."""
-        return self.wave.place(int(self.lanes[min(row, len(self.lanes) - 1), 0]))
+        return self.wave.describe_lane(int(self.lanes[min(row, len(self.lanes) - 1), 0]))
 
 
-def access_of(wave: Wave, touch: Touch) -> Access:
+def access_of(wave: Wave, access: MemoryAccess) -> Access:
     """The bytes of a statement's lanes."""
-    index = touch.lane_of[:, None]
-    statement = wave.code[touch.front.pc].statement
-    place, ctas = touch.front.pc, wave.cta[index]
-    return Access(wave, place, touch.cells, index, ctas, statement.location(), statement.mnemonic)
+    index = access.lane_of[:, None]
+    statement = wave.code[access.path.pc].statement
+    place, ctas = access.path.pc, wave.cta[index]
+    return Access(wave, place, access.cells, index, ctas, statement.location(), statement.mnemonic)
 
 
 def access_of_lane(wave: Wave, place: int, lane: int, cells: Values) -> Access:

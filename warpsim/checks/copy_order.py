@@ -29,8 +29,8 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
-from ..machine.state.lanes import Front, Lanes, Mask
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
 from .clocks import Clock, Warps
 from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces, rows_of
@@ -72,19 +72,19 @@ class CopyOrder(WarpOrder):
         self.shadow, self.words = Shadow.of(wave), Words(self)
         self.multiplied = np.zeros(len(Warpgroups.of(wave).first), np.int64)
 
-    def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
+    def begun_by_another(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used without a barrier since its initialisation."""
-        self.words.not_begun(wave, front, lane, offset, pc)
+        self.words.not_begun(wave, path, lane, offset, pc)
 
-    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin: waits for those that were there before are of no more use."""
-        super().initialised(wave, front, lanes, offsets)
+        super().initialised(wave, path, lanes, offsets)
         for offset in offsets.tolist():
             self.phase_waits.begin(offset)
 
-    def seen(self, wave: Wave, front: Front, warps: Warps, offset: int) -> None:
+    def seen(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
         """Warps have waited for a phase."""
-        self.phase_waits.seen(self.clocks, offset, warps, front.pc)
+        self.phase_waits.seen(self.clocks, offset, warps, path.pc)
 
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
         """A phase is over: nobody may still wait for the one before."""
@@ -94,57 +94,59 @@ class CopyOrder(WarpOrder):
 
     # --- accesses of warps ---
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Words are read: those that an operation brings must have come, as far as the reader knows."""
-        if touch.memory is not wave.shared or not self.looks(wave):
+        if access.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(touch.offsets, touch.size), touch.lane_of[:, None] // WARP
+        cells, warps = cells_of(access.offsets, access.size), access.lane_of[:, None] // WARP
         late = self._unknown(cells, warps)
         if late is not None:
-            self.words.read_early(wave, touch.front, touch.lanes, cells, late)
+            self.words.read_early(wave, access.path, access.lanes, cells, late)
         own = self.clocks.own(warps[:, 0])[:, None]
         if wave.cluster.count > 1:
             own = np.where(cells * WORD // wave.shared_stride == warps // wave.warps, own, 0)
-        self.shadow.loaded(cells, warps % wave.warps, own, touch.front.pc)
+        self.shadow.loaded(cells, warps % wave.warps, own, access.path.pc)
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Words are written: no operation may still read them, or write."""
-        if touch.memory is not wave.shared or not self.looks(wave):
+        if access.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(touch.offsets, touch.size), touch.lane_of[:, None] // WARP
+        cells, warps = cells_of(access.offsets, access.size), access.lane_of[:, None] // WARP
         late = self._unknown(cells, warps)
         if late is not None:
-            self.words.stored_under_a_copy(wave, touch.front, touch.lanes, cells, late)
+            self.words.stored_under_a_copy(wave, access.path, access.lanes, cells, late)
         if self.shadow.lent[_COPIES].any():  # of what wgmma reads, warpgroup_order.py says so
-            self._check_source(wave, touch.front, touch.lanes, cells, warps)
-        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], touch.front.pc)
-        self.shadow.lane[cells] = np.resize(touch.lanes.index, touch.offsets.size)[:, None]
+            self._check_source(wave, access.path, access.lanes, cells, warps)
+        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], access.path.pc)
+        self.shadow.lane[cells] = np.resize(access.lanes.index, access.offsets.size)[:, None]
         self.shadow.step[cells] = self.steps[warps]
 
-    def _check_source(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, warps: Warps) -> None:
+    def _check_source(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, warps: Warps
+    ) -> None:
         """Words that are written are no longer read by copies."""
         part = slice(_COPIES, _COPIES + 1)
         reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
         busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
         if busy.any():
-            self.words.source_overwritten(wave, front, lanes, cells, busy)
+            self.words.source_overwritten(wave, path, lanes, cells, busy)
         else:
-            self._check_lanes(wave, front, lanes, cells, reader[0])
+            self._check_lanes(wave, path, lanes, cells, reader[0])
 
-    def _check_lanes(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, reader: Any) -> None:
+    def _check_lanes(self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, reader: Any) -> None:
         """Where another lane of the warp has waited for a copy that read, the two must have met since."""
         mine = np.resize(lanes.index, len(cells))[:, None]
         for component in np.unique(reader[reader != NOBODY]).tolist():
             lane = self.clocks.lanes.get(component, NOBODY)
             apart = (reader == component) & (mine != lane) & (mine // WARP == lane // WARP)
             if apart.any() and self.drained_at.get(lane) == self.steps[lane // WARP]:
-                self.words.reader_apart(wave, front, cells, apart, mine, lane)
+                self.words.reader_apart(wave, path, cells, apart, mine, lane)
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """As a load and a store; one that acquires may order anything."""
-        self.may_acquire(wave, touch.front, touch.lanes)
-        self.load(wave, touch)
-        self.store(wave, touch)
+        self.may_acquire(wave, access.path, access.lanes)
+        self.load(wave, access)
+        self.store(wave, access)
 
     def _unknown(self, cells: Cells, warps: Warps) -> Mask | None:
         """Words that operations bring, of which the warps do not know that they have come; None for none."""
@@ -157,31 +159,31 @@ class CopyOrder(WarpOrder):
 
     # --- operations ---
 
-    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """An operation begins: what it reads and overwrites must be free for it."""
         if not self.looks(wave) or pending.group == "wgmma":
             return
         warp = pending.lane // WARP
-        component, due = self._end(wave, front, pending)
+        component, due = self._end(wave, path, pending)
         if component == NOBODY:
             return
         for stretches in pending.reads:
             if stretches.space == "shared":
-                self._reads(wave, front, pending, warp, cells_within(stretches), (component, due))
+                self._reads(wave, path, pending, warp, cells_within(stretches), (component, due))
         for place, stretches in enumerate(pending.writes):
             if stretches.space == "shared":
                 offset = pending.signals[min(place, len(pending.signals) - 1)][0]
                 barrier = self.clocks.barrier(offset)
                 end = (barrier.component, barrier.phases + 1)
-                self._writes(wave, front, pending, warp, cells_within(stretches), end)
+                self._writes(wave, path, pending, warp, cells_within(stretches), end)
         for offset, _ in pending.signals:
             self.clocks.issue(self.clocks.barrier(offset), warp)
 
-    def _end(self, wave: Wave, front: Front, pending: Pending) -> tuple[int, int]:
+    def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> tuple[int, int]:
         """By which component, from which clock on, it is known that an operation is complete."""
         for offset, _ in pending.signals:
             barrier = self.clocks.barrier(offset)
-            self.check_begun(wave, front, pending.lane, offset)
+            self.check_begun(wave, path, pending.lane, offset)
             self.issued_in[pending, offset] = barrier.phases
             self.promised[offset] = (barrier.phases + 1, pending)
         if pending.signals:
@@ -194,25 +196,25 @@ class CopyOrder(WarpOrder):
         return self.clocks.group(pending.group, pending.lane), pending.number + 1
 
     def _reads(
-        self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
+        self, wave: Wave, path: DivergentPath, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
     ) -> None:
         shadow, clocks = self.shadow, self.clocks
         writer, due = shadow.writer[cells], shadow.due[cells]
         unknown = (writer != NOBODY) & (clocks.known[warp, writer] < due)
         hidden = (writer != NOBODY) & ~shadow.operation[cells] & (clocks.fenced[warp, writer] < due)
         if unknown.any():
-            self.words.not_ordered(wave, front, pending, cells, unknown)
+            self.words.not_ordered(wave, path, pending, cells, unknown)
         elif hidden.any():
-            self.words.not_fenced(wave, front, pending, cells, hidden)
+            self.words.not_fenced(wave, path, pending, cells, hidden)
         else:
             apart = (writer == warp) & ~shadow.operation[cells] & (shadow.lane[cells] != pending.lane)
             apart &= shadow.step[cells] == self.steps[warp]
             if apart.any():
-                self.words.lanes_apart(wave, front, pending, cells, apart)
-        shadow.taken(cells, _COPIES, *end, front.pc)
+                self.words.lanes_apart(wave, path, pending, cells, apart)
+        shadow.taken(cells, _COPIES, *end, path.pc)
 
     def _writes(
-        self, wave: Wave, front: Front, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
+        self, wave: Wave, path: DivergentPath, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
     ) -> None:
         shadow, known, row = self.shadow, self.clocks.known[warp], in_a_row(cells)
         first = int(cells[0]) * WORD // wave.shared_stride * wave.warps
@@ -228,14 +230,14 @@ class CopyOrder(WarpOrder):
         mine, due = shadow.writer[row], shadow.due[row]
         hidden = (mine != NOBODY) & ~shadow.operation[row] & (self.clocks.fenced[warp, mine] < due)
         if reading.any():
-            self.words.still_read(wave, front, pending, cells, reading, warps, first)
+            self.words.still_read(wave, path, pending, cells, reading, warps, first)
         elif taking.any():
-            self.words.still_taken(wave, front, pending, cells, taking, slots)
+            self.words.still_taken(wave, path, pending, cells, taking, slots)
         elif writing.any():
-            self.words.still_written(wave, front, pending, cells, writing)
+            self.words.still_written(wave, path, pending, cells, writing)
         elif hidden.any():
-            self.words.covered_unfenced(wave, front, pending, cells, hidden)
-        shadow.brought(row, *end, front.pc)
+            self.words.covered_unfenced(wave, path, pending, cells, hidden)
+        shadow.brought(row, *end, path.pc)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
         """An operation has told its mbarrier; in the phase in which it was issued?"""
@@ -249,7 +251,9 @@ class CopyOrder(WarpOrder):
         if over:
             self.ended(wave, offset, pending.record, pending.lane)
 
-    def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
+    def drained(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, family: str, most: int, reads: bool
+    ) -> None:
         """Lanes have waited for their groups."""
         if not self.looks(wave):
             return
@@ -261,7 +265,7 @@ class CopyOrder(WarpOrder):
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 
-    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
@@ -272,15 +276,15 @@ class CopyOrder(WarpOrder):
         late = self._unknown(cells[:, None], warps[:, :, None])
         if late is not None:
             for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
-                self.words.multiplied_early(wave, front, int(warps[row, 0]), cells[row], late[row])
+                self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
         slots, ends = 1 + warps[:, :1] % wave.warps // _GROUP, self.multiplied[groups] + 1
         components = clocks.groups_of("wgmma", first)
-        self.shadow.taken(cells, slots, components[:, None], ends[:, None], front.pc)
+        self.shadow.taken(cells, slots, components[:, None], ends[:, None], path.pc)
         if one.sources:
             for group, number, own in zip(groups.tolist(), ends.tolist(), warps, strict=True):
                 self.loaded.setdefault(group, {})[number] = clocks.shared(own)
 
-    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups close a group, or wait until all but the latest are complete."""
         if not self.looks(wave) or verb == "fence":
             return
@@ -303,7 +307,7 @@ class CopyOrder(WarpOrder):
 
     # --- ends ---
 
-    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes have exited, perhaps the last ones of their CTAs."""
         if not self.looks(wave):
             return

@@ -12,7 +12,7 @@ import numpy as np
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.mbarrier import named
-from ..machine.state.lanes import Front, Lanes, Mask
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from .copy_shadow import WORD, Cells, Shadow
 from .findings import LaunchFinding, Severity
 
@@ -33,55 +33,59 @@ class Words:
 
     # --- what is found by accesses of warps ---
 
-    def read_early(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, late: Mask) -> None:
+    def read_early(self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, late: Mask) -> None:
         """Bytes of a copy are read by who does not know that they have come."""
         cell, lane = _first(lanes, cells, late)
-        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, front.pc))
-        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
-        self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
+        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
+        self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
-    def multiplied_early(self, wave: Wave, front: Front, warp: int, cells: Cells, late: Mask) -> None:
+    def multiplied_early(self, wave: Wave, path: DivergentPath, warp: int, cells: Cells, late: Mask) -> None:
         """A tile of a wgmma has bytes of a copy of which a warp does not know that they have come."""
         row, column = np.argwhere(late)[0].tolist()
         cell, lane = int(cells[column]), (warp + row) * WARP
-        missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, front.pc))
-        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
-        self._say(wave, "read early", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+        missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, path.pc))
+        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
+        self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
-    def stored_under_a_copy(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, late: Mask) -> None:
+    def stored_under_a_copy(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, late: Mask
+    ) -> None:
         """A warp stores what a copy may still write."""
         cell, lane = _first(lanes, cells, late)
-        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, front.pc))
-        now = f"{_name(wave, front.pc)} writes {_byte(wave, cell)}"
-        self._say(wave, "source overwritten", lane, f"{now}, {missing}", fix, front.pc, self._writer(cell))
+        missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
+        now = f"{_name(wave, path.pc)} writes {_byte(wave, cell)}"
+        self._say(wave, "source overwritten", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
-    def source_overwritten(self, wave: Wave, front: Front, lanes: Lanes, cells: Cells, busy: Mask) -> None:
+    def source_overwritten(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, busy: Mask
+    ) -> None:
         """A warp stores what an operation may still read."""
         slot, row, column = np.argwhere(busy)[0].tolist()
         cell, lane = int(cells[row, column]), int(lanes.index[row % lanes.count])
         component, pc = (int(one[slot, cell]) for one in (self._shadow.reader, self._shadow.reader_at))
         wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
         what = (
-            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} may still read: nothing says here that it has been read"
         )
-        fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
-        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc)
+        fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
+        self._say(wave, "source overwritten", lane, what, fix, path.pc, pc)
 
     def reader_apart(
-        self, wave: Wave, front: Front, cells: Cells, apart: Mask, mine: Cells, waiter: int
+        self, wave: Wave, path: DivergentPath, cells: Cells, apart: Mask, mine: Cells, waiter: int
     ) -> None:
         """A lane stores where a copy has read, for which another lane of the warp has waited."""
         row, column = np.argwhere(apart)[0].tolist()
         cell, lane = int(cells[row, column]), int(mine[row, 0])
         pc = int(self._shadow.reader_at[0, cell])
         what = (
-            f"{_name(wave, front.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
             f"without bar.warp.sync in between other lanes of the warp may be here before"
         )
-        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}"
-        self._say(wave, "source overwritten", lane, what, fix, front.pc, pc, severity="warning")
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}"
+        self._say(wave, "source overwritten", lane, what, fix, path.pc, pc, severity="warning")
 
     def _wait_for(self, wave: Wave, component: int, due: int) -> tuple[str, str]:
         """The statement that waits for an operation, and who has to execute it."""
@@ -96,61 +100,67 @@ class Words:
 
     # --- what is found when operations are issued ---
 
-    def not_ordered(self, wave: Wave, front: Front, pending: Pending, cells: Cells, unknown: Mask) -> None:
+    def not_ordered(
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, unknown: Mask
+    ) -> None:
         """An operation reads what is perhaps not there yet."""
         cell = int(cells[unknown.argmax()])
-        now = f"{_name(wave, front.pc)} reads {_byte(wave, cell)}"
+        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
         if self._shadow.operation[cell]:
-            what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
+            what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
         else:
             writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
             what = f"which warp {writer % wave.warps} stores at line {line}, without a barrier in between"
-            here = _line(wave, front.pc)
+            here = _line(wave, path.pc)
             fix = f"put fence.proxy.async.shared::cta, then bar.sync, between lines {line} and {here}"
-        self._say(wave, "not visible", pending.lane, f"{now}, {what}", fix, front.pc, self._writer(cell))
+        self._say(wave, "not visible", pending.lane, f"{now}, {what}", fix, path.pc, self._writer(cell))
 
-    def not_fenced(self, wave: Wave, front: Front, pending: Pending, cells: Cells, hidden: Mask) -> None:
+    def not_fenced(
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
+    ) -> None:
         """An operation reads what has been stored by the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
         writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
         what = (
-            f"{_name(wave, front.pc)} reads {_byte(wave, cell)}, which warp {writer % wave.warps} stores at "
+            f"{_name(wave, path.pc)} reads {_byte(wave, cell)}, which warp {writer % wave.warps} stores at "
             f"line {line}, through the async proxy: no fence.proxy.async has come between"
         )
         other = writer != pending.lane // WARP
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
-        self._say(wave, "not visible", pending.lane, what, fix, front.pc, self._writer(cell))
+        self._say(wave, "not visible", pending.lane, what, fix, path.pc, self._writer(cell))
 
     def covered_unfenced(
-        self, wave: Wave, front: Front, pending: Pending, cells: Cells, hidden: Mask
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
     ) -> None:
         """A copy is issued over what has been stored by the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
         pc = self._writer(cell)
         writer, line = int(self._shadow.writer[cell]), _line(wave, pc)
         what = (
-            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)} through the async proxy, which "
+            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)} through the async proxy, which "
             f"warp {writer % wave.warps} stores at line {line}: no fence.proxy.async says which comes last"
         )
         other = writer != pending.lane // WARP
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
-        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc, severity="warning")
+        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc, severity="warning")
 
-    def lanes_apart(self, wave: Wave, front: Front, pending: Pending, cells: Cells, apart: Mask) -> None:
+    def lanes_apart(
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, apart: Mask
+    ) -> None:
         """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
         cell = int(cells[apart.argmax()])
         pc, lane = self._writer(cell), int(self._shadow.lane[cell]) % WARP
         what = (
-            f"{_name(wave, front.pc)} reads {_byte(wave, cell)}, which lane {lane} of the same warp stores "
+            f"{_name(wave, path.pc)} reads {_byte(wave, cell)}, which lane {lane} of the same warp stores "
             f"at line {_line(wave, pc)}, without bar.warp.sync in between"
         )
-        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, front.pc)}, where all lanes come by"
-        self._say(wave, "not visible", pending.lane, what, fix, front.pc, pc, severity="warning")
+        fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}, where all lanes come by"
+        self._say(wave, "not visible", pending.lane, what, fix, path.pc, pc, severity="warning")
 
     def still_read(
         self,
         wave: Wave,
-        front: Front,
+        path: DivergentPath,
         pending: Pending,
         cells: Cells,
         reading: Mask,
@@ -161,7 +171,7 @@ class Words:
         row, column = np.argwhere(reading)[0].tolist()
         row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
         pc, clock = int(self._shadow.read_at[row, cell]), int(self._shadow.read[row, cell])
-        line, here = _line(wave, pc), _line(wave, front.pc)
+        line, here = _line(wave, pc), _line(wave, path.pc)
         released = int(clocks.known[first + row, first + row]) > clock
         since = (
             "has arrived somewhere since, but nobody has waited for that here"
@@ -169,16 +179,16 @@ class Words:
             else ("has not arrived anywhere since")
         )
         what = (
-            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}, which warp {row} may still read at "
+            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}, which warp {row} may still read at "
             f"line {line}: it {since}"
         )
         fix = f"put {_TRY} on the mbarrier that says that the readers are done before line {here}"
         if not released:
             fix = f"put mbarrier.arrive behind line {line}, and wait for it before line {here}"
-        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc)
+        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc)
 
     def still_taken(
-        self, wave: Wave, front: Front, pending: Pending, cells: Cells, taking: Mask, slots: Cells
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, taking: Mask, slots: Cells
     ) -> None:
         """A copy is issued over words that an operation, of one of some readers, may still read."""
         row, column = np.argwhere(taking)[0].tolist()
@@ -186,26 +196,26 @@ class Words:
         pc, component = int(self._shadow.reader_at[slot, cell]), int(self._shadow.reader[slot, cell])
         wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
         what = (
-            f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} may still read"
         )
-        fix = f"put {wait} before line {_line(wave, front.pc)}{of}"
-        self._say(wave, "overwritten early", pending.lane, what, fix, front.pc, pc)
+        fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
+        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc)
 
-    def still_written(self, wave: Wave, front: Front, pending: Pending, cells: Cells, writing: Mask) -> None:
+    def still_written(
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, writing: Mask
+    ) -> None:
         """A copy is issued over words that somebody may still write."""
         cell = int(cells[writing.argmax()])
-        now, pc = f"{_name(wave, front.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
+        now, pc = f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
         if self._shadow.operation[cell]:
-            what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, front.pc))
-            fix = (
-                f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, front.pc)}"
-            )
+            what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
+            fix = f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, path.pc)}"
         else:
             warp = int(self._shadow.writer[cell]) % wave.warps
             what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
-            fix = f"put a barrier between lines {_line(wave, pc)} and {_line(wave, front.pc)}"
-        self._say(wave, "overwritten early", pending.lane, f"{now}, {what}", fix, front.pc, pc)
+            fix = f"put a barrier between lines {_line(wave, pc)} and {_line(wave, path.pc)}"
+        self._say(wave, "overwritten early", pending.lane, f"{now}, {what}", fix, path.pc, pc)
 
     # --- mbarriers and ends ---
 
@@ -235,20 +245,20 @@ class Words:
         finding = LaunchFinding(
             kind="phase overrun",
             severity="error",
-            message=f"{what}; {fix} [{wave.place(warp * WARP)}]",
+            message=f"{what}; {fix} [{wave.describe_lane(warp * WARP)}]",
             location=wave.code[wait.pc].statement.location(),
             other=place,
         )
         self.order.findings.add(("phase overrun", wait.pc, place.line), finding)
 
-    def not_begun(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
+    def not_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used by a warp that does not know of its initialisation."""
         what = (
-            f"{_name(wave, front.pc)} uses the mbarrier {named(wave, offset)}, which another warp "
+            f"{_name(wave, path.pc)} uses the mbarrier {named(wave, offset)}, which another warp "
             f"initialises at line {_line(wave, pc)}, without a barrier in between"
         )
         fix = f"put bar.sync 0 behind line {_line(wave, pc)}"
-        self._say(wave, "not initialised", lane, what, fix, front.pc, pc)
+        self._say(wave, "not initialised", lane, what, fix, path.pc, pc)
 
     def not_stored(self, wave: Wave, pending: Pending) -> None:
         """A lane exits without having waited for its bulk stores."""
@@ -307,7 +317,7 @@ class Words:
         finding = LaunchFinding(
             kind=kind,
             severity=severity,
-            message=f"{what}; {fix} [{wave.place(lane)}]",
+            message=f"{what}; {fix} [{wave.describe_lane(lane)}]",
             location=record.statement.location(),
             other=wave.code[other].statement.location(),
         )
@@ -317,7 +327,7 @@ class Words:
         self, wave: Wave, kind: str, pending: Pending, what: str, fix: str, severity: Severity = "error"
     ) -> None:
         place = pending.record.statement.location()
-        message = f"{what}; {fix} [{wave.place(pending.lane)}]"
+        message = f"{what}; {fix} [{wave.describe_lane(pending.lane)}]"
         finding = LaunchFinding(kind=kind, severity=severity, message=message, location=place)
         self.order.findings.add((kind, place.line), finding)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.convergence import in_words, warp_words
 from ..machine.run.waits import BarrierWait
-from ..machine.state.lanes import Front, Mask
+from ..machine.state.lanes import DivergentPath, Mask
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ class DivergentBarriers:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
 
-    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+    def barrier(
+        self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
+    ) -> None:
         """Who waits at each statement is whole warps, as far as they are alive."""
-        if front is not None:
+        if path is not None:
             return  # everybody is there
         of_ctas = np.zeros(len(wave.ctas), np.bool_)
         of_ctas[ctas] = True
@@ -55,7 +57,8 @@ class DivergentBarriers:
         there, missing = (in_words(int(warp_words(one)[warp])) for one in (here, absent))
         message = (
             f"{statement.mnemonic} is executed by lanes {there} of a warp{_elsewhere(wave, lane, missing)}: "
-            f"all lanes of a warp execute an aligned barrier together [{wave.place(lane).rpartition(',')[0]}]"
+            "all lanes of a warp execute an aligned barrier together "
+            f"[{wave.describe_lane(lane).rpartition(',')[0]}]"
         )
         finding = LaunchFinding(
             kind="divergent barrier", severity="warning", message=message, location=statement.location()
@@ -81,8 +84,8 @@ def _aligned(wave: Wave, pc: int) -> bool:
 
 def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
     """Where lanes that are missed stand: the line of the first."""
-    for front in (*wave.waiting, *wave.fronts):
-        if front.lanes.mask[lane]:
-            record = wave.stands_at(front) if front.waits is not None else wave.code[front.pc]
+    for path in (*wave.waiting, *wave.paths):
+        if path.lanes.mask[lane]:
+            record = wave.waiting_record(path) if path.waits is not None else wave.code[path.pc]
             return f" while lanes {missing} are at line {record.statement.location().line}"
     return f", but not by lanes {missing}"

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import in_words, warp_words
-from ..machine.state.lanes import Front, Lanes, Mask
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -54,36 +54,38 @@ class LaneRaces:
         self.wrote = _Touched("written")
         self.read = _Touched("read")
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Touched before by a lane that went another way; not where the byte stays what it is."""
-        if touch.memory is not wave.shared or (parted := self._parted(wave, touch.front)) is None:
+        if access.memory is not wave.shared or (parted := self._parted(wave, access.path)) is None:
             return
-        new = touch.stored
-        differs = None if new is None else touch.memory[touch.cells] != new
+        new = access.stored
+        differs = None if new is None else access.memory[access.cells] != new
         for touched in (self.wrote, self.read):
-            self._check(wave, touch, touched, "writes", differs)
+            self._check(wave, access, touched, "writes", differs)
         if parted:
-            self._note(wave, touch, self.wrote)
+            self._note(wave, access, self.wrote)
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before by a lane that went another way."""
-        self.atomic(wave, touch)
-        if touch.memory is not wave.shared or (parted := self._parted(wave, touch.front)) is None:
+        self.atomic(wave, access)
+        if access.memory is not wave.shared or (parted := self._parted(wave, access.path)) is None:
             return
-        self._check(wave, touch, self.wrote, "reads", None)
+        self._check(wave, access, self.wrote, "reads", None)
         if parted:
-            self._note(wave, touch, self.read)
+            self._note(wave, access, self.read)
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """No race; one that acquires orders what comes after it."""
-        if not _ORDERING.isdisjoint(wave.code[touch.front.pc].statement.modifiers):
-            self.ordered(wave, touch.lanes)
+        if not _ORDERING.isdisjoint(wave.code[access.path.pc].statement.modifiers):
+            self.ordered(wave, access.lanes)
 
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """With a flag that the other side sets, it orders what comes after it."""
         self.ordered(wave, lanes)
 
-    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+    def barrier(
+        self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
+    ) -> None:
         """What happened before in these CTAs is ordered before what follows."""
         if self.accesses:
             warps = np.isin(wave.cta[::WARP], ctas)
@@ -98,23 +100,23 @@ class LaneRaces:
         """Lanes execute a statement together with others of their warps."""
         self.ordered(wave, lanes)
 
-    def _parted(self, wave: Wave, front: Front) -> bool | None:
-        """Whether lanes of the front have left others of their warps; None where neither they have, nor
+    def _parted(self, wave: Wave, path: DivergentPath) -> bool | None:
+        """Whether lanes of the path have left others of their warps; None where neither they have, nor
         anybody of their warps before with nothing in between.
         """
         if not self.before.size:
             self.before, self.latest = np.zeros((2, wave.lanes // WARP), np.int32)
-        if front.lanes.count == wave.alive:
+        if path.lanes.count == wave.alive:
             return False if (self.latest > self.before).any() else None
-        here = warp_words(front.lanes.mask)
+        here = warp_words(path.lanes.mask)
         if ((here != 0) & (here != warp_words(wave.alive_mask))).any():
             return True
         return False if (self.latest > self.before)[here != 0].any() else None
 
-    def _note(self, wave: Wave, touch: Touch, touched: _Touched) -> None:
-        cells, mine = touch.cells, touch.lane_of[:, None]
+    def _note(self, wave: Wave, access: MemoryAccess, touched: _Touched) -> None:
+        cells, mine = access.cells, access.lane_of[:, None]
         touched.prepare(wave.shared.size)
-        self.accesses.append((touch.front.pc, touch.front.lanes.mask))
+        self.accesses.append((access.path.pc, access.path.lanes.mask))
         touched.number[cells] = len(self.accesses)
         touched.lane[cells] = mine
         self.latest[mine // WARP] = len(self.accesses)
@@ -122,14 +124,14 @@ class LaneRaces:
     def _check(
         self,
         wave: Wave,
-        touch: Touch,
+        access: MemoryAccess,
         touched: _Touched,
         verb: str,
         differs: npt.NDArray[np.bool_] | None,
     ) -> None:
         if not touched.number.size:
             return
-        cells, mine = touch.cells, touch.lane_of[:, None]
+        cells, mine = access.cells, access.lane_of[:, None]
         numbers, others = touched.number[cells], touched.lane[cells]
         clash = (numbers > self.before[others // WARP]) & (others // WARP == mine // WARP) & (others != mine)
         if differs is not None:
@@ -137,8 +139,8 @@ class LaneRaces:
         for number in np.unique(numbers[clash]).tolist():
             pc, there = self.accesses[number - 1]
             found = clash & (numbers == number) & ~there[mine]
-            if found.any() and not self._strong(wave, touch.front.pc, pc):
-                self._found(wave, touch, found, others, pc, (verb, touched.verb))
+            if found.any() and not self._strong(wave, access.path.pc, pc):
+                self._found(wave, access, found, others, pc, (verb, touched.verb))
 
     @staticmethod
     def _strong(wave: Wave, *places: int) -> bool:
@@ -148,18 +150,18 @@ class LaneRaces:
     def _found(
         self,
         wave: Wave,
-        touch: Touch,
+        access: MemoryAccess,
         found: npt.NDArray[np.bool_],
         others: Numbers,
         pc: int,
         verbs: tuple[str, str],
     ) -> None:
         row, column = (int(one) for one in np.argwhere(found)[0])
-        record, other = wave.code[touch.front.pc], wave.code[pc]
+        record, other = wave.code[access.path.pc], wave.code[pc]
         lane = int(others[row, column])
-        address = int(touch.cells[row, column]) - int(wave.shared_base[lane])
-        here = in_words(int(warp_words(touch.front.lanes.mask)[lane // WARP]))
-        line, place = other.statement.location().line, wave.place(lane).rpartition(",")[0]
+        address = int(access.cells[row, column]) - int(wave.shared_base[lane])
+        here = in_words(int(warp_words(access.path.lanes.mask)[lane // WARP]))
+        line, place = other.statement.location().line, wave.describe_lane(lane).rpartition(",")[0]
         message = (
             f"race: {record.statement.mnemonic} {verbs[0]} byte {address:#x} of shared memory, which lane "
             f"{lane % WARP} of the same warp has {verbs[1]} at line {line} on a way of its own: no "
@@ -172,4 +174,4 @@ class LaneRaces:
             location=record.statement.location(),
             other=other.statement.location(),
         )
-        self.findings.add(("race", touch.front.pc, pc, verbs), finding)
+        self.findings.add(("race", access.path.pc, pc, verbs), finding)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.run.asynchronous import Pending
-from ..machine.state.lanes import Front, Lanes
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
 from .findings import Findings, LaunchFinding
 
@@ -44,43 +44,43 @@ class LiveBarriers:
         )
         return code
 
-    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
         if not self.valid.size:
             self.valid = np.zeros(-(-wave.shared.size // _BYTES), np.bool_)
         for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
             if offset in self.begun:
-                self._found(wave, front.pc, lane, offset, "initialises the mbarrier")
-            self.begun[offset] = front.pc
+                self._found(wave, path.pc, lane, offset, "initialises the mbarrier")
+            self.begun[offset] = path.pc
         self.valid[offsets // _BYTES] = True
 
-    def invalidated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def invalidated(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers end."""
         for offset in offsets.tolist():
             self.begun.pop(offset, None)
         if self.valid.size:
             self.valid[offsets // _BYTES] = False
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written."""
         if (
-            touch.memory is not wave.shared
+            access.memory is not wave.shared
             or not self.begun
-            or wave.code[touch.front.pc].statement.opcode == "mbarrier"
+            or wave.code[access.path.pc].statement.opcode == "mbarrier"
         ):
             return
-        cells = touch.offsets[:, None] // _BYTES + np.arange(-(-touch.size // _BYTES))
+        cells = access.offsets[:, None] // _BYTES + np.arange(-(-access.size // _BYTES))
         struck = self.valid[cells]
         if struck.any():
             place, column = np.argwhere(struck)[0].tolist()
-            lane = int(touch.lane_of[place])
-            self._struck(wave, touch.front.pc, lane, cells[struck], int(cells[place, column]))
+            lane = int(access.lane_of[place])
+            self._struck(wave, access.path.pc, lane, cells[struck], int(cells[place, column]))
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be changed."""
-        self.store(wave, touch)
+        self.store(wave, access)
 
-    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """An operation will write."""
         if not self.begun:
             return
@@ -89,7 +89,7 @@ class LiveBarriers:
                 cells = np.arange(first // _BYTES, -(-past // _BYTES))
                 struck = cells[self.valid[cells]]
                 if struck.size:
-                    self._struck(wave, front.pc, pending.lane, struck, int(struck[0]))
+                    self._struck(wave, path.pc, pending.lane, struck, int(struck[0]))
 
     def _struck(self, wave: Wave, pc: int, lane: int, cells: npt.NDArray[np.int64], first: int) -> None:
         """Objects are overwritten, and are objects no more."""
@@ -107,7 +107,7 @@ class LiveBarriers:
             message=(
                 f"{record.statement.mnemonic} {what} at {offset % wave.shared_stride:#x} of shared memory, "
                 f"which that of line {line} has begun and mbarrier.inval has not ended: PTX leaves open what "
-                f"comes of it [{wave.place(lane)}]"
+                f"comes of it [{wave.describe_lane(lane)}]"
             ),
             location=record.statement.location(),
             other=other.statement.location(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..machine.state.lanes import Front, Lanes
+from ..machine.state.lanes import DivergentPath, Lanes
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class MapFences:
         self.findings = findings
         self._changes: dict[int, _Change] = {}  # the latest, by address
 
-    def map_changed(self, wave: Wave, front: Front, one: Lanes, address: int, released: bool) -> None:
+    def map_changed(self, wave: Wave, path: DivergentPath, one: Lanes, address: int, released: bool) -> None:
         """A lane changes the map at an address of global memory."""
-        self._changes[address] = _Change(front.pc, int(wave.cta[one.index[0]]), released)
+        self._changes[address] = _Change(path.pc, int(wave.cta[one.index[0]]), released)
 
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """A fence of the proxy by which copies read maps."""
         if _PROXY not in words or not self._changes:
             return
@@ -52,20 +52,20 @@ class MapFences:
             if "acquire" in words and change.released:
                 change.acquired |= ctas
 
-    def map_used(self, wave: Wave, front: Front, one: Lanes, address: int) -> None:
+    def map_used(self, wave: Wave, path: DivergentPath, one: Lanes, address: int) -> None:
         """A copy of a lane reads the map at an address."""
         change = self._changes.get(address)
         lane = int(one.index[0])
         if change is None or int(wave.cta[lane]) in change.acquired:
             return
-        record, other = wave.code[front.pc], wave.code[change.pc].statement
+        record, other = wave.code[path.pc], wave.code[change.pc].statement
         acquire = f"{_FENCE}.acquire.gpu [map], 128"
         fix = acquire if change.released else f"{_FENCE}.release.gpu, then {acquire},"
         place = f"{other.mnemonic} of line {other.location().line}"
         line = record.statement.location().line
         message = (
             f"{record.statement.mnemonic} reads the tensor map at {address:#x}, which {place} has changed, "
-            f"and nothing says that copies see it; put {fix} before line {line} [{wave.place(lane)}]"
+            f"and nothing says that copies see it; put {fix} before line {line} [{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
             kind="proxy fence",
@@ -74,4 +74,4 @@ class MapFences:
             location=record.statement.location(),
             other=other.location(),
         )
-        self.findings.add(("proxy fence", front.pc, change.pc), finding)
+        self.findings.add(("proxy fence", path.pc, change.pc), finding)

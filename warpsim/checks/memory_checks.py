@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ..machine.run.asynchronous import Pending
 from ..machine.run.clusters import in_shared
-from ..machine.state.lanes import Front, Lanes
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Bytes
 from .findings import Findings, LaunchFinding
 
@@ -43,16 +43,16 @@ class UninitialisedReads:
             known = self.written[memory is wave.shared] = grown
         return known
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """The bytes hold something from now on."""
-        shadow = self.shadow(wave, touch.memory)
-        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
-            wave.memory.fresh[touch.cells] = 0
+        shadow = self.shadow(wave, access.memory)
+        if access.memory is wave.memory.data and wave.memory.fresh is not None:
+            wave.memory.fresh[access.cells] = 0
         if shadow is not None:
-            unit = min(touch.size, 8)
+            unit = min(access.size, 8)
             view = shadow.view(f"u{unit}")
-            for place in range(0, touch.size, unit):
-                view[(touch.offsets + place) // unit] = (1 << 8 * unit) // 255
+            for place in range(0, access.size, unit):
+                view[(access.offsets + place) // unit] = (1 << 8 * unit) // 255
 
     landed = store
 
@@ -76,48 +76,50 @@ class UninitialisedReads:
                     if missing.any():
                         self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes that nobody wrote are found, unless they are only exchanged; then they hold something."""
-        if "exch" not in wave.code[touch.front.pc].statement.modifiers:
-            self.load(wave, touch)
-        self.store(wave, touch)
+        if "exch" not in wave.code[access.path.pc].statement.modifiers:
+            self.load(wave, access)
+        self.store(wave, access)
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes that nobody wrote are found."""
-        if touch.memory is wave.memory.data and wave.memory.fresh is not None:
-            missing = wave.memory.fresh[touch.cells].any(axis=1)
+        if access.memory is wave.memory.data and wave.memory.fresh is not None:
+            missing = wave.memory.fresh[access.cells].any(axis=1)
             if missing.any():
-                self._found(wave, touch, int(missing.argmax()))
+                self._found(wave, access, int(missing.argmax()))
             return
-        shadow = self.shadow(wave, touch.memory)
+        shadow = self.shadow(wave, access.memory)
         if shadow is None:
             return
-        unit = min(touch.size, 8)
+        unit = min(access.size, 8)
         view, whole = shadow.view(f"u{unit}"), (1 << 8 * unit) // 255
-        for place in range(0, touch.size, unit):
-            missing = view[(touch.offsets + place) // unit] != whole
+        for place in range(0, access.size, unit):
+            missing = view[(access.offsets + place) // unit] != whole
             if missing.any():
-                self._found(wave, touch, int(missing.argmax()))
+                self._found(wave, access, int(missing.argmax()))
                 return
 
-    def _found(self, wave: Wave, touch: Touch, first: int) -> None:
-        lane = int(touch.lane_of[first])
-        where = self._where(wave, lane, touch.memory, int(touch.offsets[first]))
-        record = wave.code[touch.front.pc]
+    def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
+        lane = int(access.lane_of[first])
+        where = self._where(wave, lane, access.memory, int(access.offsets[first]))
+        record = wave.code[access.path.pc]
         message = (
-            f"{record.statement.mnemonic} reads {touch.size} bytes at {where} that nobody has written "
-            f"[{wave.place(lane)}]"
+            f"{record.statement.mnemonic} reads {access.size} bytes at {where} that nobody has written "
+            f"[{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
             kind="uninitialised", severity="warning", message=message, location=record.statement.location()
         )
-        self.findings.add(("uninitialised", touch.front.pc), finding)
+        self.findings.add(("uninitialised", access.path.pc), finding)
 
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         statement = pending.record.statement
         memory = wave.memory.data if space == "global" else wave.shared
         where = self._where(wave, pending.lane, memory, offset)
-        message = f"{statement.mnemonic} reads {where} that nobody has written [{wave.place(pending.lane)}]"
+        message = (
+            f"{statement.mnemonic} reads {where} that nobody has written [{wave.describe_lane(pending.lane)}]"
+        )
         finding = LaunchFinding(
             kind="uninitialised", severity="warning", message=message, location=statement.location()
         )
@@ -133,25 +135,27 @@ class UninitialisedReads:
         allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
         return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"
 
-    def uninitialised(self, wave: Wave, front: Front, register: int, mask: npt.NDArray[np.bool_]) -> None:
+    def uninitialised(
+        self, wave: Wave, path: DivergentPath, register: int, mask: npt.NDArray[np.bool_]
+    ) -> None:
         """A register that was never written is read."""
         if not mask.any():
             return
         message = "reads a register that was never written, as 0"
-        self._warned(wave, front, "register", int(mask.argmax()), message, register)
+        self._warned(wave, path, "register", int(mask.argmax()), message, register)
 
-    def unspecified(self, wave: Wave, front: Front, lanes: Lanes, what: str) -> None:
+    def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open; here it is 0."""
-        self._warned(wave, front, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
+        self._warned(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
 
     def _warned(
-        self, wave: Wave, front: Front, kind: str, lane: int, what: str, detail: int | None = None
+        self, wave: Wave, path: DivergentPath, kind: str, lane: int, what: str, detail: int | None = None
     ) -> None:
         """A warning about one lane at this statement, once."""
-        statement = wave.code[front.pc].statement
-        message = f"{statement.mnemonic} {what} [{wave.place(lane)}]"
+        statement = wave.code[path.pc].statement
+        message = f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]"
         finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
-        self.findings.add((kind, front.pc, detail), finding)
+        self.findings.add((kind, path.pc, detail), finding)
 
 
 class CopiesInFlight:
@@ -165,35 +169,35 @@ class CopiesInFlight:
         self.started_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.flying = 0
 
-    def copying(self, wave: Wave, touch: Touch) -> None:
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """The bytes are in flight from now on."""
         if self.started_at.size != wave.shared.size:
             self.started_at = np.zeros(wave.shared.size, np.int32)
-        self.started_at[touch.cells] = touch.front.pc + 1
-        self.flying += touch.offsets.size
+        self.started_at[access.cells] = access.path.pc + 1
+        self.flying += access.offsets.size
 
-    def landed(self, wave: Wave, touch: Touch) -> None:
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """The bytes are there."""
-        self.started_at[touch.cells] = 0
-        self.flying -= touch.offsets.size
+        self.started_at[access.cells] = 0
+        self.flying -= access.offsets.size
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
-        if not self.flying or touch.memory is not wave.shared:
+        if not self.flying or access.memory is not wave.shared:
             return
-        cells = touch.cells
+        cells = access.cells
         started = self.started_at[cells]
         if not started.any():
             return
         row, column = (int(one) for one in np.argwhere(started)[0])
-        lane = int(touch.lane_of[row])
-        record, copy = wave.code[touch.front.pc], wave.code[int(started[row, column]) - 1]
+        lane = int(access.lane_of[row])
+        record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line
         address = int(cells[row, column]) - int(wave.shared_base[lane])
         message = (
             f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
             f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
-            f"[{wave.place(lane)}]"
+            f"[{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
             kind="in flight",
@@ -202,4 +206,4 @@ class CopiesInFlight:
             location=record.statement.location(),
             other=copy.statement.location(),
         )
-        self.findings.add(("in flight", touch.front.pc, int(started[row, column])), finding)
+        self.findings.add(("in flight", access.path.pc, int(started[row, column])), finding)

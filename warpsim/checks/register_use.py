@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.state.lanes import Front, Lanes
+from ..machine.state.lanes import DivergentPath, Lanes
 from .findings import Findings, LaunchFinding, Severity
 
 if TYPE_CHECKING:
@@ -26,57 +26,65 @@ class RegisterUse:
         self.changed: dict[int, int] = {}  # warp -> where it has changed its registers since a barrier
         self.apart: set[int] = set()  # statements that others are executed instead of
 
-    def setmaxnreg_ignored(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Nobody knows how many registers the warps begin with."""
         what = "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
-        self._found(wave, front, int(lanes.index[0]), "warning", what)
+        self._found(wave, path, int(lanes.index[0]), "warning", what)
 
-    def setmaxnreg(self, wave: Wave, front: Front, warp: int, moves: bool) -> None:
+    def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
         """A warp changes its registers; a warning is enough where it asks for those that it has.
 
         Triton's warps do that when they come back from a loop, with the statement that they began with.
         """
         before = self.changed.get(warp)
         if before is not None:
-            line, here = (wave.code[pc].statement.location().line for pc in (before, front.pc))
+            line, here = (wave.code[pc].statement.location().line for pc in (before, path.pc))
             what = (
                 f"follows that of line {line} with no barrier between, at which the warps of the warpgroup "
                 f"meet: put bar.sync before line {here}"
             )
             if not moves:
                 what += "; no registers move, as the warp has so many"
-            self._found(wave, front, warp * WARP, "error" if moves else "warning", what, before)
-        self.changed[warp] = front.pc
+            self._found(wave, path, warp * WARP, "error" if moves else "warning", what, before)
+        self.changed[warp] = path.pc
 
-    def setmaxnreg_apart(self, wave: Wave, front: Front, warp: int, other: int, before: int) -> None:
+    def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
         """Two warps of a warpgroup ask for the same, but not by one statement, as .aligned demands.
 
         Triton's roles of one or two warps do.
         """
-        if front.pc in self.apart:
+        if path.pc in self.apart:
             return
-        self.apart.add(front.pc)
+        self.apart.add(path.pc)
         line = wave.code[before].statement.location().line
         what = (
             f"is executed while warp {other % wave.warps} of the warpgroup has executed that of line {line}, "
             "which asks for the same: all warps of a warpgroup execute one statement"
         )
-        self._found(wave, front, warp * WARP, "warning", what, before)
+        self._found(wave, path, warp * WARP, "warning", what, before)
 
-    def barrier(self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], front: Front | None) -> None:
+    def barrier(
+        self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
+    ) -> None:
         """Warps of some CTAs have met."""
         met = set(ctas.tolist())
         self.changed = {one: pc for one, pc in self.changed.items() if one // wave.warps not in met}
 
     def _found(
-        self, wave: Wave, front: Front, lane: int, severity: Severity, what: str, before: int | None = None
+        self,
+        wave: Wave,
+        path: DivergentPath,
+        lane: int,
+        severity: Severity,
+        what: str,
+        before: int | None = None,
     ) -> None:
-        statement = wave.code[front.pc].statement
+        statement = wave.code[path.pc].statement
         finding = LaunchFinding(
             kind="registers",
             severity=severity,
-            message=f"{statement.mnemonic} {what} [{wave.place(lane)}]",
+            message=f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]",
             location=statement.location(),
             other=None if before is None else wave.code[before].statement.location(),
         )
-        self.findings.add(("registers", front.pc, before), finding)
+        self.findings.add(("registers", path.pc, before), finding)

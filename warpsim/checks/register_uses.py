@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..machine.bind.scope import RegisterName, Scope
-from ..machine.state.lanes import Front, Lanes
+from ..machine.state.lanes import DivergentPath, Lanes
 from ..ptx.operands import Vector
 from ..ptx.statements import operand_names
 from .hazard import Place
@@ -35,7 +35,7 @@ class Use:
 
 
 class RegisterUses:
-    """The registers of the wgmma of a module; records of ``code`` tell ``touched(front, lanes, use)``."""
+    """The registers of the wgmma of a module; records of ``code`` tell ``touched(path, lanes, use)``."""
 
     def __init__(self, code: Sequence[Record]) -> None:
         self.original = code
@@ -77,9 +77,9 @@ class RegisterUses:
 
 
 def _told(inner: Step, use: Use) -> Step:
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-        wave.tell("touched", front, lanes, use)
-        return inner(wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+        wave.tell("touched", path, lanes, use)
+        return inner(wave, path, lanes)
 
     return step
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import Location
 from ..machine.run.convergence import Warpgroups
-from ..machine.state.lanes import Front
+from ..machine.state.lanes import DivergentPath
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .warp_races import SEVERAL, WARPGROUPS, Races
@@ -46,17 +46,17 @@ class TileReads:
         self.complete: set[tuple[bytes, bytes]] = set()  # ranges that are written all over, and warpgroups
         self.groups: dict[int, list[list[_Read]]] = {}  # by warpgroup: those that are pending, oldest first
 
-    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
         """Some warpgroups are about to read tiles."""
         base = Warpgroups.of(wave).cta[share.groups] * (wave.shared_stride // _CHUNK)
         cells = base[:, None] + share.chunks
-        self._unwritten(wave, front, share, cells)
-        self._in_flight(wave, front, share, cells)
-        self._race(wave, front, share, cells)
+        self._unwritten(wave, path, share, cells)
+        self._in_flight(wave, path, share, cells)
+        self._race(wave, path, share, cells)
         for group in share.groups.tolist():
-            self.loose.setdefault(group, []).append((share, front.pc))
+            self.loose.setdefault(group, []).append((share, path.pc))
 
-    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """A group is closed, or tiles have been read: for all others that is so after the next barrier."""
         done: dict[_Read, list[int]] = {}
         for group in groups.tolist() if verb != "fence" else ():
@@ -72,7 +72,7 @@ class TileReads:
             ctas = Warpgroups.of(wave).cta[groups]
             self.races.note_later(wave, groups, ctas, partial(self._read, wave, share, pc))
 
-    def _unwritten(self, wave: Wave, front: Front, share: Share, cells: Cells) -> None:
+    def _unwritten(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that nobody has written."""
         key = share.ranges.tobytes(), share.groups.tobytes()
         if key in self.complete:
@@ -84,9 +84,9 @@ class TileReads:
             self.complete.add(key)
         else:
             message = "reads {byte} of shared memory, which nobody has written"
-            self._found(wave, front, share, cells, missing, "uninitialised", "warning", message)
+            self._found(wave, path, share, cells, missing, "uninitialised", "warning", message)
 
-    def _in_flight(self, wave: Wave, front: Front, share: Share, cells: Cells) -> None:
+    def _in_flight(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that a cp.async may still be writing."""
         if not self.copies.flying or not self.copies.started_at.size:
             return
@@ -94,9 +94,9 @@ class TileReads:
         if started.any():
             place = int(started[started > 0][0]) - 1
             message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
-            self._found(wave, front, share, cells, started > 0, "in flight", "error", message, place)
+            self._found(wave, path, share, cells, started > 0, "in flight", "error", message, place)
 
-    def _race(self, wave: Wave, front: Front, share: Share, cells: Cells) -> None:
+    def _race(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that another warp has written since the last barrier."""
         races = self.races
         races.prepare(wave)
@@ -114,7 +114,7 @@ class TileReads:
                 if clash.any():
                     place = int(races.wrote_at.reshape(-1, _CHUNK)[cells][clash][0])
                     late = f"{message} without a barrier in between"
-                    self._found(wave, front, share, cells, clash, "race", severity, late, place)
+                    self._found(wave, path, share, cells, clash, "race", severity, late, place)
                     break
 
     def _read(self, wave: Wave, share: Share, pc: int, groups: Groups) -> None:
@@ -134,7 +134,7 @@ class TileReads:
     def _found(
         self,
         wave: Wave,
-        front: Front,
+        path: DivergentPath,
         share: Share,
         cells: Cells,
         wrong: npt.NDArray[np.bool_],
@@ -148,7 +148,7 @@ class TileReads:
         byte = int(cells[row, column]) % (wave.shared_stride // _CHUNK) * _CHUNK + sum(rest)
         place: Location | None = None if other is None else wave.code[other].statement.location()
         said = message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
-        statement = wave.code[front.pc].statement
+        statement = wave.code[path.pc].statement
         prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
         where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
         found: Severity = severity
@@ -159,7 +159,7 @@ class TileReads:
             location=statement.location(),
             other=place,
         )
-        self.findings.add((kind, front.pc, other), finding)
+        self.findings.add((kind, path.pc, other), finding)
 
 
 def _of_chunks(shadow: npt.NDArray[Any], cells: Cells) -> npt.NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.state.lanes import Front, Lanes, Mask
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.spaces import Offsets
 from .clocks import Clock, Clocks, Warps
 
@@ -57,8 +57,8 @@ class WarpOrder:
     def _counting(self, record: Record) -> Record:
         """A statement of the whole warp orders its lanes."""
 
-        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-            changed = record.step(wave, front, lanes)
+        def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+            changed = record.step(wave, path, lanes)
             if self.looks(wave):
                 self.steps[some_of_each(lanes.mask)] += 1
             return changed
@@ -77,10 +77,10 @@ class WarpOrder:
             self.ready = True
         return self.active
 
-    def begun_by_another(self, wave: Wave, front: Front, lane: int, offset: int, pc: int) -> None:
+    def begun_by_another(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """A lane uses an mbarrier that another warp initialises there, unknown to it."""
 
-    def seen(self, wave: Wave, front: Front, warps: Warps, offset: int) -> None:
+    def seen(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
         """Warps have seen that the latest phase of an mbarrier is over."""
 
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
@@ -88,7 +88,7 @@ class WarpOrder:
 
     # --- order between warps ---
 
-    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
         if self.looks(wave):
             for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
@@ -97,39 +97,41 @@ class WarpOrder:
                 self.begun[offset] = (
                     lane // WARP,
                     int(self.clocks.known[lane // WARP, lane // WARP]),
-                    front.pc,
+                    path.pc,
                 )
 
-    def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
         """Lanes have arrived at mbarriers, some of whose phases are over now."""
         if self.looks(wave):
             for offset, count in ends.items():
                 part = lanes.index[offsets == offset]
-                self.check_begun(wave, front, int(part[0]), offset)
+                self.check_begun(wave, path, int(part[0]), offset)
                 self.clocks.release(self.clocks.barrier(offset), np.unique(part // WARP), ends=count)
                 if count:
-                    self.ended(wave, offset, wave.code[front.pc], int(part[-1]))
+                    self.ended(wave, offset, wave.code[path.pc], int(part[-1]))
 
-    def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have seen that the latest phases of mbarriers are over."""
         if self.looks(wave):
             for offset in np.unique(offsets).tolist():
                 part = lanes.index[offsets == offset]
                 warps = np.unique(part // WARP)
-                self.check_begun(wave, front, int(part[0]), offset)
+                self.check_begun(wave, path, int(part[0]), offset)
                 self.clocks.acquire(self.clocks.barrier(offset), warps)
                 self.steps[warps] += 1
-                self.waits |= {(warp, offset): front.pc for warp in warps.tolist()}
-                self.seen(wave, front, warps, offset)
+                self.waits |= {(warp, offset): path.pc for warp in warps.tolist()}
+                self.seen(wave, path, warps, offset)
 
-    def check_begun(self, wave: Wave, front: Front, lane: int, offset: int) -> None:
+    def check_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int) -> None:
         """A lane that uses an mbarrier must know that it has been initialised."""
         warp, clock, pc = self.begun.get(offset, (0, 0, 0))
         if warp // wave.warps == lane // WARP // wave.warps and self.clocks.known[lane // WARP, warp] < clock:
-            self.begun_by_another(wave, front, lane, offset, pc)
+            self.begun_by_another(wave, path, lane, offset, pc)
 
     def arriving(
-        self, wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None, waits: bool
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None, waits: bool
     ) -> None:
         """Lanes come to a barrier: those that go on tell what they know now, and not what they do later."""
         if waits or not self.looks(wave):
@@ -149,7 +151,7 @@ class WarpOrder:
                 for one in told:
                     self.clocks.learn(warps, one)
 
-    def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def arrived(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes have arrived at the barriers of their clusters."""
         if self.looks(wave):
             for cluster, warps in _by_cluster(wave, lanes):
@@ -161,13 +163,13 @@ class WarpOrder:
             for cluster in clusters.tolist():
                 self.clocks.end(self.clocks.barrier(-1 - cluster), 1)
 
-    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes go on behind the barriers of their clusters."""
         if self.looks(wave):
             for cluster, warps in _by_cluster(wave, lanes):
                 self.clocks.acquire(self.clocks.barrier(-1 - cluster), warps)
 
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """A proxy fence, or one by which anything may be ordered."""
         if not self.looks(wave):
             return
@@ -176,9 +178,9 @@ class WarpOrder:
         elif not _PROXIES.isdisjoint(words):
             self.clocks.fence(some_of_each(lanes.mask))
 
-    def may_acquire(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def may_acquire(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """A statement that acquires may order anything."""
-        if self.looks(wave) and not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
+        if self.looks(wave) and not _ACQUIRES.isdisjoint(wave.code[path.pc].statement.modifiers):
             self._anything(wave, lanes)
 
     def _anything(self, wave: Wave, lanes: Lanes) -> None:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.clusters import far
-from ..machine.state.lanes import Front, Lanes, Mask
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import Shadow
 
@@ -95,83 +95,83 @@ class Races:
 
     # --- accesses ---
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read by another warp before: a race, but for warps that all write the same."""
-        if touch.memory is not wave.shared or wave.warps == 1 or far(wave, touch.lanes, touch.offsets):
+        if access.memory is not wave.shared or wave.warps == 1 or far(wave, access.lanes, access.offsets):
             return
-        units, own = self._looked_at(wave, touch)
-        self.stored |= _ctas_of(wave, touch.lanes)
+        units, own = self._looked_at(wave, access)
+        self.stored |= _ctas_of(wave, access.lanes)
         writer, reader = (shadow.view(own.dtype) for shadow in (self.writer, self.reader))
         if not all(_nobody_but(own, seen[units]) for seen in (writer, reader)):
-            self._check_store(wave, touch)
+            self._check_store(wave, access)
         writer[units] = own
         if (writer[units] != own).any():
-            self._check_together(wave, touch)
-        self.wrote_at.reshape(-1, own.itemsize)[units] = touch.front.pc
+            self._check_together(wave, access)
+        self.wrote_at.reshape(-1, own.itemsize)[units] = access.path.pc
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written by another warp before: a race."""
-        if touch.memory is not wave.shared or wave.warps == 1 or far(wave, touch.lanes, touch.offsets):
+        if access.memory is not wave.shared or wave.warps == 1 or far(wave, access.lanes, access.offsets):
             return
-        self._acquired(wave, touch.front, touch.lanes)
-        units, own = self._looked_at(wave, touch)
+        self._acquired(wave, access.path, access.lanes)
+        units, own = self._looked_at(wave, access)
         writer, reader = (shadow.view(own.dtype) for shadow in (self.writer, self.reader))
         several = own.dtype.type(np.iinfo(own.dtype).max)
         if not _nobody_but(own, writer[units]):
-            self._check_load(wave, touch)
+            self._check_load(wave, access)
         read = reader[units]
         if ((read != 0) & (read != own) & (read != several)).any():
-            self._note_bytes(wave, touch)
+            self._note_bytes(wave, access)
         else:
             reader[units] = np.where(read == several, several, own)
             reader[units[reader[units] != own]] = several  # read by another warp in this very statement, too
-        self.read_at.reshape(-1, own.itemsize)[units] = touch.front.pc
+        self.read_at.reshape(-1, own.itemsize)[units] = access.path.pc
 
-    def _looked_at(self, wave: Wave, touch: Touch) -> tuple[Numbers, Units]:
-        """``(words, units)``, ``(words, 1)``: which units of a shadow lanes touch, and their warps' units."""
+    def _looked_at(self, wave: Wave, access: MemoryAccess) -> tuple[Numbers, Units]:
+        """``(words, units)``, ``(words, 1)``: units of a shadow, and those of the warps."""
         self.prepare(wave)
         self._note_all()
-        self.marked |= _ctas_of(wave, touch.lanes)
-        unit = min(touch.size, 8)
+        self.marked |= _ctas_of(wave, access.lanes)
+        unit = min(access.size, 8)
         ones = np.array((1 << 8 * unit) // 255, f"u{unit}")
-        units = touch.offsets[:, None] // unit + np.arange(touch.size // unit)
-        return units, _warps(wave, touch).astype(ones.dtype) * ones
+        units = access.offsets[:, None] // unit + np.arange(access.size // unit)
+        return units, _warps(wave, access).astype(ones.dtype) * ones
 
-    def _check_store(self, wave: Wave, touch: Touch) -> None:
+    def _check_store(self, wave: Wave, access: MemoryAccess) -> None:
         """Tell of bytes that other warps have touched before."""
-        cells, mine = touch.cells, _warps(wave, touch)
-        new = touch.stored
-        other = True if new is None else touch.memory[cells] != new
+        cells, mine = access.cells, _warps(wave, access)
+        new = access.stored
+        other = True if new is None else access.memory[cells] != new
         for kind, shadow, at, differs in (
             ("written", self.writer, self.wrote_at, other),
             ("read", self.reader, self.read_at, True),
         ):
             seen = shadow[cells]
-            clash = (seen != 0) & (seen != mine) & differs & self._weak(touch.front, at[cells])
+            clash = (seen != 0) & (seen != mine) & differs & self._weak(access.path, at[cells])
             if clash.any():
                 own = clash & (seen == WARPGROUPS + (mine - 1) // 4)  # of the warp's own warpgroup
                 severity: Severity = "error" if (clash & ~own).any() else "warning"
-                self._found(wave, touch, clash, kind, at, "writes", severity)
+                self._found(wave, access, clash, kind, at, "writes", severity)
 
-    def _check_together(self, wave: Wave, touch: Touch) -> None:
+    def _check_together(self, wave: Wave, access: MemoryAccess) -> None:
         """Tell of bytes to which warps write different values by one statement."""
-        cells, mine = touch.cells, _warps(wave, touch)
-        clash = (self.writer[cells] != mine) & ~self.strong[touch.front.pc]
-        if clash.any() and self._parted(cells, touch.stored):
-            self.wrote_at[cells] = touch.front.pc
-            self._found(wave, touch, clash, "written", self.wrote_at, "writes")
+        cells, mine = access.cells, _warps(wave, access)
+        clash = (self.writer[cells] != mine) & ~self.strong[access.path.pc]
+        if clash.any() and self._parted(cells, access.stored):
+            self.wrote_at[cells] = access.path.pc
+            self._found(wave, access, clash, "written", self.wrote_at, "writes")
 
-    def _check_load(self, wave: Wave, touch: Touch) -> None:
+    def _check_load(self, wave: Wave, access: MemoryAccess) -> None:
         """Tell of bytes that other warps have written before."""
-        cells, mine = touch.cells, _warps(wave, touch)
+        cells, mine = access.cells, _warps(wave, access)
         wrote = self.writer[cells]
-        clash = (wrote != 0) & (wrote != mine) & self._weak(touch.front, self.wrote_at[cells])
+        clash = (wrote != 0) & (wrote != mine) & self._weak(access.path, self.wrote_at[cells])
         if clash.any():
-            self._found(wave, touch, clash, "written", self.wrote_at, "reads")
+            self._found(wave, access, clash, "written", self.wrote_at, "reads")
 
-    def _note_bytes(self, wave: Wave, touch: Touch) -> None:
+    def _note_bytes(self, wave: Wave, access: MemoryAccess) -> None:
         """Note who reads, byte by byte."""
-        cells, mine = touch.cells, _warps(wave, touch)
+        cells, mine = access.cells, _warps(wave, access)
         read = self.reader[cells]
         self.reader[cells] = np.where((read == 0) | (read == mine), mine, SEVERAL)
         self.reader[cells[self.reader[cells] != mine]] = SEVERAL
@@ -184,31 +184,31 @@ class Races:
         left[cells] = new
         return bool((left[cells] != new).any())
 
-    def copying(self, wave: Wave, touch: Touch) -> None:
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """An asynchronous copy may write at any time from now on."""
-        self.store(wave, touch)
+        self.store(wave, access)
 
-    def landed(self, wave: Wave, touch: Touch) -> None:
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Until now; an access that the start of a copy was in a race with is not told of again."""
         self.landing = True
-        self.store(wave, touch)
+        self.store(wave, access)
         self.landing = False
 
-    def _weak(self, front: Front, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    def _weak(self, path: DivergentPath, earlier: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Whether this access or an earlier one is weak: only strong ones go together."""
-        weak: npt.NDArray[np.bool_] = ~(self.strong[front.pc] & self.strong[earlier])
+        weak: npt.NDArray[np.bool_] = ~(self.strong[path.pc] & self.strong[earlier])
         return weak
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """As a strong store, which meets other atomics; one that acquires orders what comes after it."""
-        self._acquired(wave, touch.front, touch.lanes)
-        self.store(wave, touch)
+        self._acquired(wave, access.path, access.lanes)
+        self.store(wave, access)
 
-    def _acquired(self, wave: Wave, front: Front, lanes: Lanes) -> None:
-        if not _ACQUIRES.isdisjoint(wave.code[front.pc].statement.modifiers):
+    def _acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        if not _ACQUIRES.isdisjoint(wave.code[path.pc].statement.modifiers):
             self.ordered(wave, lanes)
 
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """With a flag that the other side sets, it orders what comes after it."""
         if "proxy" not in words:
             self.ordered(wave, lanes)
@@ -217,7 +217,7 @@ class Races:
         """Lanes have synchronised with others of their CTAs, by the phase of an mbarrier for one."""
         self.barrier(wave, -1, np.flatnonzero(_ctas_of(wave, lanes)), None)
 
-    def barrier(self, wave: Wave, number: int, ctas: Numbers, front: Front | None) -> None:
+    def barrier(self, wave: Wave, number: int, ctas: Numbers, path: DivergentPath | None) -> None:
         """What happened before in these CTAs is ordered before what follows."""
         if self.writer.size != wave.shared.size:
             return
@@ -251,7 +251,7 @@ class Races:
     def _found(
         self,
         wave: Wave,
-        touch: Touch,
+        access: MemoryAccess,
         clash: npt.NDArray[np.bool_],
         before: str,
         at: npt.NDArray[np.int32],
@@ -260,19 +260,19 @@ class Races:
     ) -> None:
         if self.landing:
             known = [pc for pc, how in self.told if how == before]
-            clash = clash & ~np.isin(at[touch.cells], known)
+            clash = clash & ~np.isin(at[access.cells], known)
             if not clash.any():
                 return
         row, column = (int(one) for one in np.argwhere(clash)[0])
-        cell = int(touch.cells[row, column])
+        cell = int(access.cells[row, column])
         self.told.add((int(at[cell]), before))
-        lane = int(touch.lane_of[row])
-        record, other = wave.code[touch.front.pc], wave.code[int(at[cell])]
+        lane = int(access.lane_of[row])
+        record, other = wave.code[access.path.pc], wave.code[int(at[cell])]
         address = cell - int(wave.shared_base[lane])
         message = (
             f"race: {record.statement.mnemonic} {now} byte {address:#x} of shared memory, "
             f"which another warp has {before} at line {other.statement.location().line} "
-            f"without a barrier in between [{wave.place(lane)}]"
+            f"without a barrier in between [{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
             kind="race",
@@ -281,12 +281,12 @@ class Races:
             location=record.statement.location(),
             other=other.statement.location(),
         )
-        self.findings.add(("race", touch.front.pc, int(at[cell]), before), finding)
+        self.findings.add(("race", access.path.pc, int(at[cell]), before), finding)
 
 
-def _warps(wave: Wave, touch: Touch) -> npt.NDArray[np.uint8]:
+def _warps(wave: Wave, access: MemoryAccess) -> npt.NDArray[np.uint8]:
     """``(words, 1)``: warp + 1 of the lane of each word."""
-    warps: npt.NDArray[np.uint8] = (wave.thread[touch.lane_of] // WARP + 1).astype(np.uint8)[:, None]
+    warps: npt.NDArray[np.uint8] = (wave.thread[access.lane_of] // WARP + 1).astype(np.uint8)[:, None]
     return warps
 
 

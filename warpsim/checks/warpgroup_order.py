@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
-from ..machine.state.lanes import Front, Lanes, Mask, Values
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
 from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
@@ -67,7 +67,7 @@ class WarpgroupOrder:
 
     # --- events ---
 
-    def touched(self, wave: Wave, front: Front, lanes: Lanes, use: Use) -> None:
+    def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: Use) -> None:
         """Registers of wgmma are about to be read or written."""
         for cohort in self._cohorts(wave, self._groups(wave, lanes)):
             if use.reads:
@@ -75,11 +75,11 @@ class WarpgroupOrder:
             if use.writes:
                 cohort.order.access(use.writes, "write", use.place)
 
-    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
         """Some warpgroups are about to execute a wgmma.mma_async."""
         if self.uses is None:
             return
-        record, marks = wave.code[front.pc], self._marks(wave)
+        record, marks = wave.code[path.pc], self._marks(wave)
         names = {role: self.uses.named(record, numbers) for role, numbers in one.registers.items()}
         place = record.statement.location
         mask = np.zeros(len(marks.completed), np.bool_)
@@ -97,7 +97,7 @@ class WarpgroupOrder:
             )
             marks.reads(groups, share, step)
 
-    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """Some warpgroups execute wgmma.fence, commit_group or wait_group."""
         if self.uses is None:
             return
@@ -109,42 +109,42 @@ class WarpgroupOrder:
             elif verb == "commit":
                 cohort.order.commit()
             else:
-                cohort.order.wait(most, wave.code[front.pc].statement.location)
+                cohort.order.wait(most, wave.code[path.pc].statement.location)
                 self._marks(wave).completed[cohort.groups] = cohort.order.completed
 
-    def differing(self, wave: Wave, front: Front, group: int, role: str, values: Values) -> None:
+    def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
         """An operand that must be the same in the whole warpgroup is not."""
         self._where = Warpgroups.of(wave).place(wave, group)
-        self._report(list(differing(role, by_warps(values), wave.code[front.pc].statement.location)))
+        self._report(list(differing(role, by_warps(values), wave.code[path.pc].statement.location)))
 
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """fence.proxy.async."""
         if self.uses is not None and words[:1] == ("proxy",) and ".".join(words[1:]) in _PROXIES:
             self._marks(wave).fence(np.unique(lanes.index // WARP))
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written through the generic proxy."""
-        if self.uses is None or touch.memory is not wave.shared:
+        if self.uses is None or access.memory is not wave.shared:
             return
-        chunks = _chunks(touch.offsets, touch.size)
-        self._written(wave, chunks, wave.code[touch.front.pc].statement.location)
-        warps = touch.lane_of // WARP
-        self._marks(wave).store(chunks, np.resize(warps, chunks.size), touch.front.pc)
+        chunks = _chunks(access.offsets, access.size)
+        self._written(wave, chunks, wave.code[access.path.pc].statement.location)
+        warps = access.lane_of // WARP
+        self._marks(wave).store(chunks, np.resize(warps, chunks.size), access.path.pc)
 
     landed = store
 
-    def atomic(self, wave: Wave, touch: Touch) -> None:
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be changed through the generic proxy."""
-        self.store(wave, touch)
+        self.store(wave, access)
 
-    def copying(self, wave: Wave, touch: Touch) -> None:
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """A cp.async may write at any time from now on."""
-        if self.uses is not None and touch.memory is wave.shared:
+        if self.uses is not None and access.memory is wave.shared:
             self._written(
-                wave, _chunks(touch.offsets, touch.size), wave.code[touch.front.pc].statement.location
+                wave, _chunks(access.offsets, access.size), wave.code[access.path.pc].statement.location
             )
 
-    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """So may other asynchronous operations; they use the async proxy."""
         if self.uses is None:
             return
@@ -156,12 +156,12 @@ class WarpgroupOrder:
                 if not reduces(pending.record):
                     self._marks(wave).brought(np.concatenate(whole))
 
-    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes are done: so should be their wgmma."""
         if self.uses is None or not self.cohorts:
             return
-        at = wave.code[front.pc]
-        place = (at if at.statement.opcode in ("exit", "ret") else wave.code[front.pc - 1]).statement.location
+        at = wave.code[path.pc]
+        place = (at if at.statement.opcode in ("exit", "ret") else wave.code[path.pc - 1]).statement.location
         for cohort in self._cohorts(wave, self._groups(wave, lanes)):
             cohort.order.finish(place)
 

@@ -60,7 +60,7 @@ from .warp_products import computed
 
 if TYPE_CHECKING:
     from ..checks.hazards import Hazard
-    from .step_site import BoundStatement, StepSite
+    from .step_site import BoundStatement, StepBinder
     from .step_wave import StepWave
 
 
@@ -305,16 +305,16 @@ class Machine:
             places = tuple(map(addresses.get, names))
             known = zip(names, meanings, places, strict=True)
             if any(one is None and at is None and not file.is_special(name) for name, one, at in known):
-                site = self._site(statement)
-                return site.bound(self.name), tuple(site.created)
+                binder = self._binder(statement)
+                return binder.bound(self.name), tuple(binder.created)
         key = self.target, self.version, file.strict, meanings, places
-        return statement.remembered(key, lambda: self._site(statement).bound(self.name)), ()
+        return statement.remembered(key, lambda: self._binder(statement).bound(self.name)), ()
 
-    def _site(self, statement: InstructionStatement) -> StepSite:
-        from .step_site import StepModule, StepScope, StepSite
+    def _binder(self, statement: InstructionStatement) -> StepBinder:
+        from .step_site import StepBinder, StepModule, StepScope
 
         scope = StepScope(self._file, self._variables.addresses())
-        return StepSite(statement, scope, StepModule(self.target, self.version))
+        return StepBinder(statement, scope, StepModule(self.target, self.version))
 
     # --- matrix instructions ---
 

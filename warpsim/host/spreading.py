@@ -28,7 +28,7 @@ from ..machine.run.grid import LANES, Launch, communicates, run
 from ..machine.run.schedules import Schedule
 from ..machine.run.wave import Dimensions, Wave
 from ..machine.state.device import Device
-from ..machine.state.memory_access import Touch
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, Offsets
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ class Touched:
         for place in range(0, size, unit):
             view[(offsets + place) // unit] |= np.array(ones, view.dtype)
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are read."""
-        self._mark(wave, touch.memory, touch.offsets, touch.size, _READ)
+        self._mark(wave, access.memory, access.offsets, access.size, _READ)
 
-    def store(self, wave: Wave, touch: Touch) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are written."""
-        self._mark(wave, touch.memory, touch.offsets, touch.size, _WRITTEN)
+        self._mark(wave, access.memory, access.offsets, access.size, _WRITTEN)
 
 
 # --- on a worker -----------------------------------------------------------------------------------

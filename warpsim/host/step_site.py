@@ -1,4 +1,4 @@
-"""Statements of a warp or warpgroup while they are bound: a Site whose names are those of a register file.
+"""Bind statements of a warp or warpgroup: a StatementBinder whose names are those of a register file.
 
 A name that nothing declares becomes a register when it is first written, as wide as what is written to it.
 Knows which names and memories a machine without a launch has; does not know opcodes, or values.
@@ -13,7 +13,7 @@ from typing import cast
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior
 from ..isa.warps import WARP
 from ..machine.bind.scope import Meaning, Scope, Variable
-from ..machine.bind.statement_binder import Reader, Site, Writer
+from ..machine.bind.statement_binder import Reader, StatementBinder, Writer
 from ..machine.load.entries import Record
 from ..machine.load.program import Module
 from ..machine.opcodes import bind
@@ -83,7 +83,7 @@ class BoundStatement:
     collective: bool
 
 
-class StepSite(Site):
+class StepBinder(StatementBinder):
     """One statement on a register file."""
 
     def __init__(self, statement: InstructionStatement, scope: StepScope, module: StepModule) -> None:

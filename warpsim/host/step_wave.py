@@ -1,7 +1,7 @@
 """A wave that executes statements one by one, on the registers and the shared memory of a machine.
 
 All lanes are one CTA. What a launch reports or leaves open is an error here: a register that was not written,
-lanes that wait for others that do not come, lanes that store different values at one address. Knows fronts
+lanes that wait for others that do not come, lanes that store different values at one address. Knows paths
 and bytes; does not know text, names beyond those in errors, or what opcodes do.
 """
 
@@ -22,8 +22,8 @@ from ..machine.run.clusters import RANK_BYTES
 from ..machine.run.waits import BarrierWait
 from ..machine.run.wave import Wave
 from ..machine.state import spaces
-from ..machine.state.lanes import Front, Lanes, Mask, Values
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
+from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Bytes, DeviceMemory, Offsets
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
@@ -76,7 +76,7 @@ class StepWave(Wave):
         self.shared = memory.words
         self.shared_memory = memory
         self.observers = tuple(observers) if literal else (_Strict(), *observers)
-        self._front = Front(0, self.frame, file.whole)
+        self._front = DivergentPath(0, self.frame, file.whole)
 
     @in_default_environment
     def execute(self, bound: BoundStatement, lanes: Lanes) -> None:
@@ -84,16 +84,16 @@ class StepWave(Wave):
 
         Raises UndefinedBehavior, OperandError and what its step raises.
         """
-        front = self._front
-        front.lanes, front.pc = lanes, 0
+        path = self._front
+        path.lanes, path.pc = lanes, 0
         self.code = (bound.record,)
-        self.fronts = [front]
+        self.paths = [path]
         self.statements += 1
         if not bound.collective and lanes is self.file.whole:
-            bound.record.step(self, front, lanes)
+            bound.record.step(self, path, lanes)
             return
         before = self.frame.values.copy(), self.frame.partial.copy()
-        bound.record.step(self, front, lanes)
+        bound.record.step(self, path, lanes)
         if self.waiting:
             self.frame.values[:], self.frame.partial = before
             raise self._alone(bound.record.statement)
@@ -106,21 +106,21 @@ class StepWave(Wave):
                 self.barriers.withdraw(self, one.lanes, one.waits.number)
                 what = "to which not all threads come"
         self.waiting = []
-        message = f"waits for {first.waits}, {what} [{self.who(first.lanes)}]"
+        message = f"waits for {first.waits}, {what} [{self.describe_lanes(first.lanes)}]"
         return UndefinedBehavior(f"{statement.mnemonic} {message}", statement.location())
 
-    def place(self, lane: int) -> str:
+    def describe_lane(self, lane: int) -> str:
         """A lane in words; there is one CTA."""
         warp = f"warp {lane // WARP}, " if self.warps > 1 else ""
         return f"{warp}lane {lane % WARP}"
 
     # --- registers ---
 
-    def read(self, front: Front, register: int) -> Values:
+    def read(self, path: DivergentPath, register: int) -> Values:
         """A register in all lanes; raises UndefinedBehavior where it was not written in some that execute."""
         value = self.frame.values[register]
         if value is None or register in self.frame.partial:
-            self._check_written(register, front.lanes.mask)
+            self._check_written(register, path.lanes.mask)
         assert value is not None
         return value
 
@@ -133,7 +133,7 @@ class StepWave(Wave):
 
     # --- memory ---
 
-    def places(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
+    def locate(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
         """Words in shared memory; raises OperandError for those outside, or not aligned."""
         where = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,)))
         statement = self.code[0].statement
@@ -164,15 +164,15 @@ def _in_shared(where: Offsets, lanes: Lanes, done: str) -> Offsets:
 class _Strict:
     """The first observer: what has no meaning is an error."""
 
-    def store(self, wave: StepWave, touch: Touch) -> None:
+    def store(self, wave: StepWave, access: MemoryAccess) -> None:
         """Words are about to be stored; lanes must not store different ones at one address."""
-        if touch.words is not None:
-            _check_clash(wave, touch.lanes, touch.offsets, touch.words)
+        if access.words is not None:
+            _check_clash(wave, access.lanes, access.offsets, access.words)
 
-    def unspecified(self, wave: StepWave, front: Front, lanes: Lanes, what: str) -> None:
+    def unspecified(self, wave: StepWave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
         statement = wave.code[0].statement
-        message = f"{statement.mnemonic}: {wave.who(lanes)} {what}, which PTX leaves undefined"
+        message = f"{statement.mnemonic}: {wave.describe_lanes(lanes)} {what}, which PTX leaves undefined"
         raise UndefinedBehavior(message, statement.location())
 
 

@@ -18,7 +18,7 @@ from ..errors import OperandError
 from ..isa.instruction import Inputs, Instruction
 from ..isa.warps import WARP
 from ..machine.bind.scope import RegisterName
-from ..machine.state.lanes import Frame, Front, Lanes, Mask, Values
+from ..machine.state.lanes import DivergentPath, Frame, Lanes, Mask, Values
 from .recorder import LaunchEvent, Recorder
 from .selection import Executions, Selection, Warps
 
@@ -113,7 +113,7 @@ class Debugger:
     def matrix(
         self,
         wave: Wave,
-        front: Front,
+        path: DivergentPath,
         record: Record,
         instruction: Instruction,
         inputs: Inputs,
@@ -124,9 +124,9 @@ class Debugger:
         line = _line(record) if self.breaks else 0
         if line not in self.breaks:
             return
-        numbers = self._executions.numbers(wave, front.pc, warps)
+        numbers = self._executions.numbers(wave, path.pc, warps)
         recorder = Recorder()
-        recorder.matrix(wave, front, record, instruction, inputs, d, warps)
+        recorder.matrix(wave, path, record, instruction, inputs, d, warps)
         for number, event in zip(numbers.tolist(), recorder.events(), strict=True):
             event = replace(event, index=number)
             if self.selection is None or self.selection.takes(event):
@@ -166,13 +166,13 @@ class Debugger:
         is_matrix = record.statement.opcode == "mma" or is_multiplication(record.statement)
         inner = record.step
 
-        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-            frame, pc = front.frame, front.pc
+        def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+            frame, pc = path.frame, path.pc
             wanted = list(dict.fromkeys([*(names if line is not None else ()), *watched]))
             before = {name: _held(record, frame, name, wave) for name in wanted}
             look = _Look(wave=wave, record=record, frame=frame, pc=pc, lanes=lanes, before=before)
             try:
-                changed = inner(wave, front, lanes)
+                changed = inner(wave, path, lanes)
             except BaseException:
                 if line is not None:
                     self._at_line(look, line, names)

@@ -17,7 +17,7 @@ from ..errors import OperandError
 from ..isa.families.wgmma import tile_bytes
 from ..isa.instruction import Inputs, Instruction, arrays_of, part_of
 from ..isa.warps import WARP
-from ..machine.state.lanes import Front
+from ..machine.state.lanes import DivergentPath
 from ..ptx.binding import Bound, bind
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .events import Event
@@ -127,7 +127,7 @@ class Recorder:
     def matrix(
         self,
         wave: Wave,
-        front: Front,
+        path: DivergentPath,
         record: Record,
         instruction: Instruction,
         inputs: Inputs,
@@ -135,7 +135,7 @@ class Recorder:
         warps: Warps,
     ) -> None:
         """Keep what a matrix instruction read and computed, of the warps that are selected."""
-        pc = front.pc
+        pc = path.pc
         numbers = self._executions.numbers(wave, pc, warps)
         if pc not in self._lines:
             self._lines[pc] = record.statement.location().line

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.mbarrier import history_of, named
-from ..machine.state.lanes import Front, Lanes, Mask
-from ..machine.state.memory_access import Touch
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.state.memory_access import MemoryAccess
 from .strip_keeper import StripKeeper, unless_full, warps_of
 from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
@@ -49,9 +49,9 @@ class TimelineRecorder(StripKeeper):
     def _telling(self, record: Record) -> Record:
         if is_commit(record.statement):
 
-            def commit(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+            def commit(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
                 self._state(wave).end_runs(warps_of(lanes))
-                return record.step(wave, front, lanes)
+                return record.step(wave, path, lanes)
 
             return replace(record, step=commit)
         kind = wait_kind(record.statement)
@@ -59,12 +59,12 @@ class TimelineRecorder(StripKeeper):
             return record
         by_itself = is_ended_by_itself(record.statement)
 
-        def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+        def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             if self.is_full:
-                return record.step(wave, front, lanes)
-            pc = front.pc
+                return record.step(wave, path, lanes)
+            pc = path.pc
             self._wait(wave, pc, lanes, kind)
-            changed = record.step(wave, front, lanes)
+            changed = record.step(wave, path, lanes)
             if by_itself:
                 self._end(wave, lanes, pc)
             return changed
@@ -74,29 +74,29 @@ class TimelineRecorder(StripKeeper):
     # --- waits ---
 
     @unless_full
-    def mbarrier(self, wave: Wave, touch: Touch) -> None:
+    def mbarrier(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes look at mbarriers: those that wait may do so for ever, and this is for what."""
         waits = self._state(wave).waits
         for warp, offset in dict.fromkeys(
-            zip((touch.lanes.index // WARP).tolist(), touch.offsets.tolist(), strict=True)
+            zip((access.lanes.index // WARP).tolist(), access.offsets.tolist(), strict=True)
         ):
-            if (warp, touch.front.pc) in waits:
-                waits[warp, touch.front.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
+            if (warp, access.path.pc) in waits:
+                waits[warp, access.path.pc][0].notes.setdefault(f"mbarrier {named(wave, offset)}", None)
 
     @unless_full
-    def acquired(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have seen the end of a phase of mbarriers."""
         state = self._state(wave)
         for offset in np.unique(offsets).tolist():
             over = history_of(wave, offset).over
             phase = f"phase {over} is over" if over else "before its first phase is over"
             for warp in np.unique(lanes.index[offsets == offset] // WARP).tolist():
-                strip, _ = state.waits.get((warp, front.pc), (None, None))
+                strip, _ = state.waits.get((warp, path.pc), (None, None))
                 if strip is not None:
                     strip.notes.pop(f"mbarrier {named(wave, offset)}", None)
                     strip.notes[f"mbarrier {named(wave, offset)}: {phase}"] = None
                     self._link(state.causes.get(offset), strip)
-        self._end(wave, lanes, front.pc)
+        self._end(wave, lanes, path.pc)
 
     @unless_full
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
@@ -110,10 +110,10 @@ class TimelineRecorder(StripKeeper):
                 self._link(latest, strip, latest.first)
 
     @unless_full
-    def arrived(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def arrived(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes arrive at the barrier of their cluster."""
         state = self._state(wave)
-        for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
+        for warp, strip in self._mark(wave, warps_of(lanes), path.pc, "arrival").items():
             state.clusters[warp // wave.warps // wave.cluster.count] = strip
 
     @unless_full
@@ -124,16 +124,16 @@ class TimelineRecorder(StripKeeper):
         state.ended |= {one: strip for one, strip in found.items() if strip is not None}
 
     @unless_full
-    def cluster_met(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes go on behind the barrier of their cluster."""
         state = self._state(wave)
         for warp in warps_of(lanes):
             cause = state.ended.get(warp // wave.warps // wave.cluster.count)
-            self._link(cause, state.waits.get((warp, front.pc), (None, None))[0])
-        self._end(wave, lanes, front.pc)
+            self._link(cause, state.waits.get((warp, path.pc), (None, None))[0])
+        self._end(wave, lanes, path.pc)
 
     @unless_full
-    def exit(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes are done, also with mbarriers that they only asked once."""
         self._end(wave, lanes)
         state = self._state(wave)
@@ -144,16 +144,18 @@ class TimelineRecorder(StripKeeper):
     # --- what warps tell ---
 
     @unless_full
-    def initialised(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets) -> None:
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
-        for strip in self._mark(wave, warps_of(lanes), front.pc, "start", run="start").values():
+        for strip in self._mark(wave, warps_of(lanes), path.pc, "start", run="start").values():
             strip.notes |= {f"mbarrier {named(wave, one)}": None for one in offsets.tolist()}
 
     @unless_full
-    def updated(self, wave: Wave, front: Front, lanes: Lanes, offsets: Offsets, ends: dict[int, int]) -> None:
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
         """Lanes arrive at mbarriers, or tell them of bytes."""
         state = self._state(wave)
-        for warp, strip in self._mark(wave, warps_of(lanes), front.pc, "arrival").items():
+        for warp, strip in self._mark(wave, warps_of(lanes), path.pc, "arrival").items():
             for offset in np.unique(offsets[lanes.index // WARP == warp]).tolist():
                 ended = f", ends phase {history_of(wave, offset).over}" if ends.get(offset) else ""
                 strip.notes[f"mbarrier {_named_from(wave, offset, warp)}{ended}"] = None
@@ -161,16 +163,16 @@ class TimelineRecorder(StripKeeper):
                     state.causes[offset] = strip
 
     @unless_full
-    def fence(self, wave: Wave, front: Front, lanes: Lanes, words: tuple[str, ...]) -> None:
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """A fence."""
-        self._mark(wave, warps_of(lanes), front.pc, "fence")
+        self._mark(wave, warps_of(lanes), path.pc, "fence")
 
     # --- what is in flight ---
 
     @unless_full
-    def issued(self, wave: Wave, front: Front, pending: Pending) -> None:
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """An operation begins."""
-        warp, pc = pending.lane // WARP, front.pc
+        warp, pc = pending.lane // WARP, path.pc
         if pending.kind == "wgmma":
             strip = self._multiplication(wave, warp, pc)
         else:
@@ -207,27 +209,29 @@ class TimelineRecorder(StripKeeper):
                 state.causes[offset] = strip
 
     @unless_full
-    def drained(self, wave: Wave, front: Front, lanes: Lanes, family: str, most: int, reads: bool) -> None:
+    def drained(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, family: str, most: int, reads: bool
+    ) -> None:
         """Lanes have waited for groups: of copies, those of wgmma are counted apart."""
         state, before = self._state(wave), wave.asynchrony.of(wave, family) - most
         for pending, strip in list(state.flights.items()):
             awaited = pending.group == family and lanes.mask[pending.lane]
             if awaited and family != "wgmma" and pending.number < before[pending.lane]:
-                wait, _ = state.waits.get((pending.lane // WARP, front.pc), (None, None))
+                wait, _ = state.waits.get((pending.lane // WARP, path.pc), (None, None))
                 self._link(strip, wait, None if pending.done or wait is None else wait.first)
                 if pending.done:
                     del state.flights[pending]
 
     @unless_full
-    def copying(self, wave: Wave, touch: Touch) -> None:
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes start copies of cp.async."""
-        state, warps = self._state(wave), touch.lanes.index // WARP
-        for warp in warps_of(touch.lanes):
-            strip = self._add(wave, warp, touch.front.pc, "copy", name="cp.async", run="cp.async")
+        state, warps = self._state(wave), access.lanes.index // WARP
+        for warp in warps_of(access.lanes):
+            strip = self._add(wave, warp, access.path.pc, "copy", name="cp.async", run="cp.async")
             if strip is None:
                 continue
-            own = touch.offsets[warps == warp].tolist()
-            strip.size += touch.size * len(own)
+            own = access.offsets[warps == warp].tolist()
+            strip.size += access.size * len(own)
             strip.flying += len(own)
             for offset in own:
                 if offset in state.copies:  # a copy over one that has not landed
@@ -235,16 +239,16 @@ class TimelineRecorder(StripKeeper):
                 state.copies[offset] = strip
 
     @unless_full
-    def landed(self, wave: Wave, touch: Touch) -> None:
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Copies of cp.async land."""
         state, done = self._state(wave), dict[Strip, int]()
-        for offset, warp in zip(touch.offsets.tolist(), (touch.lanes.index // WARP).tolist(), strict=True):
+        for offset, warp in zip(access.offsets.tolist(), (access.lanes.index // WARP).tolist(), strict=True):
             strip = state.copies.pop(offset, None)
             if strip is not None:
                 self._down(wave, strip)
                 done[strip] = warp
         for strip, warp in done.items():
-            self._link(strip, state.waits.get((warp, touch.front.pc), (None, None))[0])
+            self._link(strip, state.waits.get((warp, access.path.pc), (None, None))[0])
 
     # --- matrix instructions ---
 
@@ -252,7 +256,7 @@ class TimelineRecorder(StripKeeper):
     def matrix(
         self,
         wave: Wave,
-        front: Front,
+        path: DivergentPath,
         record: Record,
         instruction: Instruction,
         inputs: Inputs,
@@ -262,8 +266,8 @@ class TimelineRecorder(StripKeeper):
         """Warps execute an mma; that of warpgroups is told apart."""
         if instruction.family.lanes == WARP:
             for warp in warps.tolist():
-                execution = self._state(wave).execution(warp, front.pc)
-                strip = self._add(wave, warp, front.pc, "matrix", name="mma", run="mma")
+                execution = self._state(wave).execution(warp, path.pc)
+                strip = self._add(wave, warp, path.pc, "matrix", name="mma", run="mma")
                 if strip is not None:
                     strip.executions.append(execution)
                     strip.last = self.moments - 1
@@ -278,19 +282,19 @@ class TimelineRecorder(StripKeeper):
         return strip
 
     @unless_full
-    def wgmma(self, wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
         """Warpgroups issue a wgmma; it completes at once unless that is told (asynchrony.py)."""
         if wave.asynchrony.moment not in ("program", "earliest"):
             return
         for group in share.groups.tolist():
             warp = int(Warpgroups.of(wave).warps[group])
-            strip = self._multiplication(wave, warp, front.pc)
+            strip = self._multiplication(wave, warp, path.pc)
             if strip is not None:
                 strip.flying += 1
                 self._down(wave, strip)
 
     @unless_full
-    def wgmma_order(self, wave: Wave, front: Front, groups: Groups, verb: Verb, most: int) -> None:
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """Warpgroups commit what they have issued, or wait for it."""
         places, state = Warpgroups.of(wave), self._state(wave)
         warps = places.warps[groups].tolist()
@@ -301,8 +305,8 @@ class TimelineRecorder(StripKeeper):
         for warp in warps:
             for strip in state.awaited(warp, most):
                 for own in range(warp, warp + _GROUP):
-                    self._link(strip, state.waits.get((own, front.pc), (None, None))[0])
-        self._end(wave, Lanes(np.isin(places.number, groups)), front.pc)
+                    self._link(strip, state.waits.get((own, path.pc), (None, None))[0])
+        self._end(wave, Lanes(np.isin(places.number, groups)), path.pc)
 
 
 def _named_from(wave: Wave, offset: int, warp: int) -> str:

@@ -163,17 +163,17 @@ class _Watcher:
         self.early = 0
         self.left: list[int] = []
 
-    def copying(self, wave: Any, touch: Any) -> None:
-        self.news.append(("copying", touch.lanes.count, touch.size))
+    def copying(self, wave: Any, access: Any) -> None:
+        self.news.append(("copying", access.lanes.count, access.size))
 
-    def landed(self, wave: Any, touch: Any) -> None:
-        self.news.append(("landed", touch.lanes.count, touch.size))
+    def landed(self, wave: Any, access: Any) -> None:
+        self.news.append(("landed", access.lanes.count, access.size))
 
-    def load(self, wave: Any, touch: Any) -> None:
-        if touch.memory is wave.shared:
-            self.early += sum(int(np.isin(touch.offsets, one.offsets).sum()) for one in flights(wave))
+    def load(self, wave: Any, access: Any) -> None:
+        if access.memory is wave.shared:
+            self.early += sum(int(np.isin(access.offsets, one.offsets).sum()) for one in flights(wave))
 
-    def exit(self, wave: Any, front: Any, lanes: Any) -> None:
+    def exit(self, wave: Any, path: Any, lanes: Any) -> None:
         self.left = [len(one.lanes) for one in flights(wave)]
 
 

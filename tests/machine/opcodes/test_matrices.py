@@ -221,7 +221,7 @@ class _Watcher:
         self.seen: list[tuple[str, tuple[int, ...], list[int]]] = []
 
     def matrix(
-        self, wave: Any, front: Any, record: Any, form: Any, inputs: Any, d: Array, warps: Array
+        self, wave: Any, path: Any, record: Any, form: Any, inputs: Any, d: Array, warps: Array
     ) -> None:
         assert inputs.registers["a"].shape == (len(warps), 32, form.registers["a"])
         self.seen.append((record.statement.mnemonic, d.shape, warps.tolist()))

@@ -19,8 +19,8 @@ from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
 from ...machine.load.entries import Record
 from ...machine.run.wave import Step, Wave
-from ...machine.state.lanes import Front, Lanes
-from ...machine.state.memory_access import Touch
+from ...machine.state.lanes import DivergentPath, Lanes
+from ...machine.state.memory_access import MemoryAccess
 
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]
@@ -65,33 +65,42 @@ class Watch:
     def step(self, pc: int, before: Step) -> Step:
         """A step that is noted, and then done as before."""
 
-        def noted(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
+        def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             wave.kept.setdefault("engine", self.engine)
             if lanes is not self.last:
                 self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
             self.executed[pc : pc + 1] += self.last_sum
-            return before(wave, front, lanes)
+            return before(wave, path, lanes)
 
         return noted
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes read or write: where counts."""
-        inner = wave.shared_base[touch.lanes.index] if touch.memory is wave.shared else 0
-        if np.size(touch.offsets) == touch.lanes.count:
-            where = np.asarray(touch.offsets - inner, np.uint64) * _SALT
-            self.accessed[touch.front.pc : touch.front.pc + 1] += _sum_of(_threads(wave, touch.lanes) + where)
+        inner = wave.shared_base[access.lanes.index] if access.memory is wave.shared else 0
+        if np.size(access.offsets) == access.lanes.count:
+            where = np.asarray(access.offsets - inner, np.uint64) * _SALT
+            self.accessed[access.path.pc : access.path.pc + 1] += _sum_of(
+                _threads(wave, access.lanes) + where
+            )
 
     store = atomic = load
 
     def matrix(
-        self, wave: Wave, front: Front, record: Record, instruction: Any, inputs: Inputs, d: Any, warps: Any
+        self,
+        wave: Wave,
+        path: DivergentPath,
+        record: Record,
+        instruction: Any,
+        inputs: Inputs,
+        d: Any,
+        warps: Any,
     ) -> None:
         """A matrix instruction is done; tiles in shared memory are kept as registers would be."""
         lanes = np.asarray(warps) * WARP
         places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
         tiles = dict(_tiles(instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
-        self.events.append(Event(front.pc, record, instruction, kept, places, frozenset(tiles)))
+        self.events.append(Event(path.pc, record, instruction, kept, places, frozenset(tiles)))
 
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:

@@ -1,8 +1,8 @@
 """A statement while it is loaded: its operands become readers and writers, its mistakes errors with a place.
 
 Knows which registers and constants suit a type (PTX ISA 9.1, sections 6.2 and 9.4.1); does not know opcodes.
-A reader takes (wave, front) and returns one unsigned value a lane, or one of shape () for all; a writer takes
-(wave, front, lanes, values).
+A reader takes (wave, path) and returns one unsigned value a lane, or one of shape () for all; a writer takes
+(wave, path, lanes, values).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Re
 from ...ptx.statements import InstructionStatement, operand_names
 from ..opcodes.operation import bits_of, dtype_of
 from ..state import spaces, special
-from ..state.lanes import Front, Lanes, Values
+from ..state.lanes import DivergentPath, Lanes, Values
 from .constants import constant_bits
 from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from ..run.wave import Wave
 
 Problem = TypeVar("Problem", bound=WarpsimError)
-Reader = Callable[["Wave", Front], Values]
-Writer = Callable[["Wave", Front, Lanes, Values], None]
+Reader = Callable[["Wave", DivergentPath], Values]
+Writer = Callable[["Wave", DivergentPath, Lanes, Values], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ NOTHING = Flow()
 
 
 @dataclass(eq=False)
-class Site:
+class StatementBinder:
     """One statement, and what the names in it mean; it remembers which registers were asked for."""
 
     statement: InstructionStatement
@@ -176,10 +176,10 @@ class Site:
         """
         if isinstance(operand, Immediate):
             constant = self.constant(operand, type_name, index, element)
-            return lambda wave, front: constant
+            return lambda wave, path: constant
         if isinstance(operand, NegatedPredicate):
             inner = self.reader(Register(operand.name), type_name, index, element)
-            return lambda wave, front: ~inner(wave, front)
+            return lambda wave, path: ~inner(wave, path)
         if isinstance(operand, Displacement):
             return self._variable_address(operand.base, operand.offset, type_name, index, element)
         if not isinstance(operand, Register):
@@ -195,8 +195,8 @@ class Site:
         self._values.add(found.number)
         number, dtype = found.number, dtype_of(type_name)
         if bits_of(found.type) == bits_of(type_name):
-            return lambda wave, front: _value(wave, front, number)
-        return lambda wave, front: _value(wave, front, number).astype(dtype)
+            return lambda wave, path: _value(wave, path, number)
+        return lambda wave, path: _value(wave, path, number).astype(dtype)
 
     def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
         known = special.type_of(name)
@@ -207,7 +207,7 @@ class Site:
             self._made_up[name] = None
         value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
 
-        def read(wave: Wave, front: Front) -> Values:
+        def read(wave: Wave, path: DivergentPath) -> Values:
             kept = wave.kept.get(name)
             if kept is None:
                 kept = np.asarray(value(wave)).astype(dtype)
@@ -239,13 +239,13 @@ class Site:
                 raise self.illegal(f"expected a register: mov takes the address of {base}", index, element)
             number = self.module.function_number(found.name)
             handle = np.array(number, dtype)
-            return lambda wave, front: handle
+            return lambda wave, path: handle
         if not isinstance(found, Variable):
             raise self.illegal(f"{base} has no address", index, element)
         if type_name[0] not in "bus" or type_name.startswith("bf") or type_name.endswith("x2"):
             raise self.illegal(f".{type_name} does not take the address of {base}", index, element)
         address = self.address_of(found)
-        return lambda wave, front: (address(wave, front) + offset).astype(dtype)
+        return lambda wave, path: (address(wave, path) + offset).astype(dtype)
 
     def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
         """The bits of a constant read as a type, shape ()."""
@@ -318,14 +318,14 @@ class Site:
     def reading(self, number: int) -> Reader:
         """Reads a register by number."""
         self._values.add(number)
-        return lambda wave, front: _value(wave, front, number)
+        return lambda wave, path: _value(wave, path, number)
 
     # --- results ---
 
     def writing(self, number: int) -> Writer:
         """Writes a register by number."""
         self._written.add(number)
-        return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+        return lambda wave, path, lanes, values: wave.write(path, lanes, number, values)
 
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
@@ -340,7 +340,7 @@ class Site:
         self._written.add(found.number)
         number = found.number
         if bits_of(found.type) == bits_of(type_name):
-            return lambda wave, front, lanes, values: wave.write(front, lanes, number, values)
+            return lambda wave, path, lanes, values: wave.write(path, lanes, number, values)
         if bits_of(found.type) > 64:
             message = f"a .{type_name} that is extended to .{found.type} is not modelled"
             raise self.not_modelled(message, index)
@@ -348,10 +348,10 @@ class Site:
         signed = np.dtype(f"i{dtype_of(type_name).itemsize}") if type_name[0] == "s" else None
         wide_signed = np.dtype(f"i{dtype.itemsize}")
 
-        def extended(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+        def extended(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
             if signed is not None:
                 values = values.view(signed).astype(wide_signed).view(dtype)
-            wave.write(front, lanes, number, values.astype(dtype, copy=False))
+            wave.write(path, lanes, number, values.astype(dtype, copy=False))
 
         return extended
 
@@ -380,14 +380,14 @@ class Site:
         """The address of a variable in its own space, int64."""
         if variable.space in ("global", "const"):
             name = variable.name
-            return lambda wave, front: np.array(wave.kept["symbols"][name], np.int64)
+            return lambda wave, path: np.array(wave.kept["symbols"][name], np.int64)
         if variable.space == "local" or variable.framed:
             place = variable.offset
-            return lambda wave, front: np.array(place + front.frame.local, np.int64)
+            return lambda wave, path: np.array(place + path.frame.local, np.int64)
         if variable.space == "shared" and variable.dynamic:
-            return lambda wave, front: np.array(wave.entry.static_shared_bytes, np.int64)
+            return lambda wave, path: np.array(wave.entry.static_shared_bytes, np.int64)
         place = variable.offset
-        return lambda wave, front: np.array(place, np.int64)
+        return lambda wave, path: np.array(place, np.int64)
 
     def place(self, index: int, space: str) -> tuple[Reader, str]:
         """address, and the space that it really lies in: .param of a call is kept in local memory."""
@@ -414,7 +414,7 @@ class Site:
         if operand.base is None:
             if space != "local":
                 raise self.illegal(f"a constant address is one in .local, not in .{space}", index)
-            return lambda wave, front: np.array(offset, np.int64)
+            return lambda wave, path: np.array(offset, np.int64)
         found = self.meaning(operand.base.name, index)
         if isinstance(found, RegisterName):
             if found.type not in _ADDRESSES:
@@ -424,7 +424,7 @@ class Site:
                 raise self.narrow(f"the address {operand.base}", index)
             self._addresses.add(found.number)
             number, narrow = found.number, bits_of(found.type) == 32
-            return lambda wave, front: _address(_value(wave, front, number), offset, narrow)
+            return lambda wave, path: _address(_value(wave, path, number), offset, narrow)
         if not isinstance(found, Variable):
             raise self.illegal(f"{operand.base} has no address", index)
         base = self.address_of(found)
@@ -432,7 +432,7 @@ class Site:
         near = space in ("generic", found.space) or (space, found.space) == ("shared::cluster", "shared")
         if not near or (space == "generic" and found.framed):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
-        return lambda wave, front: base(wave, front) + (offset + shift)
+        return lambda wave, path: base(wave, path) + (offset + shift)
 
 
 _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
@@ -447,12 +447,12 @@ _WINDOWS = {
 }
 
 
-def _value(wave: Wave, front: Front, number: int) -> Values:
+def _value(wave: Wave, path: DivergentPath, number: int) -> Values:
     """A register; the usual case of one that is written in all lanes is not handed on."""
-    frame = front.frame
+    frame = path.frame
     value = frame.values[number]
     if value is None or frame.partial:
-        return wave.read(front, number)
+        return wave.read(path, number)
     return value
 
 
@@ -470,5 +470,5 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'s'[: count != 1]}"
 
 
-def _nowhere(wave: Wave, front: Front, lanes: Lanes, values: Values) -> None:
+def _nowhere(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
     """What ``_`` does with a result."""

@@ -13,7 +13,7 @@ from ...ptx.operands import Operand, Register
 from .scope import Variable
 
 if TYPE_CHECKING:
-    from .statement_binder import Reader, Site, Writer
+    from .statement_binder import Reader, StatementBinder, Writer
 
 WIDE = "b128"
 SINCE, CHIP = (8, 3), 70
@@ -34,7 +34,7 @@ def needed(modifiers: tuple[str, ...]) -> tuple[tuple[int, int], int]:
 
 
 def word_readers(
-    site: Site,
+    binder: StatementBinder,
     operand: Operand,
     type_name: str,
     index: int,
@@ -47,21 +47,21 @@ def word_readers(
     Raises IllegalInstruction, and NotModelled for what ptxas takes and no manual explains.
     """
     if type_name != WIDE:
-        return [site.reader(operand, type_name, index, element, wide=wide)]
+        return [binder.reader(operand, type_name, index, element, wide=wide)]
     if isinstance(operand, Immediate):
         if operand.kind != "integer" or not 0 <= operand.value < 1 << 63:
-            raise site.not_modelled(f"the constant {operand} as .{WIDE} is not modelled", index)
+            raise binder.not_modelled(f"the constant {operand} as .{WIDE} is not modelled", index)
         parts = (operand, Immediate(0))
-        return [site.reader(one, _HALF, index, element) for one in parts]
-    if isinstance(operand, Register) and isinstance(site.scope.find(operand.name), Variable):
-        raise site.not_modelled(f"the address of {operand} as .{WIDE} is not modelled", index)
-    found = site.register(operand, index, element)
-    site.check_type(str(operand), found.type, type_name, index, element)
-    return [site.reading(found.number), site.reading(found.number + 1)]
+        return [binder.reader(one, _HALF, index, element) for one in parts]
+    if isinstance(operand, Register) and isinstance(binder.scope.find(operand.name), Variable):
+        raise binder.not_modelled(f"the address of {operand} as .{WIDE} is not modelled", index)
+    found = binder.register(operand, index, element)
+    binder.check_type(str(operand), found.type, type_name, index, element)
+    return [binder.reading(found.number), binder.reading(found.number + 1)]
 
 
 def word_writers(
-    site: Site,
+    binder: StatementBinder,
     operand: Operand,
     type_name: str,
     index: int,
@@ -71,7 +71,7 @@ def word_writers(
 ) -> list[Writer]:
     """Writes the words of a register, the lowest first; raises IllegalInstruction."""
     if type_name != WIDE:
-        return [site.writer(operand, type_name, index, element, wide=wide)]
-    found = site.register(operand, index, element)
-    site.check_type(str(operand), found.type, type_name, index, element)
-    return [site.writing(found.number), site.writing(found.number + 1)]
+        return [binder.writer(operand, type_name, index, element, wide=wide)]
+    found = binder.register(operand, index, element)
+    binder.check_type(str(operand), found.type, type_name, index, element)
+    return [binder.writing(found.number), binder.writing(found.number + 1)]

@@ -21,7 +21,7 @@ from ...ptx.statements import (
     VariableDeclaration,
 )
 from ..bind.scope import LabelName, LabelTable, RegisterName, Scope
-from ..bind.statement_binder import Site
+from ..bind.statement_binder import StatementBinder
 from ..bind.wide import needed, word_type
 from ..opcodes import bind
 from .entries import Function, Record
@@ -51,7 +51,7 @@ class _Body:
     def __init__(self, module: Module, function: Function) -> None:
         self.module = module
         self.function = function
-        self.sites: list[tuple[InstructionStatement, Scope]] = []
+        self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.start = len(module.code)
 
     def load(self) -> None:
@@ -60,7 +60,7 @@ class _Body:
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
         end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
-        for number, (statement, around) in enumerate([*self.sites, (end, scope)]):
+        for number, (statement, around) in enumerate([*self.binders, (end, scope)]):
             self.module.noted(partial(self._record, statement, around, self.start + number))
             if len(self.module.code) == self.start + number:  # a problem: nothing runs, but places stay right
                 self.module.code.append(Record(step=_broken, statement=statement))
@@ -83,9 +83,9 @@ class _Body:
             if isinstance(statement, Block):
                 self._read(statement.statements, Scope(scope))
             elif isinstance(statement, InstructionStatement):
-                self.sites.append((statement, scope))
+                self.binders.append((statement, scope))
             elif isinstance(statement, Label):
-                label = LabelName(statement.name, self.start + len(self.sites))
+                label = LabelName(statement.name, self.start + len(self.binders))
                 self.module.noted(partial(scope.declare, label.name, label, statement))
                 self._table_after = label.name
             else:
@@ -116,15 +116,15 @@ class _Body:
 
     def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
         """Second pass: one statement."""
-        site = Site(statement, scope, self.module, pc)
+        binder = StatementBinder(statement, scope, self.module, pc)
         self.function.named.update(one for one in statement.names if one in self.module.scope.names)
         guard = -1
         if statement.guard is not None:
             found = scope.find(statement.guard[1])
             if not isinstance(found, RegisterName) or found.type != "pred":
-                raise site.illegal(f"guard {statement.guard[1]} is not a predicate")
+                raise binder.illegal(f"guard {statement.guard[1]} is not a predicate")
             guard = found.number
-        bound = bind(site)
+        bound = bind(binder)
         record = Record(
             step=bound.step,
             statement=statement,
@@ -132,11 +132,11 @@ class _Body:
             negated=statement.guard is not None and statement.guard[0],
             fidelity=bound.fidelity,
             note=bound.note,
-            flow=site.flow(),
+            flow=binder.flow(),
             scope=scope,
         )
         self.module.code.append(record)
 
 
-def _broken(wave: object, front: object, lanes: object) -> None:
+def _broken(wave: object, path: object, lanes: object) -> None:
     raise AssertionError("a statement with a problem is executed")

@@ -16,7 +16,7 @@ from .operation import Operation, Row
 from .unexecuted import lacking
 
 if TYPE_CHECKING:
-    from ..bind.statement_binder import Site
+    from ..bind.statement_binder import StatementBinder
     from ..run.wave import Step
 
 GROUPS = (
@@ -81,19 +81,19 @@ class BoundRow:
     note: str
 
 
-def bind(site: Site) -> BoundRow:
+def bind(binder: StatementBinder) -> BoundRow:
     """What a statement does; raises IllegalInstruction, and NotModelled for an opcode without a row."""
-    statement = site.statement
+    statement = binder.statement
     known = rows_of(statement.opcode)
     if not known:
-        raise _foreign(site)
+        raise _foreign(binder)
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
-        if len(spelled) == 1 or _counts(site, row, choice):
-            check_available(site, row)
+        if len(spelled) == 1 or _counts(binder, row, choice):
+            check_available(binder, row)
             fidelity, note = exactness(row, choice)
-            return BoundRow(step=row_step(site, row, choice), fidelity=fidelity, note=note)
-    raise _no_form(site, known)
+            return BoundRow(step=row_step(binder, row, choice), fidelity=fidelity, note=note)
+    raise _no_form(binder, known)
 
 
 @lru_cache(maxsize=4096)
@@ -114,35 +114,35 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
     raise AssertionError(f"{opcode} has no form {modifiers} with {sources} sources")
 
 
-def _foreign(site: Site) -> IllegalInstruction | NotModelled:
+def _foreign(binder: StatementBinder) -> IllegalInstruction | NotModelled:
     """The error of an opcode without a row: PTX has it, or not."""
-    statement, name = site.statement, site.statement.opcode
+    statement, name = binder.statement, binder.statement.opcode
     if name not in OPCODES:
         return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
-    return _refused(site) or NotModelled(
+    return _refused(binder) or NotModelled(
         f"'{statement.mnemonic}' is not modelled: no such opcode is executed", statement.location()
     )
 
 
-def _refused(site: Site) -> IllegalInstruction | NotModelled | None:
+def _refused(binder: StatementBinder) -> IllegalInstruction | NotModelled | None:
     """The error of what PTX has and nobody executes here, or the target lacks; None for anything else."""
-    statement = site.statement
-    if (reason := lacking(statement.mnemonic, site.module.target, site.module.version)) is not None:
-        return site.illegal(reason)
+    statement = binder.statement
+    if (reason := lacking(statement.mnemonic, binder.module.target, binder.module.version)) is not None:
+        return binder.illegal(reason)
     for start, reason in REFUSED.items():
         if f"{statement.mnemonic}.".startswith(f"{start}."):
             return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
     return None
 
 
-def row_step(site: Site, row: Row, choice: tuple[str, ...]) -> Step:
+def row_step(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> Step:
     """The step of a statement that spells a form of a row."""
     from .effect import Effect
     from .scalar import scalar_step
 
     if isinstance(row, Effect):
-        return row.bind(site, *choice)
-    return scalar_step(site, row.build(*choice))
+        return row.bind(binder, *choice)
+    return scalar_step(binder, row.build(*choice))
 
 
 def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
@@ -153,24 +153,25 @@ def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
     return source.fidelity, source.note
 
 
-def _counts(site: Site, row: Row, choice: tuple[str, ...]) -> bool:
+def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:
     """Whether a row has as many operands as are given, where several rows have the same modifiers."""
     from .effect import Effect
 
-    return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(site.operands)
+    return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(binder.operands)
 
 
-def check_available(site: Site, row: Row) -> None:
+def check_available(binder: StatementBinder, row: Row) -> None:
     """The module's target and version have the row; raises IllegalInstruction."""
-    target = site.module.target
+    target = binder.module.target
     number = int("".join(filter(str.isdecimal, target)))
     wrong = bool(row.chips) and number not in row.chips
     if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
         needs = " or ".join(f"sm_{one}{_suffix(one, row)}" for one in row.chips or (row.chip,))
-        raise site.illegal(
-            f"{site.statement.mnemonic} is not on {target}: it needs {needs}" + " or higher" * (not row.chips)
+        raise binder.illegal(
+            f"{binder.statement.mnemonic} is not on {target}: it needs {needs}"
+            + " or higher" * (not row.chips)
         )
-    site.check_available(site.statement.mnemonic, row.since, 0)
+    binder.check_available(binder.statement.mnemonic, row.since, 0)
 
 
 def _suffix(chip: int, row: Row) -> str:
@@ -178,9 +179,9 @@ def _suffix(chip: int, row: Row) -> str:
     return "a" if row.suffix and chip < 100 else row.suffix
 
 
-def _no_form(site: Site, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
-    statement = site.statement
-    if (refused := _refused(site)) is not None:
+def _no_form(binder: StatementBinder, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
+    statement = binder.statement
+    if (refused := _refused(binder)) is not None:
         return refused
     vocabulary = {word for row in known for slot in row.slots for word in slot}
     for index, modifier in enumerate(statement.modifiers):

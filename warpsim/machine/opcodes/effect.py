@@ -1,7 +1,7 @@
 """Rows of opcodes that do more than compute: they touch memory, other lanes, or the program counter.
 
 ``bind`` turns a statement and its chosen modifiers into a step, once, when the program is loaded; the step is
-called with the wave, the front that stands there, and those of its lanes whose guard holds. A step prepares
+called with the wave, the path that stands there, and those of its lanes whose guard holds. A step prepares
 everything (reads, checks, computes) before it writes anything, so that an error leaves all as it was.
 """
 
@@ -24,7 +24,7 @@ def no_operation(*modifiers: str) -> Operation:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect(Row):
-    """A row whose forms are bound to their operands by a function ``(site, *modifiers) -> step``.
+    """A row whose forms are bound to their operands by a function ``(binder, *modifiers) -> step``.
 
     ``fidelity`` and ``note`` are those of its results. ``together`` says how many lanes in a row must execute
     it as one: 1, or 32.

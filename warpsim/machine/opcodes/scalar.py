@@ -9,29 +9,29 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
-from ..state.lanes import Front, Lanes
+from ..state.lanes import DivergentPath, Lanes
 from .operation import Operation
 
 if TYPE_CHECKING:
-    from ..bind.statement_binder import Reader, Site, Writer
+    from ..bind.statement_binder import Reader, StatementBinder, Writer
     from ..run.wave import Step, Wave
 
 CARRY = "carry"  # the condition code register, kept for each frame of a wave
 
 
-def scalar_step(site: Site, operation: Operation) -> Step:
+def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
     """What a statement does whose operation is known. Raises IllegalInstruction for its operands."""
-    targets, sources = _operands(site, operation)
-    wide, kinds = _registers(site)
+    targets, sources = _operands(binder, operation)
+    wide, kinds = _registers(binder)
     writers = [
-        site.writer(one, kinds.get(kind, kind), index, wide=wide and kind[0] in "usf")
+        binder.writer(one, kinds.get(kind, kind), index, wide=wide and kind[0] in "usf")
         for (one, index, _), kind in zip(targets, operation.results, strict=False)
     ]
     readers = [
-        site.reader(one, kinds.get(kind, kind), index, element, wide=wide and kind[0] in "usf")
+        binder.reader(one, kinds.get(kind, kind), index, element, wide=wide and kind[0] in "usf")
         for (one, index, element), kind in zip(sources, operation.sources, strict=True)
     ]
-    _check_constants(site, operation, sources)
+    _check_constants(binder, operation, sources)
     if operation.reads_carry or operation.writes_carry:
         return _with_carry(operation, readers, writers)
     if len(writers) == 1 and len(operation.results) == 1:
@@ -39,15 +39,15 @@ def scalar_step(site: Site, operation: Operation) -> Step:
     return _several(operation, readers, writers)
 
 
-def _registers(site: Site) -> tuple[bool, dict[str, str]]:
+def _registers(binder: StatementBinder) -> tuple[bool, dict[str, str]]:
     """Whether registers may be wider than number types, and by which types registers of others go.
 
     Those of cvt may, but beside .bf16, .tf32 and narrower floats; its codes and pairs stand in .b registers
     only. cvt.pack takes what suits its types.
     """
-    modifiers = site.statement.modifiers
-    if site.statement.opcode != "cvt" or modifiers[:1] == ("pack",):
-        return site.statement.opcode == "cvt", {}
+    modifiers = binder.statement.modifiers
+    if binder.statement.opcode != "cvt" or modifiers[:1] == ("pack",):
+        return binder.statement.opcode == "cvt", {}
     return not any(_EXACT.match(one) for one in modifiers), {"b16": "bf16", "b32": "bf16x2"}
 
 
@@ -57,41 +57,41 @@ _EXACT = re.compile(r"bf16|tf32|u?e\d")  # types of cvt beside which no register
 Placed = tuple[Operand, int, int | None]  # an operand, its place, and that of an element in it
 
 
-def _operands(site: Site, operation: Operation) -> tuple[list[Placed], list[Placed]]:
+def _operands(binder: StatementBinder, operation: Operation) -> tuple[list[Placed], list[Placed]]:
     """Targets and sources; ``d|p`` is two targets, and a vector so many sources."""
     results, vector = len(operation.results), operation.vector
-    site.count(len(operation.sources) - max(vector - 1, 0) + 1)
-    first = site.operands[0]
+    binder.count(len(operation.sources) - max(vector - 1, 0) + 1)
+    first = binder.operands[0]
     targets: list[Placed] = [(first, 0, None)]
     if isinstance(first, Pair):
         targets = [(first.first, 0, 0), (first.second, 0, 1)]
     if not results - operation.optional <= len(targets) <= results:
-        raise site.illegal(f"{site.statement.mnemonic} has {results} results, as in 'd|p'", 0)
-    sources: list[Placed] = [(one, index, None) for index, one in enumerate(site.operands[1:], 1)]
+        raise binder.illegal(f"{binder.statement.mnemonic} has {results} results, as in 'd|p'", 0)
+    sources: list[Placed] = [(one, index, None) for index, one in enumerate(binder.operands[1:], 1)]
     if vector:
-        elements = site.elements(1, vector)
+        elements = binder.elements(1, vector)
         sources[:1] = [(one, 1, place) for place, one in enumerate(elements)]
     return targets, sources
 
 
-def _check_constants(site: Site, operation: Operation, sources: list[Placed]) -> None:
+def _check_constants(binder: StatementBinder, operation: Operation, sources: list[Placed]) -> None:
     """Sources that only a constant may fill are constants, and those of a byte fit in one."""
     for place in operation.constants:
         operand, index, _ = sources[place]
         if not isinstance(operand, Immediate) or operand.kind != "integer":
-            raise site.illegal(f"expected an integer constant, not '{operand}'", index)
+            raise binder.illegal(f"expected an integer constant, not '{operand}'", index)
     for place in operation.bytes:
         operand, index, _ = sources[place]
         if isinstance(operand, Immediate) and not 0 <= operand.value <= 255:
-            raise site.illegal(f"the constant {operand} is not in 0 to 255", index)
+            raise binder.illegal(f"the constant {operand} is not in 0 to 255", index)
 
 
 def _single(operation: Operation, readers: list[Reader], write: Writer) -> Step:
     compute = operation.compute
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        (result,) = compute(*[read(wave, front) for read in readers])
-        write(wave, front, lanes, result)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        (result,) = compute(*[read(wave, path) for read in readers])
+        write(wave, path, lanes, result)
 
     return step
 
@@ -99,10 +99,10 @@ def _single(operation: Operation, readers: list[Reader], write: Writer) -> Step:
 def _several(operation: Operation, readers: list[Reader], writers: list[Writer]) -> Step:
     compute = operation.compute
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        results = compute(*[read(wave, front) for read in readers])
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        results = compute(*[read(wave, path) for read in readers])
         for write, result in zip(writers, results, strict=False):
-            write(wave, front, lanes, result)
+            write(wave, path, lanes, result)
 
     return step
 
@@ -110,18 +110,18 @@ def _several(operation: Operation, readers: list[Reader], writers: list[Writer])
 def _with_carry(operation: Operation, readers: list[Reader], writers: list[Writer]) -> Step:
     compute = operation.compute
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        values = [read(wave, front) for read in readers]
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        values = [read(wave, path) for read in readers]
         carries = wave.kept.setdefault(CARRY, {})
-        carry = carries.get(id(front.frame))
+        carry = carries.get(id(path.frame))
         if carry is None:
             carry = np.zeros(wave.lanes, np.bool_)
         if operation.reads_carry:
             values.append(carry)
         results = compute(*values)
         if operation.writes_carry:
-            carries[id(front.frame)] = np.where(lanes.mask, results[-1], carry)
+            carries[id(path.frame)] = np.where(lanes.mask, results[-1], carry)
         for write, result in zip(writers, results, strict=False):
-            write(wave, front, lanes, result)
+            write(wave, path, lanes, result)
 
     return step

@@ -10,11 +10,11 @@ Completing writes memory, then signals mbarriers. Groups ("bulk", "wgmma") are c
 PTX: ``commit`` closes one, ``drain`` waits for all but the latest. Knows when; does not know what operations
 do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
 
-To add a kind: prepare everything that can fail, then ``issue(wave, front, Pending(...))``. ``read`` is called
+To add a kind: prepare everything that can fail, then ``issue(wave, path, Pending(...))``. ``read`` is called
 once, before ``complete``, and keeps what it read; leave it out where both happen in one go. Observers are
-told ``issued(wave, front, pending)``; ``fetched(wave, pending)`` when the source has been read;
+told ``issued(wave, path, pending)``; ``fetched(wave, pending)`` when the source has been read;
 ``completed(wave, pending)`` when memory has been written and before mbarriers are signalled; ``drained(wave,
-front, lanes, family, most, reads)`` at the end of a wait for groups; ``unfinished(wave, pendings)`` when all
+path, lanes, family, most, reads)`` at the end of a wait for groups; ``unfinished(wave, pendings)`` when all
 lanes have exited.
 """
 
@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.warps import WARP
-from ..state.lanes import Front, Lanes
+from ..state.lanes import DivergentPath, Lanes
 
 if TYPE_CHECKING:
     from ..load.entries import Record
@@ -123,7 +123,7 @@ class Asynchrony:
             chance = self.random.random()
             if chance < 1.5 * _SOON:
                 (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
-        elif all(front.turns >= _SPINNING for front in wave.fronts):
+        elif all(path.turns >= _SPINNING for path in wave.paths):
             self.nobody_goes_on(wave)
 
     def _kinds(self, wave: Wave, pendings: Iterable[Pending]) -> list[list[Pending]]:
@@ -162,8 +162,8 @@ class Asynchrony:
             finish_together(wave, first)
         for one in first if known else ():
             self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted), known)
-        for front in wave.fronts:
-            front.turns = 0
+        for path in wave.paths:
+            path.turns = 0
         return True
 
     def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
@@ -182,11 +182,11 @@ def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[
     return {one.lane // lanes: one for one in reversed(pendings)}.values()
 
 
-_SPINNING = 512  # turns of a loop after which a front is taken to wait for something
+_SPINNING = 512  # turns of a loop after which a path is taken to wait for something
 _SOON = 0.25  # the chance that something completes where the schedule may change warps
 
 
-def issue(wave: Wave, front: Front, *pendings: Pending) -> None:
+def issue(wave: Wave, path: DivergentPath, *pendings: Pending) -> None:
     """Operations of a statement begin; they complete now or later, as the schedule has it."""
     state = wave.asynchrony
     for pending in pendings:
@@ -196,7 +196,7 @@ def issue(wave: Wave, front: Front, *pendings: Pending) -> None:
         state.issued[pending.lane] += 1
         state.flying[pending] = None
         if wave.observers:
-            wave.tell("issued", front, pending)
+            wave.tell("issued", path, pending)
     if state.at_once(wave):
         finish_together(wave, pendings)
 
@@ -275,7 +275,7 @@ def commit(wave: Wave, lanes: Lanes, family: str) -> None:
 
 
 def drain(
-    wave: Wave, front: Front, lanes: Lanes, family: str, most: int = 0, *, reads: bool = False
+    wave: Wave, path: DivergentPath, lanes: Lanes, family: str, most: int = 0, *, reads: bool = False
 ) -> Sequence[Pending]:
     """Operations of all but the latest ``most`` closed groups of these lanes complete; with ``reads`` their
     sources are read, no more. Returns those that did so only now.
@@ -290,7 +290,7 @@ def drain(
     asked = state.in_order(wave, asked)
     (fetch_together if reads else finish_together)(wave, asked)
     if wave.observers:
-        wave.tell("drained", front, lanes, family, most, reads)
+        wave.tell("drained", path, lanes, family, most, reads)
     return asked
 
 

@@ -1,8 +1,8 @@
 """The barrier of each cluster: lanes arrive, and later wait until every lane of the cluster has.
 
 A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are told
-``arrived(wave, front, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
-is complete in some clusters, by number in the wave, and ``met(wave, front, lanes)`` when lanes go on.
+``arrived(wave, path, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
+is complete in some clusters, by number in the wave, and ``met(wave, path, lanes)`` when lanes go on.
 Does not know orders (.release, .relaxed): see checks/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..state.lanes import Front, Lanes, Mask
+from ..state.lanes import DivergentPath, Lanes, Mask
 from .mbarrier import undefined
 from .waits import LaneWait
 
@@ -46,34 +46,34 @@ class ClusterBarrier:
             found = wave.kept[_KEPT] = cls(wave)
         return found
 
-    def arrive(self, wave: Wave, front: Front, lanes: Lanes) -> None:
+    def arrive(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
         twice = lanes.mask & self.arrived
         if twice.any():
             lane = int(twice.argmax())
             line = wave.code[int(self.places[lane])].statement.location().line
             why = f"the lane has arrived at line {line} and has not waited since"
-            raise undefined(wave, front, lane, f"{why}: barrier.cluster.wait is missing")
+            raise undefined(wave, path, lane, f"{why}: barrier.cluster.wait is missing")
         self.arrived = self.arrived | lanes.mask
         self.since = np.where(lanes.mask, self.phase[self.cluster], self.since)
-        self.places = np.where(lanes.mask, front.pc, self.places)
+        self.places = np.where(lanes.mask, path.pc, self.places)
         if wave.observers:
-            wave.tell("arrived", front, lanes)
+            wave.tell("arrived", path, lanes)
         self.complete(wave)
 
-    def wait(self, wave: Wave, front: Front, lanes: Lanes) -> bool:
-        """Lanes whose barrier is complete go on, others sleep and try again; true where fronts changed."""
+    def wait(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        """Lanes whose barrier is complete go on, others sleep and try again; true where paths changed."""
         never = lanes.mask & ~self.arrived
         if never.any():
             why = "the lane has not arrived: barrier.cluster.arrive is missing"
-            raise undefined(wave, front, int(never.argmax()), why)
+            raise undefined(wave, path, int(never.argmax()), why)
         over = lanes.mask & (self.since < self.phase[self.cluster])
         left = Lanes(lanes.mask & ~over)
         if over.any():
             self.arrived = self.arrived & ~over
             if wave.observers:
-                wave.tell("cluster_met", front, Lanes(over))
-        return wave.wait(front, left, _MEETING, behind=False) if left.count else False
+                wave.tell("cluster_met", path, Lanes(over))
+        return wave.wait(path, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:
         """Wake the lanes of clusters in which all have arrived."""
@@ -96,10 +96,10 @@ class ClusterBarrier:
         return np.bincount(self.cluster[mask], minlength=self.phase.size)
 
 
-def _missing(wave: Wave, front: Front) -> str:
+def _missing(wave: Wave, path: DivergentPath) -> str:
     """Who has not arrived at the barrier that lanes wait at."""
     state = ClusterBarrier.of(wave)
-    number = int(state.cluster[front.lanes.index[0]])
+    number = int(state.cluster[path.lanes.index[0]])
     away = wave.alive_mask & ~state.here() & (state.cluster == number)
     names = ", ".join(_who(wave, away))
     several = " more" in names or names.count("lane") > 1
@@ -109,7 +109,7 @@ def _missing(wave: Wave, front: Front) -> str:
 def _who(wave: Wave, away: Mask) -> Iterator[str]:
     """Lanes in words, CTA by CTA."""
     for cta in np.unique(wave.cta[away]).tolist():
-        yield wave.who(Lanes(away & (wave.cta == cta)))
+        yield wave.describe_lanes(Lanes(away & (wave.cta == cta)))
 
 
 _MEETING = LaneWait(names="the cluster barrier", explain=_missing)

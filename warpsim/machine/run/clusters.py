@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import OperandError
 from ..state import spaces
 from ..state.lanes import Lanes, Values
-from ..state.spaces import Bytes, Offsets, Trespass
+from ..state.spaces import Bytes, InvalidAccess, Offsets
 
 if TYPE_CHECKING:
     from ..load.entries import Entry
@@ -139,7 +139,7 @@ def own_cta(wave: Wave, addresses: Values) -> Values:
 
 
 def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    """Words in shared memory of CTAs of each lane's cluster. Raises Trespass."""
+    """Words in shared memory of CTAs of each lane's cluster. Raises InvalidAccess."""
     spaces.check_alignment(addresses, size, lanes)
     if not spaces.leave(addresses, size, wave.shared_bytes):
         return wave.shared, addresses + lanes.of(wave.shared_base)
@@ -150,33 +150,33 @@ def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
     past = np.flatnonzero(offsets > wave.shared_bytes - size)
     if past.size:
         reason = f"leaves shared memory of {wave.shared_bytes} bytes of {named(wave, int(peers[past[0]]))}"
-        raise Trespass(int(lanes.index[past[0]]), int(addresses[past[0]]), reason)
+        raise InvalidAccess(int(lanes.index[past[0]]), int(addresses[past[0]]), reason)
     return wave.shared, offsets + peers * wave.shared_stride
 
 
 def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) -> None:
-    """The CTAs are there; raises Trespass."""
+    """The CTAs are there; raises InvalidAccess."""
     count = wave.cluster.count
     wrong = np.flatnonzero((field < 0) | (field > count))
     if wrong.size:
         rank, kind = int(field[wrong[0]]) - 1, "the cluster has" if count > 1 else "there is no cluster:"
         reason = f"is in shared memory of a CTA of rank {rank}: {kind} {count} CTA{'s'[: count > 1]}"
-        raise Trespass(int(lanes.index[wrong[0]]), int(addresses[wrong[0]]), reason)
+        raise InvalidAccess(int(lanes.index[wrong[0]]), int(addresses[wrong[0]]), reason)
     peers = peers_of(wave, lanes, np.maximum(field - 1, 0))
     ended = np.flatnonzero((field > 0) & (wave.alive_of_cta[peers] == 0))
     if ended.size:
         reason = f"is in shared memory of {named(wave, int(peers[ended[0]]))}, which has ended"
-        raise Trespass(int(lanes.index[ended[0]]), int(addresses[ended[0]]), reason)
+        raise InvalidAccess(int(lanes.index[ended[0]]), int(addresses[ended[0]]), reason)
 
 
 def near(wave: Wave, lanes: Lanes, addresses: Offsets) -> Offsets:
-    """Addresses of .shared::cta: those that name the own CTA without its rank. Raises Trespass for others."""
+    """Return addresses of .shared::cta: the own CTA without its rank. Raises InvalidAccess for others."""
     field = rank_field(addresses)
     other = np.flatnonzero((field > 0) & (field != ranks_of(wave, lanes) + 1) & (field <= wave.cluster.count))
     if other.size:
         cta = int(peers_of(wave, lanes, field - 1)[other[0]])
         reason = f"is in shared memory of {named(wave, cta)}, which .shared::cluster reaches"
-        raise Trespass(int(lanes.index[other[0]]), int(addresses[other[0]]), reason)
+        raise InvalidAccess(int(lanes.index[other[0]]), int(addresses[other[0]]), reason)
     own: Offsets = np.where(field == ranks_of(wave, lanes) + 1, addresses % RANK_BYTES, addresses)
     return own
 

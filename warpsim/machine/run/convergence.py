@@ -2,7 +2,7 @@
 
 A lane names members of its warp by a mask. It executes when every member that has not exited stands at the
 same statement of the same frame and names the same members; until then it waits. Lanes that wait for lanes
-that never come end in a deadlock, which says so. Knows masks and fronts; not what a statement does.
+that never come end in a deadlock, which says so. Knows masks and paths; not what a statement does.
 
 PTX ISA 9.1, section 9.7.9: a thread waits "until all non-exited threads corresponding to membermask have
 executed" it "with the same qualifiers and same membermask value". PTX does not ask that members stand at one
@@ -19,51 +19,51 @@ import numpy.typing as npt
 
 from ...errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
-from ..state.lanes import Front, Lanes, Mask, Values
+from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from .waits import LaneWait
 
 if TYPE_CHECKING:
     from .wave import Wave
 
 
-Act = Callable[["Wave", Front, Lanes], object]
-GroupAct = Callable[["Wave", Front, Lanes, npt.NDArray[np.intp]], object]
+Act = Callable[["Wave", DivergentPath, Lanes], object]
+GroupAct = Callable[["Wave", DivergentPath, Lanes, npt.NDArray[np.intp]], object]
 EVERYONE = np.array(0xFFFF_FFFF, np.uint32)  # the members that statements of the whole warp name
 
 
 def together(
-    wave: Wave, front: Front, lanes: Lanes, members: Values, act: Act, *, exited: bool = True
+    wave: Wave, path: DivergentPath, lanes: Lanes, members: Values, act: Act, *, exited: bool = True
 ) -> bool:
-    """Do ``act(wave, front, ready)`` for the lanes whose members are all here; true where fronts changed.
+    """Do ``act(wave, path, ready)`` for the lanes whose members are all here; true where paths changed.
 
     ``members`` is uint32, a mask of its warp for each lane, or one for all, shape (). Lanes that waited here
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
     lane that is no member of its own mask and, without ``exited``, for members that have exited.
     """
     if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
-        _check_exited(wave, front, lanes, members, exited)
+        _check_exited(wave, path, lanes, members, exited)
         if wave.observers:
             wave.tell("met", lanes)
-        act(wave, front, lanes)
+        act(wave, path, lanes)
         return False
-    waited = _waiting_here(wave, front)
+    waited = _waiting_here(wave, path)
     here = lanes.mask | waited
     members = np.broadcast_to(members, here.shape)
-    _check_members(wave, front, here, members)
+    _check_members(wave, path, here, members)
     ready = _ready(wave, here, members)
-    _regroup(wave, front, waited & ready, here & ~ready, members)
+    _regroup(wave, path, waited & ready, here & ~ready, members)
     if ready.any():
         now = Lanes(ready)
-        _check_exited(wave, front, now, members, exited)
+        _check_exited(wave, path, now, members, exited)
         wave.tell("met", now)
-        act(wave, front, now)
-    return not front.lanes.count
+        act(wave, path, now)
+    return not path.lanes.count
 
 
-def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
+def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
     """Lanes go on when all their members stand at any statement that meets, with the same members.
 
-    ``members`` as in ``together``; true where fronts changed. Raises UndefinedBehavior for a lane that is no
+    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
@@ -71,7 +71,7 @@ def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
         return False
     known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
-    _check_members(wave, front, lanes.mask, known)
+    _check_members(wave, path, lanes.mask, known)
     halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
     wave.tell("met", Lanes(ready))
@@ -81,30 +81,30 @@ def meet(wave: Wave, front: Front, lanes: Lanes, members: Values) -> bool:
     if not left.count:
         return False
     return wave.wait(
-        front, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
+        path, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
     )
 
 
-def warpgroups_together(wave: Wave, front: Front, lanes: Lanes, act: GroupAct) -> bool:
-    """Do ``act(wave, front, ready, groups)`` for the warpgroups that are all here; true where fronts changed.
+def warpgroups_together(wave: Wave, path: DivergentPath, lanes: Lanes, act: GroupAct) -> bool:
+    """Do ``act(wave, path, ready, groups)`` for the warpgroups that are all here; true where paths changed.
 
     Lanes of others wait, and those that waited here are taken along. Raises UndefinedBehavior for a warpgroup
     some of whose threads have exited or were never started (PTX ISA 9.1, section 9.7.15: four contiguous
     warps, of which the first has a rank that is a multiple of 4).
     """
     places = Warpgroups.of(wave)
-    waited = _waiting_here(wave, front) if wave.waiting else None
+    waited = _waiting_here(wave, path) if wave.waiting else None
     here = lanes.mask if waited is None else lanes.mask | waited
-    _check_whole(wave, front, here, places)
+    _check_whole(wave, path, here, places)
     present = places.counts(here) == WARPGROUP
     ready = here & present[places.number]
     if waited is not None or int(np.count_nonzero(ready)) != lanes.count:
         left = here & ~ready
         wait = LaneWait(names=_absent(wave, left, places)) if left.any() else None
-        _part(wave, front, here & ~lanes.mask & ready, left, wait)
+        _part(wave, path, here & ~lanes.mask & ready, left, wait)
     if ready.any():
-        act(wave, front, Lanes(ready), np.flatnonzero(present))
-    return not front.lanes.count
+        act(wave, path, Lanes(ready), np.flatnonzero(present))
+    return not path.lanes.count
 
 
 class Warpgroups:
@@ -143,7 +143,7 @@ class Warpgroups:
         return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
 
 
-def _check_whole(wave: Wave, front: Front, here: Mask, places: Warpgroups) -> None:
+def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups) -> None:
     """No thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
     if wave.alive == wave.lanes and wave.warps * WARP % WARPGROUP == 0:
         return
@@ -151,7 +151,7 @@ def _check_whole(wave: Wave, front: Front, here: Mask, places: Warpgroups) -> No
     short = np.flatnonzero((touched > 0) & (alive < WARPGROUP))
     if short.size:
         missing = WARPGROUP - int(alive[short[0]])
-        statement = wave.code[front.pc].statement
+        statement = wave.code[path.pc].statement
         message = f"{missing} of the {WARPGROUP} threads of the warpgroup have exited, or were never started"
         text = f"{statement.mnemonic}: {message} [{places.place(wave, int(short[0]))}]"
         raise UndefinedBehavior(text, statement.location())
@@ -176,17 +176,17 @@ def lane_words(mask: Mask) -> npt.NDArray[np.uint32]:
     return np.repeat(warp_words(mask), WARP)
 
 
-def _waiting_here(wave: Wave, front: Front) -> Mask:
+def _waiting_here(wave: Wave, path: DivergentPath) -> Mask:
     """Lanes that wait at this statement of this frame."""
     mask = np.zeros(wave.lanes, np.bool_)
     for one in wave.waiting:
-        if _waits_at(one, front):
+        if _waits_at(one, path):
             mask |= one.lanes.mask
     return mask
 
 
-def _waits_at(one: Front, front: Front) -> bool:
-    here = one.pc == front.pc and one.frame is front.frame
+def _waits_at(one: DivergentPath, path: DivergentPath) -> bool:
+    here = one.pc == path.pc and one.frame is path.frame
     return here and isinstance(one.waits, LaneWait) and not one.waits.anywhere
 
 
@@ -200,23 +200,23 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
     return ready
 
 
-def _regroup(wave: Wave, front: Front, joining: Mask, left: Mask, members: Values) -> None:
-    """Lanes that waited join the front; those that are not ready leave it, and wait as one."""
+def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members: Values) -> None:
+    """Lanes that waited join the path; those that are not ready leave it, and wait as one."""
     wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
-    _part(wave, front, joining, left, wait)
+    _part(wave, path, joining, left, wait)
 
 
-def _part(wave: Wave, front: Front, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
-    """Lanes join the front, others leave it and wait, together with those that waited here before."""
+def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
+    """Lanes join the path, others leave it and wait, together with those that waited here before."""
     if joining.any() or wait is not None:
-        wave.waiting = [one for one in wave.waiting if not _waits_at(one, front)]
-        front.lanes = Lanes((front.lanes.mask | joining) & ~left)
+        wave.waiting = [one for one in wave.waiting if not _waits_at(one, path)]
+        path.lanes = Lanes((path.lanes.mask | joining) & ~left)
     if wait is not None:
-        halted = Front(front.pc, front.frame, Lanes(left), front.turns)
+        halted = DivergentPath(path.pc, path.frame, Lanes(left), path.turns)
         halted.waits = wait
         wave.waiting.append(halted)
-    if not front.lanes.count:
-        wave.fronts.remove(front)
+    if not path.lanes.count:
+        wave.paths.remove(path)
 
 
 def _missing(wave: Wave, left: Mask, members: Values) -> str:
@@ -237,17 +237,17 @@ def in_words(mask: int) -> str:
     return ", ".join(runs)
 
 
-def _check_members(wave: Wave, front: Front, here: Mask, members: Values) -> None:
+def _check_members(wave: Wave, path: DivergentPath, here: Mask, members: Values) -> None:
     """A lane is a member of its own mask; raises UndefinedBehavior."""
     own = np.uint32(1) << (np.arange(wave.lanes, dtype=np.uint32) & np.uint32(WARP - 1))
     outside = here & (members & own == 0)
     if outside.any():
         lane = int(outside.argmax())
         message = f"the lane is no member of its own mask {int(members[lane]):#x}"
-        raise _undefined(wave, front, lane, message)
+        raise _undefined(wave, path, lane, message)
 
 
-def _check_exited(wave: Wave, front: Front, lanes: Lanes, members: Values, exited: bool) -> None:
+def _check_exited(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values, exited: bool) -> None:
     """Where a statement demands it, no member has exited; raises UndefinedBehavior."""
     if exited or wave.alive == wave.lanes:
         return
@@ -255,10 +255,10 @@ def _check_exited(wave: Wave, front: Front, lanes: Lanes, members: Values, exite
     if gone.any():
         lane = int(gone.argmax())
         message = f"lanes {in_words(int(gone[lane]))} of the warp have exited, or were never started"
-        raise _undefined(wave, front, lane, message)
+        raise _undefined(wave, path, lane, message)
 
 
-def _undefined(wave: Wave, front: Front, lane: int, message: str) -> UndefinedBehavior:
-    statement = wave.code[front.pc].statement
-    text = f"{statement.mnemonic}: {message} [{wave.place(lane)}]"
+def _undefined(wave: Wave, path: DivergentPath, lane: int, message: str) -> UndefinedBehavior:
+    statement = wave.code[path.pc].statement
+    text = f"{statement.mnemonic}: {message} [{wave.describe_lane(lane)}]"
     return UndefinedBehavior(text, statement.location())

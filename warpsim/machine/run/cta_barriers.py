@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.warps import WARP
-from ..state.lanes import Front, Lanes, Mask
+from ..state.lanes import DivergentPath, Lanes, Mask
 from .waits import BarrierWait, Deliver
 
 if TYPE_CHECKING:
@@ -33,24 +33,26 @@ class Barriers:
         self.arrived = np.zeros((_COUNT, ctas), np.int64)
         self.here = np.zeros((_COUNT, lanes), np.bool_)
 
-    def arrive(self, wave: Wave, front: Front, lanes: Lanes, reason: BarrierWait, *, waits: bool) -> bool:
+    def arrive(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait, *, waits: bool
+    ) -> bool:
         """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have.
 
-        True where fronts changed; ``reason.deliver`` is then called with the lanes that go on, and must be
+        True where paths changed; ``reason.deliver`` is then called with the lanes that go on, and must be
         called by the caller if not. Raises Fault where more come than complete it.
         """
         number, threads = reason.number, reason.threads
         if wave.observers:
-            wave.tell("arriving", front, lanes, number, threads, waits)
+            wave.tell("arriving", path, lanes, number, threads, waits)
         if waits and lanes.count == wave.alive and threads in (None, wave.threads) and not wave.waiting:
-            wave.tell("barrier", number, np.arange(len(wave.ctas)), front)
+            wave.tell("barrier", number, np.arange(len(wave.ctas)), path)
             wave.tell("meeting", number, lanes.mask, lanes.mask)
             return False
         self.arrived[number] += wave.count_of(lanes)
         self.here[number] |= lanes.mask
         if threads is not None:
-            self._check_count(wave, front, lanes, reason)
-        changed = wave.wait(front, lanes, reason) if waits else False
+            self._check_count(wave, path, lanes, reason)
+        changed = wave.wait(path, lanes, reason) if waits else False
         self._complete(wave, reason)
         return changed
 
@@ -72,14 +74,14 @@ class Barriers:
             if count:
                 yield f"barrier {number} has {count}{f' of {max(wanted)}' if wanted else ''} threads"
 
-    def _check_count(self, wave: Wave, front: Front, lanes: Lanes, reason: BarrierWait) -> None:
+    def _check_count(self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait) -> None:
         """Of those that come at once none is left over once the barrier is complete; raises Fault."""
         number, threads = reason.number, reason.threads
         count = self.arrived[number] + self._absent(wave, number)
         left = np.flatnonzero(count[wave.cta[lanes.index]] > threads)
         if left.size:
             lane = int(lanes.index[left[0]])
-            came, record = int(count[wave.cta[lane]]), wave.code[front.pc]
+            came, record = int(count[wave.cta[lane]]), wave.code[path.pc]
             what = f"{came} threads come to barrier {number}, which is complete with {threads}"
             fix = f"let it expect {came}, or the others another barrier"
             message = f"{record.statement.mnemonic}: {what}: the rest would begin its next phase; {fix}"
@@ -119,7 +121,7 @@ class Barriers:
         return wave.count_of(Lanes(warps & ~here & ~wave.alive_mask))
 
 
-def _waiting(wave: Wave, number: int) -> list[Front]:
+def _waiting(wave: Wave, number: int) -> list[DivergentPath]:
     """Who waits at a barrier."""
     return [one for one in wave.waiting if isinstance(one.waits, BarrierWait) and one.waits.number == number]
 

@@ -26,7 +26,7 @@ from ..load.program import Module
 from ..state.device import Device
 from ..state.spaces import DEVICE_BASE, Bytes
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
-from .livelock import Standstill, waiting_loops
+from .livelock import LivelockDetector, waiting_loops
 from .schedules import Schedule
 from .statement_limit import Allowance
 from .wave import Dimensions, Wave
@@ -219,7 +219,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     counts = np.zeros(len(launch.module.code), np.int64)
     total, done = launch.total, 0
     turn = TURN if communicates(launch.entry) else QUANTUM
-    left, pending, standstill = launch.waves(), list[Wave](), Standstill()
+    left, pending, detector = launch.waves(), list[Wave](), LivelockDetector()
     allowance = Allowance(launch.most_statements)
     while done < total:
         going, before = list[Wave](), len(pending)
@@ -231,7 +231,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
             done += len(wave.ctas)
             if progress:
                 progress(done, total)
-        standstill.check(going, len(going) != before or not all(wave.vain for wave in going))
+        detector.check(going, len(going) != before or not all(wave.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
     return counts
 

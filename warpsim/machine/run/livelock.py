@@ -5,7 +5,7 @@ mbarrier, sleep) and does nothing that they could see but atomics. Such lanes le
 round. Where a whole pass over all waves brings back every register, every byte and every place, the same will
 happen for ever: machine and schedule are deterministic, and only what changes can change them. A loop that
 reads a clock or counts its rounds is never at the same place again, and is left alone, for it may end.
-Knows fronts and memories; does not know what a statement computes.
+Knows paths and memories; does not know what a statement computes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 from ...errors import Fault
 from ...ptx.operands import Register
 from ..bind.scope import LabelName
-from ..state.lanes import Frame, Front, Lanes
-from ..state.memory_access import Touch
+from ..state.lanes import DivergentPath, Frame, Lanes
+from ..state.memory_access import MemoryAccess
 from ..state.spaces import DEVICE_BASE, Bytes
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _waits(body: Sequence[Record]) -> bool:
     )
 
 
-class Standstill:
+class LivelockDetector:
     """Notices that passes over all waves change nothing any more.
 
     It looks after 1, 2, 4, ... passes in vain, for to look at all memory takes time.
@@ -92,19 +92,19 @@ class Standstill:
 
 
 def _rounds(wave: Wave) -> list[int]:
-    """How far each front has gone round; one that is alone does not count its turns."""
-    fronts = _in_order(wave)
-    return [wave.statements] if len(fronts) == 1 else [front.turns for front in fronts]
+    """How far each path has gone round; one that is alone does not count its turns."""
+    paths = _in_order(wave)
+    return [wave.statements] if len(paths) == 1 else [path.turns for path in paths]
 
 
 def _all_went(before: list[int], now: list[int]) -> bool:
-    """Whether every front has gone round in between."""
+    """Whether every path has gone round in between."""
     return len(before) == len(now) and all(one < two for one, two in zip(before, now, strict=True))
 
 
-def _in_order(wave: Wave) -> list[Front]:
-    """The fronts that run, by place and lanes."""
-    return sorted(wave.fronts, key=lambda front: (front.pc, int(front.lanes.index[0])))
+def _in_order(wave: Wave) -> list[DivergentPath]:
+    """The paths that run, by place and lanes."""
+    return sorted(wave.paths, key=lambda path: (path.pc, int(path.lanes.index[0])))
 
 
 def _state(waves: Sequence[Wave]) -> bytes:
@@ -114,10 +114,10 @@ def _state(waves: Sequence[Wave]) -> bytes:
     for wave in waves:
         digest.update(wave.shared.data)
         digest.update(wave.local.data)
-        for front in (*_in_order(wave), *wave.waiting):
-            digest.update(f"{front.pc} {front.frame.depth}".encode())
-            digest.update(front.lanes.mask.data)
-            _add_registers(digest, front.frame)
+        for path in (*_in_order(wave), *wave.waiting):
+            digest.update(f"{path.pc} {path.frame.depth}".encode())
+            digest.update(path.lanes.mask.data)
+            _add_registers(digest, path.frame)
     return digest.digest()
 
 
@@ -137,10 +137,10 @@ class _Reads:
     def __init__(self) -> None:
         self.of_lane: dict[int, tuple[int, Bytes, int, int]] = {}  # statement, memory, offset and size
 
-    def load(self, wave: Wave, touch: Touch) -> None:
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Words that lanes read."""
-        for lane, offset in zip(touch.lanes.index.tolist(), touch.offsets.tolist(), strict=False):
-            self.of_lane[lane] = (touch.front.pc, touch.memory, offset, touch.size)
+        for lane, offset in zip(access.lanes.index.tolist(), access.offsets.tolist(), strict=False):
+            self.of_lane[lane] = (access.path.pc, access.memory, offset, access.size)
 
     atomic = load
 
@@ -150,7 +150,7 @@ def _deadlock(waves: Sequence[Wave]) -> Fault:
     groups = [group for wave in waves for group in _groups(wave)]
     shown = "; ".join(text for text, _ in groups[:_SHOWN])
     more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
-    waiting = sum(front.lanes.count for wave in waves for front in wave.waiting)
+    waiting = sum(path.lanes.count for wave in waves for path in wave.waiting)
     others = f" ({waiting} more lanes wait at barriers)" if waiting else ""
     message = f"deadlock: nobody can go on, and nobody is left to write what they wait for{others}"
     return Fault(f"{message}: {shown}{more}", groups[0][1])
@@ -160,28 +160,31 @@ def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
     """Lanes of a CTA that go round at one place, in words, and the statement that they read by."""
     reads = _Reads()
     kept, wave.observers = wave.observers, (reads,)
-    for front in _in_order(wave):
-        front.turns = 0
-    wave.run(_ROUND * len(wave.fronts))
+    for path in _in_order(wave):
+        path.turns = 0
+    wave.run(_ROUND * len(wave.paths))
     wave.observers = kept
-    for front in _in_order(wave):
-        for cta in np.unique(wave.cta[front.lanes.index]).tolist():
-            part = Lanes(front.lanes.mask & (wave.cta == cta))
-            yield _described(wave, front, part, reads)
+    for path in _in_order(wave):
+        for cta in np.unique(wave.cta[path.lanes.index]).tolist():
+            part = Lanes(path.lanes.mask & (wave.cta == cta))
+            yield _described(wave, path, part, reads)
 
 
-def _described(wave: Wave, front: Front, lanes: Lanes, reads: _Reads) -> tuple[str, Any]:
+def _described(wave: Wave, path: DivergentPath, lanes: Lanes, reads: _Reads) -> tuple[str, Any]:
     first = int(lanes.index[0])
     known = reads.of_lane.get(first)
     if known is None:
-        place = wave.code[front.pc].statement.location()
-        return f"{wave.who(lanes)} at line {place.line}", place
+        place = wave.code[path.pc].statement.location()
+        return f"{wave.describe_lanes(lanes)} at line {place.line}", place
     pc, memory, offset, size = known
     statement = wave.code[pc].statement
     value = int.from_bytes(memory[offset : offset + size].tobytes(), "little")
     place = statement.location()
     where = _where(wave, first, memory, offset)
-    return f"{wave.who(lanes)}: {statement.mnemonic} at line {place.line} reads {value} at {where}", place
+    return (
+        f"{wave.describe_lanes(lanes)}: {statement.mnemonic} at line {place.line} reads {value} at {where}",
+        place,
+    )
 
 
 def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:

@@ -22,8 +22,8 @@ import numpy as np
 
 from ...errors import UndefinedBehavior
 from ..state import spaces
-from ..state.lanes import Front, Lanes, Values
-from ..state.memory_access import Touch
+from ..state.lanes import DivergentPath, Lanes, Values
+from ..state.memory_access import MemoryAccess
 from .clusters import RANK_BYTES
 from .waits import LaneWait
 
@@ -92,7 +92,7 @@ Change = Callable[[Object, int], Object]
 
 def update(
     wave: Wave,
-    front: Front,
+    path: DivergentPath,
     lanes: Lanes,
     addresses: Values,
     counts: Values,
@@ -104,18 +104,18 @@ def update(
     ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
     Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
     """
-    memory, offsets = wave.places(space, lanes, addresses, 8)
+    memory, offsets = wave.locate(space, lanes, addresses, 8)
     words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))
     before, begun = np.zeros(lanes.count, np.uint64), dict(words)
     for place, (offset, count) in enumerate(zip(offsets.tolist(), counts.tolist(), strict=True)):
         before[place] = words[offset]
-        words[offset] = changed(wave, front, int(lanes.index[place]), words[offset], count, change)
+        words[offset] = changed(wave, path, int(lanes.index[place]), words[offset], count, change)
     after = np.array([words[offset] for offset in offsets.tolist()], np.uint64)
     spaces.put_words(memory, offsets, after[:, None])
-    ends = _record(wave, front, lanes, offsets, before, after)
+    ends = _record(wave, path, lanes, offsets, before, after)
     if wave.observers:
-        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
-        wave.tell("updated", front, lanes, offsets, ends)
+        wave.tell("mbarrier", MemoryAccess(path, lanes, memory, offsets, 8))
+        wave.tell("updated", path, lanes, offsets, ends)
     _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
     return before
 
@@ -129,18 +129,20 @@ def _settled(word: int, count: int, change: Change) -> int:
     return (one if after == one else after.settled()).word
 
 
-def changed(wave: Wave, front: Front, lane: int, word: int, count: int, change: Change) -> int:
+def changed(wave: Wave, path: DivergentPath, lane: int, word: int, count: int, change: Change) -> int:
     """The 64 bits after a lane's change; raises UndefinedBehavior."""
     try:
         return _settled(word, count, change)
     except Misuse as misuse:
-        raise undefined(wave, front, lane, str(misuse)) from None
+        raise undefined(wave, path, lane, str(misuse)) from None
 
 
-def undefined(wave: Wave, front: Front, lane: int, why: str) -> UndefinedBehavior:
-    """The error of one lane at the statement of a front."""
-    statement = wave.code[front.pc].statement
-    return UndefinedBehavior(f"{statement.mnemonic}: {why} [{wave.place(lane)}]", statement.location())
+def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> UndefinedBehavior:
+    """The error of one lane at the statement of a path."""
+    statement = wave.code[path.pc].statement
+    return UndefinedBehavior(
+        f"{statement.mnemonic}: {why} [{wave.describe_lane(lane)}]", statement.location()
+    )
 
 
 def _wake(wave: Wave, offsets: list[int]) -> None:
@@ -150,13 +152,13 @@ def _wake(wave: Wave, offsets: list[int]) -> None:
         wave.wake(_SLEEP, np.isin(sleepers, offsets))
 
 
-def sleep(wave: Wave, front: Front, lanes: Lanes, where: Values) -> bool:
+def sleep(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values) -> bool:
     """Some lanes stop until the phase of their object is over, and then try again."""
     sleepers = wave.kept.get(_SLEEPERS)
     if sleepers is None:
         sleepers = np.full(wave.lanes, -1)
     wave.kept[_SLEEPERS] = np.where(lanes.mask, where % RANK_BYTES + wave.shared_base, sleepers)
-    return wave.wait(front, lanes, _SLEEP, behind=False)
+    return wave.wait(path, lanes, _SLEEP, behind=False)
 
 
 # --- what has happened ---------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ def begin(wave: Wave, offsets: spaces.Offsets) -> None:
 
 
 def _record(
-    wave: Wave, front: Front, lanes: Lanes, offsets: spaces.Offsets, before: Values, after: Values
+    wave: Wave, path: DivergentPath, lanes: Lanes, offsets: spaces.Offsets, before: Values, after: Values
 ) -> dict[int, int]:
     """Remember who arrived where; how many phases came to their end, by object."""
     ends: dict[int, int] = {}
@@ -196,7 +198,7 @@ def _record(
         last[offset] = word
         ends.setdefault(offset, 0)
         history = history_of(wave, offset)
-        history.arrivals[warp] = (history.over + ends[offset] + 1, front.pc)
+        history.arrivals[warp] = (history.over + ends[offset] + 1, path.pc)
     for offset, word in zip(offsets.tolist(), after.tolist(), strict=True):
         if offset in last:
             ends[offset] += (last.pop(offset) ^ word) >> 62 & 1
@@ -213,9 +215,9 @@ def named(wave: Wave, offset: int) -> str:
     return f"{address:#x}"
 
 
-def _missing(wave: Wave, front: Front) -> str:
+def _missing(wave: Wave, path: DivergentPath) -> str:
     """What the phases lack that lanes sleep for, and who may be at fault."""
-    wanted = np.unique(wave.kept[_SLEEPERS][front.lanes.index]).tolist()
+    wanted = np.unique(wave.kept[_SLEEPERS][path.lanes.index]).tolist()
     return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
 
 
@@ -260,7 +262,7 @@ _SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
 
 def awaited(wave: Wave) -> frozenset[int]:
     """The objects, as offsets in shared memory, that lanes sleep for."""
-    asleep = [front.lanes.index for front in wave.waiting if front.waits is _SLEEP]
+    asleep = [path.lanes.index for path in wave.waiting if path.waits is _SLEEP]
     if not asleep:
         return frozenset()
     return frozenset(wave.kept[_SLEEPERS][np.concatenate(asleep)].tolist())
@@ -277,7 +279,7 @@ def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
         after = _settled(word, -count, expect)
     except Misuse as misuse:
         statement = cause.record.statement
-        message = f"{statement.mnemonic}: {misuse} [{wave.place(cause.lane)}]"
+        message = f"{statement.mnemonic}: {misuse} [{wave.describe_lane(cause.lane)}]"
         raise UndefinedBehavior(message, statement.location()) from None
     spaces.put_words(wave.shared, place, np.array([[after]], np.uint64))
     over = bool((word ^ after) >> 62 & 1)

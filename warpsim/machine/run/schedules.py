@@ -9,7 +9,7 @@
                          between, in any order, which is the same in all clusters that run together
 
 PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
-machine. Knows fronts; does not know statements.
+machine. Knows paths; does not know statements.
 """
 
 from __future__ import annotations

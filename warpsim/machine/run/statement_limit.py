@@ -52,13 +52,14 @@ def _endless(wave: Wave, most: int | None) -> Fault:
     """Who is still where, and what was executed most."""
     most_often = int(np.argmax(wave.counts))
     often = wave.code[most_often].statement
-    front = min((*wave.fronts, *wave.waiting), key=lambda one: (one.waits is not None, one.pc))
-    record = wave.stands_at(front) if front.waits else wave.code[front.pc]
+    path = min((*wave.paths, *wave.waiting), key=lambda one: (one.waits is not None, one.pc))
+    record = wave.waiting_record(path) if path.waits else wave.code[path.pc]
     place = record.statement.location()
     whose = "of CTAs that run together" if most is None else "of the launch"
     return Fault(
         f"not ended after {OF_A_WAVE if most is None else most:,} statements {whose}: "
-        f"{wave.who(front.lanes)} at line {place.line}; line {often.location().line}, {often.mnemonic}, was "
-        f"executed {wave.counts[most_often]:,} times; most_statements, or --limit, allows more",
+        f"{wave.describe_lanes(path.lanes)} at line {place.line}; line {often.location().line}, "
+        f"{often.mnemonic}, was executed {wave.counts[most_often]:,} times; "
+        "most_statements, or --limit, allows more",
         often.location(),
     )

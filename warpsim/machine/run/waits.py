@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..state.lanes import Front, Lanes
+from ..state.lanes import DivergentPath, Lanes
 
 if TYPE_CHECKING:
     from .wave import Wave
 
-Deliver = Callable[["Wave", Front, Lanes, int], None]  # the last is the number of a barrier
+Deliver = Callable[["Wave", DivergentPath, Lanes, int], None]  # the last is the number of a barrier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +37,12 @@ class LaneWait:
     """What lanes at a statement of the whole warp wait for: the lanes that it names.
 
     They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
-    says in more words what the lanes of a front wait for when nobody can go on.
+    says in more words what the lanes of a path wait for when nobody can go on.
     """
 
     names: str
     anywhere: bool = False
-    explain: Callable[[Wave, Front], str] | None = field(default=None, compare=False)
+    explain: Callable[[Wave, DivergentPath], str] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return self.names

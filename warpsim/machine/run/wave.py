@@ -1,9 +1,9 @@
 """A wave: CTAs that are executed together, all lanes at one statement in one operation.
 
-Lanes that part go on as fronts; the one with the lowest program counter steps first, so that they meet again
+Lanes that part go on as paths; the one with the lowest program counter steps first, so that they meet again
 without a stack of reconvergence points, and one that only goes round in a loop lets the others pass, so that
 nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling").
-Knows fronts and the memories of its CTAs; does not know text, arguments, or what a statement means.
+Knows paths and the memories of its CTAs; does not know text, arguments, or what a statement means.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ...errors import Fault, WarpsimError
 from ...isa.warps import WARP
 from ..state import spaces
-from ..state.lanes import Frame, Front, Lanes, Mask, Values
-from ..state.spaces import Bytes, DeviceMemory, Offsets, Trespass
+from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
+from ..state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
 from ..state.windows import PLACES
 from .asynchronous import Asynchrony, finish_all
 from .clusters import ALONE, Cluster
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 
 Dimensions = tuple[int, int, int]
-Step = Callable[["Wave", Front, Lanes], "bool | None"]  # true where fronts have changed
+Step = Callable[["Wave", DivergentPath, Lanes], "bool | None"]  # true where paths have changed
 
 
 class Wave:
@@ -91,16 +91,16 @@ class Wave:
         self.alive_of_cta = np.full(len(ctas), self.threads)
         self.alive_mask: Mask = everyone.mask
         self.frame = Frame(entry.registers)
-        self.fronts = [Front(entry.start, self.frame, everyone)]
-        self.waiting: list[Front] = []
+        self.paths = [DivergentPath(entry.start, self.frame, everyone)]
+        self.waiting: list[DivergentPath] = []
         self.barriers = Barriers(len(ctas), self.lanes)
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
-        self.statements = 0  # executed so far, one for each front
+        self.statements = 0  # executed so far, one for each path
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes
         self.vain = False  # whether it has stopped because it only went round
         self.waits_at: frozenset[int] = frozenset()  # the branches of loops that wait for others
-        self.order: Order = in_step  # which front is next
+        self.order: Order = in_step  # which path is next
         self.asynchrony = Asynchrony()  # what has been issued and has not completed
         self.reserve_local(entry.local_bytes)
 
@@ -114,11 +114,11 @@ class Wave:
         """
         end = None if budget is None else self.statements + budget
         asynchrony = self.asynchrony
-        while self.fronts or (self.waiting and asynchrony.nobody_goes_on(self)):
+        while self.paths or (self.waiting and asynchrony.nobody_goes_on(self)):
             if end is not None and (self.statements >= end or self.rounds >= _VAIN):
                 self.vain, self.rounds = self.rounds >= _VAIN, 0
                 return False
-            if self.fronts:
+            if self.paths:
                 self._advance(self.order(self))
             if asynchrony.flying:
                 asynchrony.pass_time(self)
@@ -128,142 +128,142 @@ class Wave:
             finish_all(self)
         return True
 
-    def _advance(self, front: Front) -> None:
-        """Execute statements until fronts change, or this one meets another."""
+    def _advance(self, path: DivergentPath) -> None:
+        """Execute statements until paths change, or this one meets another."""
         code = self.code
-        others = [one.pc for one in self.fronts if one is not front and one.frame is front.frame]
-        stop = min((pc for pc in others if pc > front.pc), default=-1)
-        record = code[front.pc]
+        others = [one.pc for one in self.paths if one is not path and one.frame is path.frame]
+        stop = min((pc for pc in others if pc > path.pc), default=-1)
+        record = code[path.pc]
         try:
             while True:
-                record = code[front.pc]
+                record = code[path.pc]
                 self.statements += 1
-                self.counts[front.pc] += 1
-                lanes: Lanes | None = front.lanes
+                self.counts[path.pc] += 1
+                lanes: Lanes | None = path.lanes
                 if record.guard >= 0:
-                    lanes = self._guarded(front, record)
-                if lanes is not None and record.step(self, front, lanes):
+                    lanes = self._guarded(path, record)
+                if lanes is not None and record.step(self, path, lanes):
                     return
-                front.pc += 1
-                if front.pc == stop:
+                path.pc += 1
+                if path.pc == stop:
                     return
-        except Trespass as trespass:
-            raise self.fault(record, trespass.lane, self._described(record, trespass)) from None
+        except InvalidAccess as invalid:
+            raise self.fault(record, invalid.lane, self._described(record, invalid)) from None
         except WarpsimError as error:
             if error.location is None:
                 error.at(record.statement.location())
             raise
 
-    def _guarded(self, front: Front, record: Record) -> Lanes | None:
-        """The lanes of a front whose guard holds; None for none."""
-        value = self.read(front, record.guard)
-        mask = front.lanes.mask & (~value if record.negated else value)
+    def _guarded(self, path: DivergentPath, record: Record) -> Lanes | None:
+        """The lanes of a path whose guard holds; None for none."""
+        value = self.read(path, record.guard)
+        mask = path.lanes.mask & (~value if record.negated else value)
         count = int(np.count_nonzero(mask))
-        if count == front.lanes.count:
-            return front.lanes
+        if count == path.lanes.count:
+            return path.lanes
         return Lanes(mask) if count else None
 
     # --- registers ---
 
-    def read(self, front: Front, register: int) -> Values:
+    def read(self, path: DivergentPath, register: int) -> Values:
         """A register in all lanes; what was never written reads as 0, and observers are told."""
-        frame = front.frame
+        frame = path.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
             if self.observers:
-                self._tell_of_missing(front, register)
+                self._tell_of_missing(path, register)
             if value is None:
                 types = self.entry.dtypes if frame.function is None else frame.function.dtypes
                 return np.zeros(self.lanes, types[register])
         return value
 
-    def _tell_of_missing(self, front: Front, register: int) -> None:
+    def _tell_of_missing(self, path: DivergentPath, register: int) -> None:
         """Observers are told of lanes that execute the statement and have never written a register."""
-        written = front.frame.partial.get(register)
-        if written is not None and front.lanes.within(written):
+        written = path.frame.partial.get(register)
+        if written is not None and path.lanes.within(written):
             return
-        missing, record = front.frame.missing(register, front.lanes), self.code[front.pc]
+        missing, record = path.frame.missing(register, path.lanes), self.code[path.pc]
         if missing.any():
-            guard = front.frame.values[record.guard] if record.guard not in (-1, register) else None
+            guard = path.frame.values[record.guard] if record.guard not in (-1, register) else None
             lacking = missing if guard is None else missing & (guard ^ record.negated)
-            self.tell("uninitialised", front, register, lacking)
+            self.tell("uninitialised", path, register, lacking)
 
-    def write(self, front: Front, lanes: Lanes, register: int, values: Values) -> None:
-        """Write a register in some lanes of a front."""
-        front.frame.write(register, values, lanes, lanes.count == self.alive)
+    def write(self, path: DivergentPath, lanes: Lanes, register: int, values: Values) -> None:
+        """Write a register in some lanes of a path."""
+        path.frame.write(register, values, lanes, lanes.count == self.alive)
 
-    # --- fronts ---
+    # --- paths ---
 
-    def jump(self, front: Front, lanes: Lanes, target: int) -> bool:
-        """Some lanes of a front go on elsewhere, the others behind this statement."""
-        if lanes.count == front.lanes.count:
-            if target <= front.pc:
-                front.turns += (turns := self._turns(front.pc))
+    def jump(self, path: DivergentPath, lanes: Lanes, target: int) -> bool:
+        """Some lanes of a path go on elsewhere, the others behind this statement."""
+        if lanes.count == path.lanes.count:
+            if target <= path.pc:
+                path.turns += (turns := self._turns(path.pc))
                 self.rounds += turns
-                if len(self.fronts) == 1 and front.turns % PATIENCE:
-                    front.pc = target - 1  # goes on at once: nobody to meet
+                if len(self.paths) == 1 and path.turns % PATIENCE:
+                    path.pc = target - 1  # goes on at once: nobody to meet
                     return False
-            front.pc = target
+            path.pc = target
             return True
-        turns = front.turns + (self._turns(front.pc) if target <= front.pc else 0)
-        self._leave(front, lanes)
-        self.fronts.append(Front(target, front.frame, lanes, turns))
+        turns = path.turns + (self._turns(path.pc) if target <= path.pc else 0)
+        self._leave(path, lanes)
+        self.paths.append(DivergentPath(target, path.frame, lanes, turns))
         return True
 
     def _turns(self, pc: int) -> int:
         """For how many rounds one of the loop counts that a branch closes."""
         return PATIENCE if pc in self.waits_at else 1
 
-    def _leave(self, front: Front, lanes: Lanes) -> None:
-        """Lanes leave a front; those that stay, if any, go on behind this statement."""
-        if lanes.count == front.lanes.count:
-            self.fronts.remove(front)
+    def _leave(self, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes leave a path; those that stay, if any, go on behind this statement."""
+        if lanes.count == path.lanes.count:
+            self.paths.remove(path)
         else:
-            front.lanes = Lanes(front.lanes.mask & ~lanes.mask)
-            front.pc += 1
+            path.lanes = Lanes(path.lanes.mask & ~lanes.mask)
+            path.pc += 1
 
-    def split(self, front: Front, parts: Sequence[Lanes]) -> list[Front]:
-        """Parts of a front's lanes stand at this statement by themselves; the others go on behind it."""
-        own = [Front(front.pc, front.frame, part, front.turns) for part in parts]
-        self._leave(front, Lanes(np.logical_or.reduce([part.mask for part in parts])))
-        self.fronts += own
+    def split(self, path: DivergentPath, parts: Sequence[Lanes]) -> list[DivergentPath]:
+        """Parts of a path's lanes stand at this statement by themselves; the others go on behind it."""
+        own = [DivergentPath(path.pc, path.frame, part, path.turns) for part in parts]
+        self._leave(path, Lanes(np.logical_or.reduce([part.mask for part in parts])))
+        self.paths += own
         return own
 
-    def scatter(self, front: Front, lanes: Lanes, chosen: Values, targets: Sequence[int]) -> bool:
+    def scatter(self, path: DivergentPath, lanes: Lanes, chosen: Values, targets: Sequence[int]) -> bool:
         """Each lane goes on at the target that its value of ``chosen`` numbers."""
-        self._leave(front, lanes)
+        self._leave(path, lanes)
         for number in np.unique(chosen[lanes.index]).tolist():
             part = Lanes(lanes.mask & (chosen == number))
-            self.fronts.append(Front(targets[number], front.frame, part, front.turns))
+            self.paths.append(DivergentPath(targets[number], path.frame, part, path.turns))
         return True
 
-    def call(self, front: Front, lanes: Lanes, entered: Sequence[Front]) -> bool:
+    def call(self, path: DivergentPath, lanes: Lanes, entered: Sequence[DivergentPath]) -> bool:
         """Some lanes go on in other frames; they come back behind this statement."""
-        self._leave(front, lanes)
-        self.fronts += entered
+        self._leave(path, lanes)
+        self.paths += entered
         for one in entered:
             one.frame.lanes += one.lanes.count
         return True
 
-    def resume(self, front: Front, lanes: Lanes) -> bool:
+    def resume(self, path: DivergentPath, lanes: Lanes) -> bool:
         """Some lanes return to their caller; the kernel's own return is the exit."""
-        frame = front.frame
+        frame = path.frame
         if frame.caller is None:
-            return self.retire(front, lanes)
+            return self.retire(path, lanes)
         if frame.leave is not None:
             frame.leave(lanes)
         frame.lanes -= lanes.count
-        self._leave(front, lanes)
-        self.fronts.append(Front(frame.resume, frame.caller, lanes))
+        self._leave(path, lanes)
+        self.paths.append(DivergentPath(frame.resume, frame.caller, lanes))
         return True
 
-    def retire(self, front: Front, lanes: Lanes) -> bool:
+    def retire(self, path: DivergentPath, lanes: Lanes) -> bool:
         """Some lanes exit; barriers that waited for them only are complete."""
-        self._leave(front, lanes)
+        self._leave(path, lanes)
         self.alive -= lanes.count
         self.alive_mask = self.alive_mask & ~lanes.mask
         self.alive_of_cta -= self.count_of(lanes)
-        self.tell("exit", front, lanes)
+        self.tell("exit", path, lanes)
         for look in self.leaving:
             look(self, lanes)
         self.barriers.look_again(self)
@@ -284,34 +284,34 @@ class Wave:
 
     # --- waiting ---
 
-    def wait(self, front: Front, lanes: Lanes, reason: object, *, behind: bool = True) -> bool:
+    def wait(self, path: DivergentPath, lanes: Lanes, reason: object, *, behind: bool = True) -> bool:
         """Some lanes stop until somebody wakes them; they go on behind this statement, or repeat it."""
-        halted = Front(front.pc + behind, front.frame, lanes, front.turns)
+        halted = DivergentPath(path.pc + behind, path.frame, lanes, path.turns)
         halted.waits = reason
-        self._leave(front, lanes)
+        self._leave(path, lanes)
         self.waiting.append(halted)
         return True
 
     def wake(self, reason: object, mask: Mask) -> None:
         """Lanes that wait for that reason run again."""
-        left = list[Front]()
-        for front in self.waiting:
-            woken = front.lanes.mask & mask if front.waits == reason else None
+        left = list[DivergentPath]()
+        for path in self.waiting:
+            woken = path.lanes.mask & mask if path.waits == reason else None
             if woken is None or not woken.any():
-                left.append(front)
+                left.append(path)
                 continue
-            self.fronts.append(Front(front.pc, front.frame, Lanes(woken), front.turns))
-            front.lanes = Lanes(front.lanes.mask & ~mask)
-            if front.lanes.count:
-                left.append(front)
+            self.paths.append(DivergentPath(path.pc, path.frame, Lanes(woken), path.turns))
+            path.lanes = Lanes(path.lanes.mask & ~mask)
+            if path.lanes.count:
+                left.append(path)
         self.waiting = left
 
-    def release(self, halted: Front, mask: Mask) -> None:
+    def release(self, halted: DivergentPath, mask: Mask) -> None:
         """Those of some lanes that wait and are in a mask go on behind their statement."""
         freed = Lanes(halted.lanes.mask & mask)
         if not freed.count:
             return
-        self.fronts.append(Front(halted.pc + 1, halted.frame, freed, halted.turns))
+        self.paths.append(DivergentPath(halted.pc + 1, halted.frame, freed, halted.turns))
         halted.lanes = Lanes(halted.lanes.mask & ~mask)
         if not halted.lanes.count:
             self.waiting.remove(halted)
@@ -319,18 +319,18 @@ class Wave:
     def deadlock(self) -> Fault:
         """Who waits where, for what."""
         lines = list[str]()
-        places = [self.stands_at(front).statement.location() for front in self.waiting]
-        for front, place in zip(self.waiting, places, strict=True):
-            explain = getattr(front.waits, "explain", None)
-            reason = explain(self, front) if explain else front.waits
-            lines.append(f"{self.who(front.lanes)} at {place} for {reason}")
+        places = [self.waiting_record(path).statement.location() for path in self.waiting]
+        for path, place in zip(self.waiting, places, strict=True):
+            explain = getattr(path.waits, "explain", None)
+            reason = explain(self, path) if explain else path.waits
+            lines.append(f"{self.describe_lanes(path.lanes)} at {place} for {reason}")
         counts = ", ".join(self.barriers.counts(self, int(self.cta[self.waiting[0].lanes.index[0]])))
         detail = f" ({counts})" if counts else ""
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
 
-    def stands_at(self, front: Front) -> Record:
+    def waiting_record(self, path: DivergentPath) -> Record:
         """The statement that lanes wait at: they may go on behind it, or repeat it."""
-        return self.code[front.pc if isinstance(front.waits, LaneWait) else front.pc - 1]
+        return self.code[path.pc if isinstance(path.waits, LaneWait) else path.pc - 1]
 
     # --- memories ---
 
@@ -348,8 +348,8 @@ class Wave:
         used: int = self.entry.local_bytes if frame.function is None else frame.function.local_bytes
         return used
 
-    def places(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
-        """The memory of a space, and where in it the words lie that some lanes address. Raises Trespass.
+    def locate(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
+        """The memory of a space, and where in it the words lie that some lanes address. Raises InvalidAccess.
 
         ``addresses`` has one value for each of the lanes, or is of shape ().
         """
@@ -373,13 +373,13 @@ class Wave:
         """What a statement did here rests on what is inferred, for that reason."""
         self.kept.setdefault("inferred", {})[pc] = why
 
-    def who(self, lanes: Lanes) -> str:
+    def describe_lanes(self, lanes: Lanes) -> str:
         """Lanes in words: CTA, warp and lane of the first, and how many more."""
         first = int(lanes.index[0])
         more = f" and {lanes.count - 1} more" if lanes.count > 1 else ""
-        return f"{self.place(first)}{more}"
+        return f"{self.describe_lane(first)}{more}"
 
-    def place(self, lane: int) -> str:
+    def describe_lane(self, lane: int) -> str:
         """CTA, warp and lane of a lane of the wave, in words."""
         cta = ", ".join(map(str, self.ctas[self.cta[lane]].tolist()))
         thread = int(self.thread[lane])
@@ -387,7 +387,7 @@ class Wave:
 
     def fault(self, record: Record, lane: int, message: str) -> Fault:
         """An error of one lane at a statement."""
-        return Fault(f"{message} [{self.place(lane)}]", record.statement.location())
+        return Fault(f"{message} [{self.describe_lane(lane)}]", record.statement.location())
 
-    def _described(self, record: Record, trespass: Trespass) -> str:
-        return f"{record.statement.mnemonic}: address {trespass.address:#x} {trespass.reason}"
+    def _described(self, record: Record, invalid: InvalidAccess) -> str:
+        return f"{record.statement.mnemonic}: address {invalid.address:#x} {invalid.reason}"

@@ -128,7 +128,7 @@ class Frame:
         return np.zeros_like(lanes.mask) if written is None else lanes.mask & ~written
 
 
-class Front:
+class DivergentPath:
     """Lanes that stand at one program counter of one frame, and how long they have gone round in a loop."""
 
     __slots__ = ("frame", "lanes", "pc", "turns", "waits")

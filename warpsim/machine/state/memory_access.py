@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .lanes import Front, Lanes, Values
+from .lanes import DivergentPath, Lanes, Values
 from .spaces import Bytes, Offsets
 
 
 @dataclass(slots=True)
-class Touch:
-    """``size`` bytes at each of ``offsets`` in a memory that lanes of a front load, store or change.
+class MemoryAccess:
+    """``size`` bytes at each of ``offsets`` in a memory that lanes of a path load, store or change.
 
     Each lane has one word, or several in as many rounds of all lanes. ``words`` is what is stored, a row for
     each offset, or None where that is not known.
     """
 
-    front: Front
+    path: DivergentPath
     lanes: Lanes
     memory: Bytes
     offsets: Offsets

@@ -33,7 +33,7 @@ _ALIGNMENT = 256  # of allocations, as cudaMalloc gives
 _GAP = 256  # bytes between them that belong to nobody
 
 
-class Trespass(Exception):
+class InvalidAccess(Exception):
     """An access that leaves its memory or is misaligned: the first lane at fault, its address, and why."""
 
     def __init__(self, lane: int, address: int, reason: str) -> None:
@@ -79,12 +79,12 @@ def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
 
 
 def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
-    """Raise Trespass for the first address that is no multiple of the size."""
+    """Raise InvalidAccess for the first address that is no multiple of the size."""
     wrong = addresses & (size - 1)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         lane, address = _culprit(lanes, addresses, place)
-        raise Trespass(lane, address, f"is not a multiple of {size}")
+        raise InvalidAccess(lane, address, f"is not a multiple of {size}")
 
 
 def leave(addresses: Offsets, size: int, limit: int) -> bool:
@@ -93,11 +93,11 @@ def leave(addresses: Offsets, size: int, limit: int) -> bool:
 
 
 def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str) -> None:
-    """Raise Trespass for the first address from which the bytes leave a memory of ``limit``."""
+    """Raise InvalidAccess for the first address from which the bytes leave a memory of ``limit``."""
     if leave(addresses, size, limit):
         place = int(np.flatnonzero((addresses < 0) | (addresses > limit - size))[0])
         lane, address = _culprit(lanes, addresses, place)
-        raise Trespass(lane, address, f"leaves {what} of {limit} bytes")
+        raise InvalidAccess(lane, address, f"leaves {what} of {limit} bytes")
 
 
 def _culprit(lanes: Lanes, addresses: Offsets, place: int) -> tuple[int, int]:
@@ -185,7 +185,7 @@ class DeviceMemory:
         return self.allocations[bisect_right(self._bases, address) - 1]
 
     def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
-        """Places in ``data`` of words that lie each within one allocation. Raises Trespass."""
+        """Places in ``data`` of words that lie each within one allocation. Raises InvalidAccess."""
         check_alignment(addresses, size, lanes)
         low, high = int(addresses.min()), int(addresses.max())
         place = bisect_right(self._bases, low) - 1
@@ -197,7 +197,7 @@ class DeviceMemory:
         wrong = self._unallocated(addresses, size)
         if wrong.any():
             lane, address = _culprit(lanes, addresses, int(np.flatnonzero(wrong)[0]))
-            raise Trespass(lane, address, self.describe(address))
+            raise InvalidAccess(lane, address, self.describe(address))
 
     def outside(self, addresses: Offsets, size: int) -> int | None:
         """The first of some addresses from which the bytes leave their allocation, or None."""

@@ -17,14 +17,14 @@ import numpy as np
 from ....ptx.constants import Immediate
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.clusters import RANK_BYTES
-from ...state.lanes import Front, Lanes, Values
-from ...state.spaces import DEVICE_BASE, Bytes, Offsets, Trespass
+from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.spaces import DEVICE_BASE, Bytes, InvalidAccess, Offsets
 from ..effect import Effect
 from ..memory.updates import FLUSHED, FLUSHES, Update, apply, updates_of
 from ..operation import Version, dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 UNIT = 16  # bytes: sizes and addresses are multiples
@@ -55,92 +55,92 @@ class _Form:
 # --- operands ----------------------------------------------------------------------------------------
 
 
-def _form(site: Site, put: Callable[[int], Put], kind: str) -> _Form:
+def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _Form:
     """The operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
-    words = site.statement.modifiers
-    to, from_ = _direction(site)
+    words = binder.statement.modifiers
+    to, from_ = _direction(binder)
     optional = [one for one in ("multicast::cluster", "L2::cache_hint", "cp_mask") if one in words]
     counted = _BYTES in words
-    site.count(3 + counted + len(optional))
+    binder.count(3 + counted + len(optional))
     places = {one: 3 + counted + index for index, one in enumerate(optional)}
     if (policy := places.get("L2::cache_hint")) is not None:
-        site.policy(policy)
+        binder.policy(policy)
     return _Form(
         spaces=(to, from_),
-        target=site.address(0, to.partition("::")[0]),
-        source=site.address(1, from_.partition("::")[0]),
-        size=_size(site, 2),
-        barrier=site.address(3, "shared") if counted else None,
-        ranks=_word(site, places.get("multicast::cluster")),
-        mask=_word(site, places.get("cp_mask")),
+        target=binder.address(0, to.partition("::")[0]),
+        source=binder.address(1, from_.partition("::")[0]),
+        size=_size(binder, 2),
+        barrier=binder.address(3, "shared") if counted else None,
+        ranks=_word(binder, places.get("multicast::cluster")),
+        mask=_word(binder, places.get("cp_mask")),
         put=put,
         kind=kind,
     )
 
 
-def _direction(site: Site) -> tuple[str, str]:
+def _direction(binder: StatementBinder) -> tuple[str, str]:
     """The spaces in the order in which they are written, to and from; raises IllegalInstruction."""
-    words = site.statement.modifiers
+    words = binder.statement.modifiers
     found = tuple(one for one in words if one in _SPACES)
     if len(found) != 2 or found == ("shared::cta", "shared::cluster") or found[1] == "shared::cluster":
-        raise site.illegal(f"{site.statement.opcode}.async.bulk does not go to .{' from .'.join(found)}")
+        raise binder.illegal(f"{binder.statement.opcode}.async.bulk does not go to .{' from .'.join(found)}")
     stored = found[0] == "global"
     if stored is not (_GROUP in words) or ("reduce" in words and found == ("shared::cta", "global")):
-        raise site.illegal(f"{site.statement.mnemonic}: its modifiers do not go together")
+        raise binder.illegal(f"{binder.statement.mnemonic}: its modifiers do not go together")
     return found[0], found[1]
 
 
-def _size(site: Site, index: int) -> Reader:
+def _size(binder: StatementBinder, index: int) -> Reader:
     """Bytes, a multiple of 16; raises IllegalInstruction for other constants."""
-    operand = site.operands[index]
+    operand = binder.operands[index]
     if isinstance(operand, Immediate) and operand.kind == "integer":
         size = operand.value & 0xFFFF_FFFF
         if size % UNIT or size > MOST:
-            raise site.illegal(f"a size of {operand}: it is a multiple of {UNIT}, at most {MOST}", index)
-    return site.reader(operand, "u32", index)
+            raise binder.illegal(f"a size of {operand}: it is a multiple of {UNIT}, at most {MOST}", index)
+    return binder.reader(operand, "u32", index)
 
 
-def _word(site: Site, index: int | None) -> Reader | None:
-    return None if index is None else site.reader(site.operands[index], "b16", index)
+def _word(binder: StatementBinder, index: int | None) -> Reader | None:
+    return None if index is None else binder.reader(binder.operands[index], "b16", index)
 
 
-def _values(read: Reader | None, wave: Wave, front: Front, lanes: Lanes, default: int = 0) -> Values:
+def _values(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes, default: int = 0) -> Values:
     """(lanes.count,) int64: an operand."""
-    given = np.array(default) if read is None else read(wave, front)
+    given = np.array(default) if read is None else read(wave, path)
     return np.broadcast_to(lanes.of(given), (lanes.count,)).astype(np.int64)
 
 
 # --- starting a copy ---------------------------------------------------------------------------------
 
 
-def _checked_sizes(form: _Form, wave: Wave, front: Front, lanes: Lanes) -> Values:
+def _checked_sizes(form: _Form, wave: Wave, path: DivergentPath, lanes: Lanes) -> Values:
     """Bytes of each lane's copy; raises Fault where PTX leaves it undefined."""
-    sizes = _values(form.size, wave, front, lanes)
+    sizes = _values(form.size, wave, path, lanes)
     wrong = np.flatnonzero((sizes % UNIT != 0) | (sizes > MOST))
     if wrong.size:
         message = f"a size of {int(sizes[wrong[0]])}: it is a multiple of {UNIT}, at most {MOST}"
-        raise wave.fault(wave.code[front.pc], int(lanes.index[wrong[0]]), message)
+        raise wave.fault(wave.code[path.pc], int(lanes.index[wrong[0]]), message)
     return sizes
 
 
 def _ends(wave: Wave, space: str, lanes: Lanes, addresses: Values, sizes: Values) -> Offsets:
     """Where in its memory each lane's bytes begin, now that all of them are known to be there."""
     space = "shared" if space == "shared::cta" else space
-    begin = wave.places(space, lanes, addresses, UNIT)[1]
+    begin = wave.locate(space, lanes, addresses, UNIT)[1]
     if space == "global":
         _check_allocations(wave, lanes, begin + DEVICE_BASE, sizes)
     else:
-        wave.places(space, lanes, addresses + np.maximum(sizes, UNIT) - UNIT, UNIT)
+        wave.locate(space, lanes, addresses + np.maximum(sizes, UNIT) - UNIT, UNIT)
     return begin
 
 
 def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Values) -> None:
-    """Both ends of a copy lie in one allocation; raises Trespass."""
+    """Both ends of a copy lie in one allocation; raises InvalidAccess."""
     for lane, address, size in zip(lanes.index.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
         found = wave.memory.allocation_at(address)
         if address + size > found.address + found.size:
             past = address + size - found.address - found.size
-            raise Trespass(
+            raise InvalidAccess(
                 lane, address, f"lacks room: {size} bytes from there run {past} bytes over the end of {found}"
             )
 
@@ -151,13 +151,13 @@ def _ranked(addresses: Values, rank: int) -> Values:
 
 
 def _targets(
-    form: _Form, wave: Wave, front: Front, lanes: Lanes, sizes: Values
+    form: _Form, wave: Wave, path: DivergentPath, lanes: Lanes, sizes: Values
 ) -> list[list[tuple[int, int]]]:
     """Of each lane, where its bytes go and the mbarrier there, or -1; a pair for each CTA that gets them."""
-    to, barriers = _values(form.target, wave, front, lanes), _values(form.barrier, wave, front, lanes, -1)
+    to, barriers = _values(form.target, wave, path, lanes), _values(form.barrier, wave, path, lanes, -1)
     if form.ranks is None:
         return [[pair] for pair in _pairs(form, wave, lanes, to, barriers, sizes)]
-    masks = _values(form.ranks, wave, front, lanes)
+    masks = _values(form.ranks, wave, path, lanes)
     found: list[list[tuple[int, int]]] = [[] for _ in range(lanes.count)]
     for rank in range(RANKS):
         chosen = np.flatnonzero(masks >> rank & 1)
@@ -177,22 +177,22 @@ def _pairs(
     if form.barrier is None:
         return [(one, -1) for one in begin]
     space = "shared" if form.spaces[0] == "shared::cta" else form.spaces[0]
-    return list(zip(begin, wave.places(space, lanes, barriers, 8)[1].tolist(), strict=True))
+    return list(zip(begin, wave.locate(space, lanes, barriers, 8)[1].tolist(), strict=True))
 
 
 def _starting(form: _Form) -> Step:
     """Every lane's copy is checked, then all of them are issued."""
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        sizes = _checked_sizes(form, wave, front, lanes)
-        begin = _ends(wave, form.spaces[1], lanes, _values(form.source, wave, front, lanes), sizes)
-        targets = _targets(form, wave, front, lanes, sizes)
-        masks = _values(form.mask, wave, front, lanes, (1 << UNIT) - 1)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        sizes = _checked_sizes(form, wave, path, lanes)
+        begin = _ends(wave, form.spaces[1], lanes, _values(form.source, wave, path, lanes), sizes)
+        targets = _targets(form, wave, path, lanes, sizes)
+        masks = _values(form.mask, wave, path, lanes, (1 << UNIT) - 1)
         rows = zip(lanes.index.tolist(), begin.tolist(), targets, sizes.tolist(), masks.tolist(), strict=True)
-        record = wave.code[front.pc]
+        record = wave.code[path.pc]
         made = [_pending(form, record, *row) for row in rows]
         for one in made:
-            issue(wave, front, one)
+            issue(wave, path, one)
 
     return step
 
@@ -275,67 +275,67 @@ def _reducing(updates: dict[str, Update], type_name: str) -> Put:
 # --- statements --------------------------------------------------------------------------------------
 
 
-def _copy(site: Site, *modifiers: str) -> Step:
-    _check_order(site, "async", "bulk")
-    return _starting(_form(site, _overwriting, "bulk copy"))
+def _copy(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_order(binder, "async", "bulk")
+    return _starting(_form(binder, _overwriting, "bulk copy"))
 
 
-def _reduce(site: Site, *modifiers: str) -> Step:
-    _check_order(site, "reduce", "async", "bulk")
+def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_order(binder, "reduce", "async", "bulk")
     type_name = modifiers[-1]
     put = _reducing(updates_of(modifiers[-3], type_name), type_name)
-    start = _starting(_form(site, lambda mask: put, "bulk reduction"))
+    start = _starting(_form(binder, lambda mask: put, "bulk reduction"))
     if (modifiers[-3], type_name) != FLUSHED:
         return start
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool | None:
-        wave.infer(front.pc, FLUSHES)
-        return start(wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+        wave.infer(path.pc, FLUSHES)
+        return start(wave, path, lanes)
 
     return step
 
 
-def _check_order(site: Site, *words: str) -> None:
+def _check_order(binder: StatementBinder, *words: str) -> None:
     """The words that belong to the name of an instruction come first; raises IllegalInstruction."""
-    if site.statement.modifiers[: len(words)] != words:
-        name = ".".join((site.statement.opcode, *words))
-        raise site.illegal(f"{site.statement.mnemonic}: the name of the instruction is {name}")
+    if binder.statement.modifiers[: len(words)] != words:
+        name = ".".join((binder.statement.opcode, *words))
+        raise binder.illegal(f"{binder.statement.mnemonic}: the name of the instruction is {name}")
 
 
-def _prefetch(site: Site, *modifiers: str) -> Step:
-    _check_order(site, "async", "bulk", "prefetch")
+def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_order(binder, "async", "bulk", "prefetch")
     hint = "L2::cache_hint" in modifiers
-    site.count(2 + hint)
-    address, size = site.address(0, "global"), _size(site, 1)
+    binder.count(2 + hint)
+    address, size = binder.address(0, "global"), _size(binder, 1)
     if hint:
-        site.policy(2)
+        binder.policy(2)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        sizes = _values(size, wave, front, lanes)
-        wrong = np.flatnonzero((_values(address, wave, front, lanes) | sizes) % UNIT)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        sizes = _values(size, wave, path, lanes)
+        wrong = np.flatnonzero((_values(address, wave, path, lanes) | sizes) % UNIT)
         if wrong.size:
             lane, message = int(lanes.index[wrong[0]]), f"the address or the size is no multiple of {UNIT}"
-            raise wave.fault(wave.code[front.pc], lane, message)
+            raise wave.fault(wave.code[path.pc], lane, message)
 
     return step
 
 
-def _commit(site: Site, *modifiers: str) -> Step:
-    _check_order(site, "async", "bulk", "commit_group")
-    site.count(0)
-    return lambda wave, front, lanes: commit(wave, lanes, FAMILY)
+def _commit(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_order(binder, "async", "bulk", "commit_group")
+    binder.count(0)
+    return lambda wave, path, lanes: commit(wave, lanes, FAMILY)
 
 
-def _wait(site: Site, *modifiers: str) -> Step:
-    _check_order(site, "async", "bulk", "wait_group")
-    site.count(1)
-    operand, reads = site.operands[0], "read" in modifiers
+def _wait(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_order(binder, "async", "bulk", "wait_group")
+    binder.count(1)
+    operand, reads = binder.operands[0], "read" in modifiers
     if not isinstance(operand, Immediate) or operand.kind != "integer":
-        raise site.illegal(f"the number of groups is an integer constant, not '{operand}'", 0)
+        raise binder.illegal(f"the number of groups is an integer constant, not '{operand}'", 0)
     most = min(operand.value & 0xFFFF_FFFF, 1 << 31)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        drain(wave, front, lanes, FAMILY, most, reads=reads)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        drain(wave, path, lanes, FAMILY, most, reads=reads)
 
     return step
 

@@ -3,8 +3,8 @@
 What is copied is read when the copy starts; it lands in shared memory when the lane waits for the group of
 the copy (or for all), and not before: a kernel that forgets to wait reads what was there. Groups are counted
 lane by lane. Copies of lanes that exit without waiting never land. ``flights(wave)`` are the copies in
-flight; observers are told ``copying(wave, front, lanes, memory, offsets, size)`` when copies start and
-``landed(wave, front, lanes, memory, offsets, size)`` when they land. PTX ISA 9.1, section 9.7.9.25.3.
+flight; observers are told ``copying(wave, path, lanes, memory, offsets, size)`` when copies start and
+``landed(wave, path, lanes, memory, offsets, size)`` when they land. PTX ISA 9.1, section 9.7.9.25.3.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ....ptx.constants import Immediate
 from ....ptx.operands import NegatedPredicate, Operand, Register
 from ...bind.scope import RegisterName
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Mask, Values
-from ...state.memory_access import Touch
+from ...state.lanes import DivergentPath, Lanes, Mask, Values
+from ...state.memory_access import MemoryAccess
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..memory.transfers import load
 from ..operation import Row
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 Counts = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ class Copies:
     committed: Counts
     flights: list[Flight] = field(default_factory=list)  # in the order in which they started
 
-    def land(self, wave: Wave, front: Front, lanes: Lanes, before: Counts) -> None:
+    def land(self, wave: Wave, path: DivergentPath, lanes: Lanes, before: Counts) -> None:
         """Write what these lanes copied in groups with numbers below ``before`` (lanes,)."""
         left = list[Flight]()
         for flight in self.flights:
@@ -68,18 +68,18 @@ class Copies:
             if not done.any():
                 left.append(flight)
                 continue
-            _write(wave, front, flight if done.all() else flight.part(done))
+            _write(wave, path, flight if done.all() else flight.part(done))
             if not done.all():
                 left.append(flight.part(~done))
         self.flights = left
 
 
-def _write(wave: Wave, front: Front, flight: Flight) -> None:
+def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
     spaces.put_words(wave.shared, flight.offsets, flight.words)
     if wave.observers:
         mask = np.zeros(wave.lanes, np.bool_)
         mask[flight.lanes] = True
-        wave.tell("landed", Touch(front, Lanes(mask), wave.shared, flight.offsets, flight.size))
+        wave.tell("landed", MemoryAccess(path, Lanes(mask), wave.shared, flight.offsets, flight.size))
 
 
 def _copies(wave: Wave) -> Copies:
@@ -94,129 +94,131 @@ def flights(wave: Wave) -> list[Flight]:
     return list(_copies(wave).flights) if _KEPT in wave.kept else []
 
 
-def land_all(wave: Wave, front: Front, lanes: Lanes) -> None:
+def land_all(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
     """Every copy that these lanes have started lands."""
     copies = _copies(wave)
-    copies.land(wave, front, lanes, copies.committed + 1)
+    copies.land(wave, path, lanes, copies.committed + 1)
 
 
 # --- starting a copy ---------------------------------------------------------------------------------
 
 
-def _copy(site: Site, *modifiers: str) -> Step:
+def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     hint = "L2::cache_hint" in modifiers
-    size = _size(site, whole="cg" in modifiers)
-    given = site.count(4, 5) if hint else site.count(3, 4)
-    target, source = site.address(0, "shared"), site.address(1, "global")
+    size = _size(binder, whole="cg" in modifiers)
+    given = binder.count(4, 5) if hint else binder.count(3, 4)
+    target, source = binder.address(0, "shared"), binder.address(1, "global")
     if hint:
-        site.policy(given - 1)
-    filled = _filled(site, size) if given - hint == 4 else None
+        binder.policy(given - 1)
+    filled = _filled(binder, size) if given - hint == 4 else None
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        to = lanes.of(np.broadcast_to(target(wave, front), (wave.lanes,)))
-        where = np.broadcast_to(source(wave, front), (wave.lanes,))
-        memory, offsets = wave.places("shared", lanes, to, size)
-        sizes = None if filled is None else np.broadcast_to(filled(wave, front), (wave.lanes,))
-        words = _read(wave, front, lanes, where, size, sizes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        to = lanes.of(np.broadcast_to(target(wave, path), (wave.lanes,)))
+        where = np.broadcast_to(source(wave, path), (wave.lanes,))
+        memory, offsets = wave.locate("shared", lanes, to, size)
+        sizes = None if filled is None else np.broadcast_to(filled(wave, path), (wave.lanes,))
+        words = _read(wave, path, lanes, where, size, sizes)
         copies = _copies(wave)
         flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
         copies.flights.append(flight)
         if wave.observers:
-            wave.tell("copying", Touch(front, lanes, memory, offsets, size))
+            wave.tell("copying", MemoryAccess(path, lanes, memory, offsets, size))
 
     return step
 
 
-def _size(site: Site, *, whole: bool) -> int:
+def _size(binder: StatementBinder, *, whole: bool) -> int:
     """Bytes of a copy; with ``whole`` it is 16."""
-    site.count(3, 4, 5)
-    operand, legal = site.operands[2], (16,) if whole else (4, 8, 16)
+    binder.count(3, 4, 5)
+    operand, legal = binder.operands[2], (16,) if whole else (4, 8, 16)
     if not isinstance(operand, Immediate) or operand.kind != "integer" or operand.value not in legal:
-        raise site.illegal(f"the size is {' or '.join(map(str, legal))}, not '{operand}'", 2)
+        raise binder.illegal(f"the size is {' or '.join(map(str, legal))}, not '{operand}'", 2)
     return operand.value
 
 
 _IGNORE = Row(opcode="cp", slots=(), build=no_operation, since=(7, 5), chip=80)  # a predicate
 
 
-def _filled(site: Site, size: int) -> Reader:
+def _filled(binder: StatementBinder, size: int) -> Reader:
     """Bytes that are read, the others being zero: a number, or none where a predicate holds."""
-    operand = site.operands[3]
+    operand = binder.operands[3]
     if isinstance(operand, Immediate) and not 0 <= operand.value <= size:
-        raise site.illegal(f"the source size {operand} is not in 0 to {size}", 3)
-    if not _is_predicate(site, operand):
-        return site.reader(operand, "u32", 3)
-    check_available(site, _IGNORE)
-    ignored = site.reader(operand, "pred", 3)
-    return lambda wave, front: np.where(ignored(wave, front), np.uint32(0), np.uint32(size))
+        raise binder.illegal(f"the source size {operand} is not in 0 to {size}", 3)
+    if not _is_predicate(binder, operand):
+        return binder.reader(operand, "u32", 3)
+    check_available(binder, _IGNORE)
+    ignored = binder.reader(operand, "pred", 3)
+    return lambda wave, path: np.where(ignored(wave, path), np.uint32(0), np.uint32(size))
 
 
-def _is_predicate(site: Site, operand: Operand) -> bool:
+def _is_predicate(binder: StatementBinder, operand: Operand) -> bool:
     if isinstance(operand, NegatedPredicate):
         return True
-    found = site.scope.find(operand.name) if isinstance(operand, Register) else None
+    found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     return isinstance(found, RegisterName) and found.type == "pred"
 
 
-def _read(wave: Wave, front: Front, lanes: Lanes, where: Values, size: int, sizes: Values | None) -> Values:
+def _read(
+    wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, size: int, sizes: Values | None
+) -> Values:
     """``(lanes.count, words)``: the source of each lane, of which ``sizes`` bytes count."""
     width = min(size, 8)
     if sizes is None:
-        return load(wave, front, lanes, "global", lanes.of(where), width, size // width)
-    _check_sizes(wave, front, lanes, sizes, size)
+        return load(wave, path, lanes, "global", lanes.of(where), width, size // width)
+    _check_sizes(wave, path, lanes, sizes, size)
     spaces.check_alignment(lanes.of(where), size, lanes)
     rows = np.zeros((wave.lanes, size), np.uint8)
     for count in np.unique(lanes.of(sizes)).tolist():
         part = Lanes(lanes.mask & (sizes == count))
         if count == size:
-            words = load(wave, front, part, "global", part.of(where), width, size // width)
+            words = load(wave, path, part, "global", part.of(where), width, size // width)
             rows[part.index] = np.ascontiguousarray(words).view(np.uint8)
             continue
         for place in range(count):
-            rows[part.index, place] = load(wave, front, part, "global", part.of(where) + place, 1, 1)[:, 0]
+            rows[part.index, place] = load(wave, path, part, "global", part.of(where) + place, 1, 1)[:, 0]
     found: Values = rows[lanes.index].view(f"u{width}")
     return found
 
 
-def _check_sizes(wave: Wave, front: Front, lanes: Lanes, sizes: Values, size: int) -> None:
+def _check_sizes(wave: Wave, path: DivergentPath, lanes: Lanes, sizes: Values, size: int) -> None:
     above = lanes.mask & (sizes > size)
     if above.any():
         lane = int(above.argmax())
         message = f"the source size {int(sizes[lane])} is above the size {size}: undefined"
-        raise wave.fault(wave.code[front.pc], lane, message)
+        raise wave.fault(wave.code[path.pc], lane, message)
 
 
 # --- groups ------------------------------------------------------------------------------------------
 
 
-def _commit(site: Site, *modifiers: str) -> Step:
-    site.count(0)
+def _commit(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(0)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         copies = _copies(wave)
         copies.committed = copies.committed + lanes.mask
 
     return step
 
 
-def _wait_group(site: Site, *modifiers: str) -> Step:
+def _wait_group(binder: StatementBinder, *modifiers: str) -> Step:
     """Wait until at most so many of the latest groups are in flight."""
-    site.count(1)
-    operand = site.operands[0]
+    binder.count(1)
+    operand = binder.operands[0]
     if not isinstance(operand, Immediate) or operand.kind != "integer":
-        raise site.illegal(f"the number of groups is an integer constant, not '{operand}'", 0)
+        raise binder.illegal(f"the number of groups is an integer constant, not '{operand}'", 0)
     most = min(operand.value & 0xFFFF_FFFF, 1 << 31)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         copies = _copies(wave)
-        copies.land(wave, front, lanes, copies.committed - most)
+        copies.land(wave, path, lanes, copies.committed - most)
 
     return step
 
 
-def _wait_all(site: Site, *modifiers: str) -> Step:
+def _wait_all(binder: StatementBinder, *modifiers: str) -> Step:
     """Wait for every copy, those included that are in no group yet."""
-    site.count(0)
+    binder.count(0)
     return land_all
 
 

@@ -29,8 +29,8 @@ from ...run.mbarrier import (
     update,
 )
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
-from ...state.memory_access import Touch
+from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.memory_access import MemoryAccess
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..memory.transfers import load, store
@@ -38,7 +38,7 @@ from ..operation import Row, Version
 from .cp_async import land_all
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 # --- statements --------------------------------------------------------------------------------------
@@ -53,37 +53,37 @@ def _reach(modifiers: tuple[str, ...]) -> str:
     return "shared" if {"shared", "shared::cta"} & set(modifiers) else "shared::cluster"
 
 
-def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> Reader:
+def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> Reader:
     """Addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
     generic = _space(modifiers) == "generic"
-    read = site.address(index, "generic" if generic else "shared")  # a variable is of either kind
+    read = binder.address(index, "generic" if generic else "shared")  # a variable is of either kind
 
-    def address(wave: Wave, front: Front) -> Values:
-        where = np.broadcast_to(read(wave, front), (wave.lanes,))
+    def address(wave: Wave, path: DivergentPath) -> Values:
+        where = np.broadcast_to(read(wave, path), (wave.lanes,))
         if not generic:
             return where
-        outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+        outside = path.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
         if outside.any():
             lane = int(outside.argmax())
             message = f"the generic address {int(where[lane]):#x} is not in shared memory"
-            raise wave.fault(wave.code[front.pc], lane, message)
+            raise wave.fault(wave.code[path.pc], lane, message)
         return where - spaces.SHARED_WINDOW
 
     return address
 
 
-def _count(site: Site, index: int, most: int | None = None) -> Reader:
+def _count(binder: StatementBinder, index: int, most: int | None = None) -> Reader:
     """A count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
-    operand = site.operands[index]
+    operand = binder.operands[index]
     if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
         word = operand.value & (1 << 32) - 1
         if not 1 <= word - (word >> 31 << 32) <= most:
-            raise site.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
-    read = site.reader(site.operands[index], "u32", index)
-    return lambda wave, front: np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
+            raise binder.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
+    read = binder.reader(binder.operands[index], "u32", index)
+    return lambda wave, path: np.broadcast_to(read(wave, path), (wave.lanes,)).astype(np.int64)
 
 
-def _one(wave: Wave, front: Front) -> Values:
+def _one(wave: Wave, path: DivergentPath) -> Values:
     return np.ones(wave.lanes, np.int64)
 
 
@@ -91,55 +91,55 @@ def _same(one: Object, count: int) -> Object:
     return one
 
 
-def _initialise(site: Site, *modifiers: str) -> Step:
-    site.count(2)
-    address, count = _address(site, 0, modifiers), _count(site, 1, MOST)
+def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(2)
+    address, count = _address(binder, 0, modifiers), _count(binder, 1, MOST)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        counts = lanes.of(count(wave, front))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, path))
         wrong = np.flatnonzero((counts < 1) | (counts > MOST))
         if wrong.size:
             message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
-            raise undefined(wave, front, int(lanes.index[wrong[0]]), message)
+            raise undefined(wave, path, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
-        where = lanes.of(address(wave, front))
-        store(wave, front, lanes, "shared", where, words[:, None])
-        offsets = wave.places("shared", lanes, where, 8)[1]
+        where = lanes.of(address(wave, path))
+        store(wave, path, lanes, "shared", where, words[:, None])
+        offsets = wave.locate("shared", lanes, where, 8)[1]
         begin(wave, offsets)
         if wave.observers:
-            wave.tell("initialised", front, lanes, offsets)
+            wave.tell("initialised", path, lanes, offsets)
 
     return step
 
 
-def _invalidate(site: Site, *modifiers: str) -> Step:
-    site.count(1)
-    address = _address(site, 0, modifiers)
+def _invalidate(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(1)
+    address = _address(binder, 0, modifiers)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = lanes.of(address(wave, front))
-        words = load(wave, front, lanes, "shared", where, 8, 1)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = lanes.of(address(wave, path))
+        words = load(wave, path, lanes, "shared", where, 8, 1)
         for place, word in enumerate(words[:, 0].tolist()):
-            changed(wave, front, int(lanes.index[place]), word, 0, _same)
-        store(wave, front, lanes, "shared", where, np.zeros_like(words))
+            changed(wave, path, int(lanes.index[place]), word, 0, _same)
+        store(wave, path, lanes, "shared", where, np.zeros_like(words))
         if wave.observers:
-            wave.tell("invalidated", front, lanes, wave.places("shared", lanes, where, 8)[1])
+            wave.tell("invalidated", path, lanes, wave.locate("shared", lanes, where, 8)[1])
 
     return step
 
 
-def _transaction(site: Site, *modifiers: str) -> Step:
+def _transaction(binder: StatementBinder, *modifiers: str) -> Step:
     """expect_tx and complete_tx."""
-    site.count(2)
-    address, count = _address(site, 0, modifiers), _count(site, 1)
+    binder.count(2)
+    address, count = _address(binder, 0, modifiers), _count(binder, 1)
     sign, space = 1 if "expect_tx" in modifiers else -1, _reach(modifiers)
 
     def change(one: Object, bytes_: int) -> Object:
         return expect(one, sign * bytes_)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        counts = lanes.of(count(wave, front))
-        update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, path))
+        update(wave, path, lanes, lanes.of(address(wave, path)), counts, change, space)
 
     return step
 
@@ -166,98 +166,98 @@ _COUNTED = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 8), ch
 _SINK = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 1), chip=80)  # '_' for the state
 
 
-def _arrive(site: Site, *modifiers: str) -> Step:
+def _arrive(binder: StatementBinder, *modifiers: str) -> Step:
     needs = {"expect_tx", "noComplete"} & set(modifiers)
-    given = site.count(3) if needs else site.count(2, 3)
+    given = binder.count(3) if needs else binder.count(2, 3)
     if given == 3 and not needs:
-        check_available(site, _COUNTED)
-    if isinstance(site.operands[0], Sink):
-        check_available(site, _SINK)
-    if "shared::cluster" in modifiers and not isinstance(site.operands[0], Sink):
-        raise site.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
-    write, address = site.writer(site.operands[0], "u64", 0), _address(site, 1, modifiers)
+        check_available(binder, _COUNTED)
+    if isinstance(binder.operands[0], Sink):
+        check_available(binder, _SINK)
+    if "shared::cluster" in modifiers and not isinstance(binder.operands[0], Sink):
+        raise binder.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
+    write, address = binder.writer(binder.operands[0], "u64", 0), _address(binder, 1, modifiers)
     most = None if "expect_tx" in modifiers else _POSITIVE
-    count, change = _count(site, 2, most) if given == 3 else _one, _arrival(modifiers)
-    space = _reach(modifiers) if isinstance(site.operands[0], Sink) else "shared"
+    count, change = _count(binder, 2, most) if given == 3 else _one, _arrival(modifiers)
+    space = _reach(modifiers) if isinstance(binder.operands[0], Sink) else "shared"
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        counts = lanes.of(count(wave, front))
-        before = update(wave, front, lanes, lanes.of(address(wave, front)), counts, change, space)
-        write(wave, front, lanes, lanes.spread(before))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        counts = lanes.of(count(wave, path))
+        before = update(wave, path, lanes, lanes.of(address(wave, path)), counts, change, space)
+        write(wave, path, lanes, lanes.spread(before))
 
     return step
 
 
-def _wait(site: Site, *modifiers: str) -> Step:
+def _wait(binder: StatementBinder, *modifiers: str) -> Step:
     """test_wait and try_wait: whether the phase of a state, or of a parity, is over."""
     sleeps, by_parity = "try_wait" in modifiers, "parity" in modifiers
-    given = site.count(3, 4) if sleeps else site.count(3)
-    if isinstance(site.operands[0], Sink):
-        raise site.illegal("expected a predicate, not '_'", 0)
-    write, address = site.writer(site.operands[0], "pred", 0), _address(site, 1, modifiers)
-    last = site.operands[2]
+    given = binder.count(3, 4) if sleeps else binder.count(3)
+    if isinstance(binder.operands[0], Sink):
+        raise binder.illegal("expected a predicate, not '_'", 0)
+    write, address = binder.writer(binder.operands[0], "pred", 0), _address(binder, 1, modifiers)
+    last = binder.operands[2]
     if by_parity and isinstance(last, Immediate) and last.value not in (0, 1):
-        raise site.illegal(f"a parity is 0 or 1, not {last}", 2)
-    phase = site.reader(last, "u32", 2) if by_parity else site.whole(2, "a state")
+        raise binder.illegal(f"a parity is 0 or 1, not {last}", 2)
+    phase = binder.reader(last, "u32", 2) if by_parity else binder.whole(2, "a state")
     if given == 4:
-        site.reader(site.operands[3], "u32", 3)
+        binder.reader(binder.operands[3], "u32", 3)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        where = lanes.of(address(wave, front))
-        value = phase(wave, front)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        where = lanes.of(address(wave, path))
+        value = phase(wave, path)
         wanted = value & 1 if by_parity else value >> np.uint64(62) & np.uint64(1)
-        over = _over(wave, front, lanes, where, lanes.of(wanted))
+        over = _over(wave, path, lanes, where, lanes.of(wanted))
         asleep = lanes.mask & ~lanes.spread(over)
         if not sleeps or not asleep.any():
-            write(wave, front, lanes, lanes.spread(over))
+            write(wave, path, lanes, lanes.spread(over))
             return False
         if over.any():
-            write(wave, front, Lanes(lanes.mask & ~asleep), np.ones(wave.lanes, np.bool_))
-        return sleep(wave, front, Lanes(asleep), lanes.spread(where))
+            write(wave, path, Lanes(lanes.mask & ~asleep), np.ones(wave.lanes, np.bool_))
+        return sleep(wave, path, Lanes(asleep), lanes.spread(where))
 
     return step
 
 
-def _over(wave: Wave, front: Front, lanes: Lanes, where: Values, wanted: Values) -> Values:
+def _over(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: Values) -> Values:
     """(lanes.count,) bool: whether the phase with the wanted parity is over."""
-    memory, offsets = wave.places("shared", lanes, where, 8)
+    memory, offsets = wave.locate("shared", lanes, where, 8)
     words = spaces.words_at(memory, offsets, 8)[:, 0]
     invalid = np.flatnonzero(words >> np.uint64(61) & np.uint64(1) == 0)
     if invalid.size:
         lane = int(lanes.index[invalid[0]])
-        raise undefined(wave, front, lane, "no mbarrier has been initialised there")
+        raise undefined(wave, path, lane, "no mbarrier has been initialised there")
     found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
     if wave.observers:
-        wave.tell("mbarrier", Touch(front, lanes, memory, offsets, 8))
+        wave.tell("mbarrier", MemoryAccess(path, lanes, memory, offsets, 8))
         if found.any():
             wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
-            wave.tell("acquired", front, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
+            wave.tell("acquired", path, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
     return found
 
 
-def _pending(site: Site, *modifiers: str) -> Step:
-    site.count(2)
-    if isinstance(site.operands[0], Sink):
-        raise site.illegal("mbarrier.pending_count does not take '_' for its result", 0)
-    write, read = site.writer(site.operands[0], "u32", 0), site.whole(1, "a state")
+def _pending(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(2)
+    if isinstance(binder.operands[0], Sink):
+        raise binder.illegal("mbarrier.pending_count does not take '_' for its result", 0)
+    write, read = binder.writer(binder.operands[0], "u32", 0), binder.whole(1, "a state")
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        state = np.broadcast_to(read(wave, front), (wave.lanes,))
-        write(wave, front, lanes, (state >> np.uint64(20) & np.uint64(MOST)).astype(np.uint32))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        state = np.broadcast_to(read(wave, path), (wave.lanes,))
+        write(wave, path, lanes, (state >> np.uint64(20) & np.uint64(MOST)).astype(np.uint32))
 
     return step
 
 
-def _arrive_when_copied(site: Site, *modifiers: str) -> Step:
+def _arrive_when_copied(binder: StatementBinder, *modifiers: str) -> Step:
     """cp.async.mbarrier.arrive: the lane's copies land, and it arrives; without noinc as one more."""
-    site.count(1)
-    address, counts = _address(site, 0, modifiers), "noinc" in modifiers
+    binder.count(1)
+    address, counts = _address(binder, 0, modifiers), "noinc" in modifiers
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = lanes.of(address(wave, front))
-        wave.places("shared", lanes, where, 8)  # raises before anything lands
-        land_all(wave, front, lanes)
-        update(wave, front, lanes, where, np.ones(lanes.count, np.int64), arrive if counts else _same)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = lanes.of(address(wave, path))
+        wave.locate("shared", lanes, where, 8)  # raises before anything lands
+        land_all(wave, path, lanes)
+        update(wave, path, lanes, where, np.ones(lanes.count, np.int64), arrive if counts else _same)
 
     return step
 

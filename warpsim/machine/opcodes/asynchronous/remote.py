@@ -19,7 +19,7 @@ import numpy as np
 from ...run.asynchronous import Pending, Stretches, issue
 from ...run.mbarrier import undefined
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import Bytes
 from ..effect import Effect
 from ..memory.transfers import space_of
@@ -27,7 +27,7 @@ from ..memory.updates import apply, updates_of
 from ..operation import bits_of, dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 Write = Callable[[Bytes, Values, Values], None]  # memory, the place of one word or vector, its (1, words)
@@ -46,23 +46,23 @@ def _updating(name: str, type_name: str, space: str) -> Write:
     return write
 
 
-def _sources(site: Site, count: int, type_name: str) -> list[Reader]:
+def _sources(binder: StatementBinder, count: int, type_name: str) -> list[Reader]:
     """The elements of what is stored."""
     return [
-        site.reader(one, type_name, 1, place if count > 1 else None)
-        for place, one in enumerate(site.elements(1, count))
+        binder.reader(one, type_name, 1, place if count > 1 else None)
+        for place, one in enumerate(binder.elements(1, count))
     ]
 
 
-def _words(wave: Wave, front: Front, lanes: Lanes, sources: list[Reader], type_name: str) -> Values:
+def _words(wave: Wave, path: DivergentPath, lanes: Lanes, sources: list[Reader], type_name: str) -> Values:
     """(lanes.count, elements): what each lane stores."""
-    values = [np.broadcast_to(read(wave, front), (wave.lanes,)) for read in sources]
+    values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
     return np.stack([lanes.of(one).astype(dtype_of(type_name), copy=False) for one in values], axis=-1)
 
 
 def _issue_each(
     wave: Wave,
-    front: Front,
+    path: DivergentPath,
     lanes: Lanes,
     space: str,
     offsets: Values,
@@ -71,7 +71,7 @@ def _issue_each(
     barriers: Values | None = None,
 ) -> None:
     """Each lane's operation begins."""
-    record, size = wave.code[front.pc], words.dtype.itemsize * words.shape[1]
+    record, size = wave.code[path.pc], words.dtype.itemsize * words.shape[1]
     kind = f"{record.statement.opcode}.async"
 
     def complete(place: int, wave: Wave) -> None:
@@ -87,47 +87,46 @@ def _issue_each(
             writes=(Stretches.one(space, offset, size),),
             signals=() if barriers is None else ((int(barriers[place]), size),),
         )
-        issue(wave, front, pending)
+        issue(wave, path, pending)
 
 
 # --- to shared memory -----------------------------------------------------------------------------------
 
 
-def _remote(site: Site, space: str, count: int, type_name: str, write: Write) -> Step:
+def _remote(binder: StatementBinder, space: str, count: int, type_name: str, write: Write) -> Step:
     """Stores or updates words in shared memory of the cluster."""
-    site.count(3)
+    binder.count(3)
     space = space_of(space)
-    address, barrier = site.address(0, space), site.address(2, space)
-    sources, size = _sources(site, count, type_name), bits_of(type_name) // 8 * count
-    other = site.statement.opcode == "red"
+    address, barrier = binder.address(0, space), binder.address(2, space)
+    sources, size = _sources(binder, count, type_name), bits_of(type_name) // 8 * count
+    other = binder.statement.opcode == "red"
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         offsets, barriers = (
-            _in_shared(wave, front, lanes, space, read, each)
-            for read, each in ((address, size), (barrier, 8))
+            _in_shared(wave, path, lanes, space, read, each) for read, each in ((address, size), (barrier, 8))
         )
-        _check_ctas(wave, front, lanes, offsets, barriers, other)
-        words = _words(wave, front, lanes, sources, type_name)
-        _issue_each(wave, front, lanes, "shared", offsets, words, write, barriers)
+        _check_ctas(wave, path, lanes, offsets, barriers, other)
+        words = _words(wave, path, lanes, sources, type_name)
+        _issue_each(wave, path, lanes, "shared", offsets, words, write, barriers)
 
     return step
 
 
-def _in_shared(wave: Wave, front: Front, lanes: Lanes, space: str, read: Reader, size: int) -> Values:
-    """The places of words in the wave's shared memory; raises Fault for what lies elsewhere, and Trespass."""
-    where = np.broadcast_to(lanes.of(read(wave, front)), (lanes.count,))
+def _in_shared(wave: Wave, path: DivergentPath, lanes: Lanes, space: str, read: Reader, size: int) -> Values:
+    """Return offsets of words in the wave's shared memory; raises Fault outside it, and InvalidAccess."""
+    where = np.broadcast_to(lanes.of(read(wave, path)), (lanes.count,))
     if space == "generic":
         outside = np.flatnonzero(spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
         if outside.size:
             lane, address = int(lanes.index[outside[0]]), int(where[outside[0]])
-            statement = wave.code[front.pc].statement
+            statement = wave.code[path.pc].statement
             message = f"{statement.mnemonic}: the generic address {address:#x} is not in shared memory"
-            raise wave.fault(wave.code[front.pc], lane, message)
-    return wave.places(space, lanes, where, size)[1]
+            raise wave.fault(wave.code[path.pc], lane, message)
+    return wave.locate(space, lanes, where, size)[1]
 
 
 def _check_ctas(
-    wave: Wave, front: Front, lanes: Lanes, offsets: Values, barriers: Values, other: bool
+    wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Values, barriers: Values, other: bool
 ) -> None:
     """Destination and mbarrier lie in one CTA, of a cluster of several; raises UndefinedBehavior."""
     ctas, own = offsets // wave.shared_stride, lanes.of(wave.cta)
@@ -141,51 +140,58 @@ def _check_ctas(
         ),
     ):
         if wrong.any():
-            raise undefined(wave, front, int(lanes.index[int(wrong.argmax())]), why)
+            raise undefined(wave, path, int(lanes.index[int(wrong.argmax())]), why)
 
 
 def _store_remote(
-    site: Site, _: str, weak: str, space: str, mechanism: str, vector: str, type_name: str
+    binder: StatementBinder, _: str, weak: str, space: str, mechanism: str, vector: str, type_name: str
 ) -> Step:
-    return _remote(site, space, int(vector[1:] or 1), type_name, _put)
+    return _remote(binder, space, int(vector[1:] or 1), type_name, _put)
 
 
 def _reduce_remote(
-    site: Site, _: str, order: str, scope: str, space: str, mechanism: str, name: str, type_name: str
+    binder: StatementBinder,
+    _: str,
+    order: str,
+    scope: str,
+    space: str,
+    mechanism: str,
+    name: str,
+    type_name: str,
 ) -> Step:
-    return _remote(site, space, 1, type_name, _updating(name, type_name, "shared"))
+    return _remote(binder, space, 1, type_name, _updating(name, type_name, "shared"))
 
 
 # --- to global memory -----------------------------------------------------------------------------------
 
 
-def _released(site: Site, space: str, type_name: str, write: Write) -> Step:
+def _released(binder: StatementBinder, space: str, type_name: str, write: Write) -> Step:
     """Stores or updates words in global memory, some time."""
-    site.count(2)
+    binder.count(2)
     space = space_of(space)
-    address, size = site.address(0, space), bits_of(type_name) // 8
-    sources = _sources(site, 1, type_name)
+    address, size = binder.address(0, space), bits_of(type_name) // 8
+    sources = _sources(binder, 1, type_name)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = np.broadcast_to(lanes.of(address(wave, front)), (lanes.count,))
-        _, offsets = wave.places("global", lanes, where, size)  # generic addresses must lie there
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = np.broadcast_to(lanes.of(address(wave, path)), (lanes.count,))
+        _, offsets = wave.locate("global", lanes, where, size)  # generic addresses must lie there
         _issue_each(
-            wave, front, lanes, "global", offsets, _words(wave, front, lanes, sources, type_name), write
+            wave, path, lanes, "global", offsets, _words(wave, path, lanes, sources, type_name), write
         )
 
     return step
 
 
 def _store_released(
-    site: Site, _: str, mmio: str, order: str, scope: str, space: str, type_name: str
+    binder: StatementBinder, _: str, mmio: str, order: str, scope: str, space: str, type_name: str
 ) -> Step:
-    return _released(site, space, type_name, _put)
+    return _released(binder, space, type_name, _put)
 
 
 def _reduce_released(
-    site: Site, _: str, mmio: str, order: str, scope: str, space: str, name: str, type_name: str
+    binder: StatementBinder, _: str, mmio: str, order: str, scope: str, space: str, name: str, type_name: str
 ) -> Step:
-    return _released(site, space, type_name, _updating(name, type_name, "global"))
+    return _released(binder, space, type_name, _updating(name, type_name, "global"))
 
 
 # --- rows -----------------------------------------------------------------------------------------------

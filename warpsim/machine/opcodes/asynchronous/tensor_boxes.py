@@ -24,15 +24,15 @@ from ....isa.tensor_maps.tensor_fields import MAP_ALIGNMENT, MAP_BYTES
 from ....isa.tensor_maps.tensor_map import TensorMap, decode
 from ...run.clusters import RANK_BYTES
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
-from ...state.spaces import Offsets, Trespass
+from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.spaces import InvalidAccess, Offsets
 from ..memory.transfers import load, store
 from .tensor_moves import REDUCTIONS
 
 if TYPE_CHECKING:
     from ...run.wave import Wave
 
-Reader = Callable[["Wave", Front], Values]
+Reader = Callable[["Wave", DivergentPath], Values]
 
 ALIGNMENT = 128  # of a box in shared memory, in bytes
 FOUR = ("tile::gather4", "tile::scatter4")
@@ -70,14 +70,14 @@ class NamedBox:
         return int(self.lanes.index[0])
 
 
-def values_of(read: Reader | None, wave: Wave, front: Front, lanes: Lanes) -> list[int]:
+def values_of(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
     """One integer for each of the lanes; 0 where there is nothing to read."""
-    given = np.zeros((), np.int64) if read is None else read(wave, front)
+    given = np.zeros((), np.int64) if read is None else read(wave, path)
     return [int(one) for one in np.broadcast_to(lanes.of(given), (lanes.count,)).tolist()]
 
 
-def _signed(read: Reader, wave: Wave, front: Front, lanes: Lanes) -> list[int]:
-    return [(one ^ 1 << 31) - (1 << 31) for one in values_of(read, wave, front, lanes)]
+def _signed(read: Reader, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
+    return [(one ^ 1 << 31) - (1 << 31) for one in values_of(read, wave, path, lanes)]
 
 
 def single(wave: Wave, lane: int) -> Lanes:
@@ -88,9 +88,9 @@ def single(wave: Wave, lane: int) -> Lanes:
 
 
 @contextmanager
-def at_lane(wave: Wave, front: Front, lane: int) -> Iterator[None]:
-    """A block whose errors become errors of the statement that the front stands at, and name the lane."""
-    record = wave.code[front.pc]
+def at_lane(wave: Wave, path: DivergentPath, lane: int) -> Iterator[None]:
+    """A block whose errors become errors of the statement that the path stands at, and name the lane."""
+    record = wave.code[path.pc]
     try:
         yield
     except OperandError as error:
@@ -98,20 +98,20 @@ def at_lane(wave: Wave, front: Front, lane: int) -> Iterator[None]:
     except WarpsimError as error:
         if error.location is not None:
             raise
-        message = f"{record.statement.mnemonic}: {error.message} [{wave.place(lane)}]"
+        message = f"{record.statement.mnemonic}: {error.message} [{wave.describe_lane(lane)}]"
         raise type(error)(message, record.statement.location()) from None
 
 
-def boxes_of(box: Box, wave: Wave, front: Front, lanes: Lanes) -> list[NamedBox]:
-    """The box of each lane. Raises Fault, Trespass, UndefinedBehavior and NotModelled."""
-    maps = values_of(box.map, wave, front, lanes)
-    coordinates = [_signed(read, wave, front, lanes) for read in box.coordinates]
-    offsets = [values_of(read, wave, front, lanes) for read in box.offsets]
+def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[NamedBox]:
+    """The box of each lane. Raises Fault, InvalidAccess, UndefinedBehavior and NotModelled."""
+    maps = values_of(box.map, wave, path, lanes)
+    coordinates = [_signed(read, wave, path, lanes) for read in box.coordinates]
+    offsets = [values_of(read, wave, path, lanes) for read in box.offsets]
     found = list[NamedBox]()
     for place, lane in enumerate(lanes.index.tolist()):
         one = single(wave, lane)
-        with at_lane(wave, front, lane):
-            map_ = map_at(wave, front, one, maps[place])
+        with at_lane(wave, path, lane):
+            map_ = map_at(wave, path, one, maps[place])
             at = [each[place] for each in coordinates]
             pieces = _pieces(box, map_, at, [each[place] for each in offsets])
             _check_allocated(wave, lane, pieces)
@@ -122,52 +122,59 @@ def boxes_of(box: Box, wave: Wave, front: Front, lanes: Lanes) -> list[NamedBox]
 # --- maps --------------------------------------------------------------------------------------------
 
 
-def map_at(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
-    """The map at a generic address. Raises Trespass, and OperandError for what is none."""
+def map_at(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorMap:
+    """The map at a generic address. Raises InvalidAccess, and OperandError for what is none."""
     known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
     if address in known:
         return known[address]
     if wave.observers:
-        wave.tell("map_used", front, one, address)
-    found = _map_read(wave, front, one, address)
+        wave.tell("map_used", path, one, address)
+    found = _map_read(wave, path, one, address)
     if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
         known[address] = found
     return found
 
 
-def _map_read(wave: Wave, front: Front, one: Lanes, address: int) -> TensorMap:
+def _map_read(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorMap:
     window = _WRONG_WINDOWS.get(address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES)
     if window is not None:
         reason = f"is in .{window}: tensor maps are in .param, .const or .global"
-        raise Trespass(int(one.index[0]), address, reason)
-    return decode(map_bytes(wave, front, one, "generic", address))
+        raise InvalidAccess(int(one.index[0]), address, reason)
+    return decode(map_bytes(wave, path, one, "generic", address))
 
 
-def map_bytes(wave: Wave, front: Front, one: Lanes, space: str, address: int) -> bytes:
-    """The 128 bytes at an address. Raises Trespass."""
+def map_bytes(wave: Wave, path: DivergentPath, one: Lanes, space: str, address: int) -> bytes:
+    """The 128 bytes at an address. Raises InvalidAccess."""
     check_map_place(wave, one, space, address)
     halves = [np.array([address + first], np.int64) for first in range(0, MAP_BYTES, MAP_ALIGNMENT)]
-    words = [load(wave, front, one, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
+    words = [load(wave, path, one, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
     return b"".join(np.ascontiguousarray(one).tobytes() for one in words)
 
 
 def check_map_place(wave: Wave, one: Lanes, space: str, address: int) -> None:
-    """A map can lie at an address; raises Trespass."""
+    """A map can lie at an address; raises InvalidAccess."""
     if address % MAP_ALIGNMENT:
         reason = f"is not a multiple of {MAP_ALIGNMENT}, as those of tensor maps are"
-        raise Trespass(int(one.index[0]), address, reason)
-    wave.places(space, one, np.array([address + MAP_BYTES - 1], np.int64), 1)
+        raise InvalidAccess(int(one.index[0]), address, reason)
+    wave.locate(space, one, np.array([address + MAP_BYTES - 1], np.int64), 1)
 
 
 def put_map(
-    wave: Wave, front: Front, one: Lanes, space: str, address: int, content: bytes, *, released: bool = False
+    wave: Wave,
+    path: DivergentPath,
+    one: Lanes,
+    space: str,
+    address: int,
+    content: bytes,
+    *,
+    released: bool = False,
 ) -> None:
-    """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises Trespass."""
+    """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises InvalidAccess."""
     if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
-        wave.tell("map_changed", front, one, address, released)
+        wave.tell("map_changed", path, one, address, released)
     for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
         words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
-        store(wave, front, one, space, np.array([address + first], np.int64), words[None, :])
+        store(wave, path, one, space, np.array([address + first], np.int64), words[None, :])
 
 
 def _check_map(box: Box, map_: TensorMap) -> None:
@@ -220,36 +227,36 @@ def _pieces(box: Box, map_: TensorMap, coordinates: Sequence[int], offsets: Sequ
 
 
 def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
-    """Every byte inside of the tensor is one of an allocation; raises Trespass."""
+    """Every byte inside of the tensor is one of an allocation; raises InvalidAccess."""
     addresses = pieces.addresses[pieces.inside]
     wrong = wave.memory.outside(addresses, pieces.size)
     if wrong is not None:
         reason = wave.memory.describe(wrong)
-        raise Trespass(lane, wrong, f"of the map's tensor {reason}")
+        raise InvalidAccess(lane, wrong, f"of the map's tensor {reason}")
 
 
 # --- shared memory -----------------------------------------------------------------------------------
 
 
 def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
-    """Where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises Trespass."""
+    """Where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises InvalidAccess."""
     inner = address % RANK_BYTES
     if address % ALIGNMENT:
         reason = f"is not a multiple of {ALIGNMENT}, as those of boxes of tensors are"
-        raise Trespass(box.lane, address, reason)
-    first = int(wave.places(space, box.lanes, np.array([address], np.int64), 1)[1][0])
+        raise InvalidAccess(box.lane, address, reason)
+    first = int(wave.locate(space, box.lanes, np.array([address], np.int64), 1)[1][0])
     places = box.pieces.landing(inner, box.map)
     end = int(places.max()) + box.pieces.pitch
     if end > wave.shared_bytes:
         size = f"a box of {box.pieces.bytes} bytes ends at {end:#x}"
         reason = f"lacks room: {size}, beyond {wave.shared_bytes} bytes of shared memory"
-        raise Trespass(box.lane, address, reason)
+        raise InvalidAccess(box.lane, address, reason)
     return places + (first - inner)
 
 
 def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, int]:
-    """An mbarrier as an offset in ``wave.shared``, and the bytes that complete there. Raises Trespass."""
-    offset = wave.places(space, box.lanes, np.array([address], np.int64), 8)[1]
+    """Return the offset of an mbarrier in ``wave.shared``, and its bytes. Raises InvalidAccess."""
+    offset = wave.locate(space, box.lanes, np.array([address], np.int64), 8)[1]
     return int(offset[0]), box.pieces.bytes
 
 

@@ -18,14 +18,14 @@ from ....isa.tensor_maps.tensor_fields import MAP_BYTES
 from ....isa.tensor_maps.tensor_map_bytes import PLACES, replaced
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..operation import Row, Version
 from .tensor_boxes import Reader, at_lane, check_map_place, map_bytes, put_map, single, values_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 _WHOLE = ("global_address", "rank")
@@ -44,36 +44,36 @@ _VALUES: dict[str, tuple[_Need, ...]] = {
 }
 
 
-def _replace(site: Site, _: str, __: str, name: str, space: str, ___: str, kind: str) -> Step:
-    site.count(3 if name in _ORDINAL else 2)
+def _replace(binder: StatementBinder, _: str, __: str, name: str, space: str, ___: str, kind: str) -> Step:
+    binder.count(3 if name in _ORDINAL else 2)
     named = {"": "generic", "shared::cta": "shared"}.get(space, space)
-    address = site.address(0, named)
-    ordinal = _constant(site, 1, _MOST_ORDINAL, "the ordinal") if name in _ORDINAL else 0
+    address = binder.address(0, named)
+    ordinal = _constant(binder, 1, _MOST_ORDINAL, "the ordinal") if name in _ORDINAL else 0
     if name in _CONSTANT:
-        _check_value(site, name)
-    value = site.reader(site.operands[-1], kind, len(site.operands) - 1)
+        _check_value(binder, name)
+    value = binder.reader(binder.operands[-1], kind, len(binder.operands) - 1)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = values_of(address, wave, front, lanes)
-        values = values_of(value, wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = values_of(address, wave, path, lanes)
+        values = values_of(value, wave, path, lanes)
         made = dict[tuple[int, int], tuple[Lanes, int, bytes]]()
         for lane, at, new in zip(lanes.index.tolist(), where, values, strict=True):
             one = single(wave, lane)
-            with at_lane(wave, front, lane):
+            with at_lane(wave, path, lane):
                 check_map_place(wave, one, named, at)
                 place = _place(wave, one, named, at)
-                before = made[place][2] if place in made else map_bytes(wave, front, one, named, at)
+                before = made[place][2] if place in made else map_bytes(wave, path, one, named, at)
                 _check_ordinal(name, ordinal)
                 made[place] = (one, at, replaced(before, name, new, ordinal))
         for one, at, content in made.values():
-            put_map(wave, front, one, named, at, content)
+            put_map(wave, path, one, named, at, content)
 
     return step
 
 
 def _place(wave: Wave, one: Lanes, space: str, address: int) -> tuple[int, int]:
     """Which memory an address of one lane is in, and where: each CTA has its own shared memory."""
-    memory, offsets = wave.places(space, one, np.array([address], np.int64), 1)
+    memory, offsets = wave.locate(space, one, np.array([address], np.int64), 1)
     return id(memory), int(offsets[0])
 
 
@@ -82,57 +82,57 @@ def _check_ordinal(name: str, ordinal: int) -> None:
         raise OperandError(f"{name} has the ordinals 0 to {PLACES[name].count - 1}, not {ordinal}")
 
 
-def _constant(site: Site, index: int, most: int, what: str) -> int:
+def _constant(binder: StatementBinder, index: int, most: int, what: str) -> int:
     """An operand that is a constant from 0 to ``most``; raises IllegalInstruction."""
-    operand = site.operands[index]
+    operand = binder.operands[index]
     if not isinstance(operand, Immediate) or operand.kind != "integer" or not 0 <= operand.value <= most:
-        raise site.illegal(f"{what} is a constant, 0 to {most}, not '{operand}'", index)
+        raise binder.illegal(f"{what} is a constant, 0 to {most}, not '{operand}'", index)
     return operand.value
 
 
-def _check_value(site: Site, name: str) -> None:
+def _check_value(binder: StatementBinder, name: str) -> None:
     """The new value of a field that takes constants, as far as chip and version have it."""
     needs = _VALUES[name]
-    value = _constant(site, 1, needs[-1][0], f"the value of {name}")
+    value = _constant(binder, 1, needs[-1][0], f"the value of {name}")
     _, since, chips = next(need for need in needs if value <= need[0])
     chip = min(chips, default=0)
     suffix = "f" if chips and len(chips) > 1 else "a" * bool(chips)
     row = Row(opcode="", slots=(), build=no_operation, since=since, chip=chip, chips=chips, suffix=suffix)
-    check_available(site, row)
+    check_available(binder, row)
 
 
 # --- cp_fenceproxy -----------------------------------------------------------------------------------
 
 
-def _copy(site: Site, *modifiers: str) -> Step:
+def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     """128 bytes go to global memory once for each warp and destination; a fence follows."""
-    site.count(3)
-    target, source = site.address(0, "global"), site.address(1, "shared")
-    size = site.operands[2]
+    binder.count(3)
+    target, source = binder.address(0, "global"), binder.address(1, "shared")
+    size = binder.operands[2]
     if not isinstance(size, Immediate) or size.value != MAP_BYTES:
-        raise site.illegal(f"expected {MAP_BYTES}, the bytes of a tensor map, not '{size}'", 2)
+        raise binder.illegal(f"expected {MAP_BYTES}, the bytes of a tensor map, not '{size}'", 2)
     scope = next(word for word in modifiers if word in _SCOPES)
 
-    def act(wave: Wave, front: Front, lanes: Lanes) -> None:
-        _copied(wave, front, lanes, target, source)
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        _copied(wave, path, lanes, target, source)
         if wave.observers:
-            wave.tell("fence", front, lanes, ("proxy", "tensormap::generic", "release", scope))
+            wave.tell("fence", path, lanes, ("proxy", "tensormap::generic", "release", scope))
 
-    return lambda wave, front, lanes: together(wave, front, lanes, EVERYONE, act)
+    return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act)
 
 
-def _copied(wave: Wave, front: Front, lanes: Lanes, target: Reader, source: Reader) -> None:
-    to, from_ = values_of(target, wave, front, lanes), values_of(source, wave, front, lanes)
+def _copied(wave: Wave, path: DivergentPath, lanes: Lanes, target: Reader, source: Reader) -> None:
+    to, from_ = values_of(target, wave, path, lanes), values_of(source, wave, path, lanes)
     first = dict[tuple[int, int, int], int]()  # (warp, to, from) -> the lane that copies
     for lane, *places in zip(lanes.index.tolist(), to, from_, strict=True):
         first.setdefault((lane // 32, places[0], places[1]), lane)
     made = list[tuple[Lanes, int, bytes]]()
     for (_, there, here), lane in first.items():
         one = single(wave, lane)
-        made.append((one, there, map_bytes(wave, front, one, "shared", here)))
+        made.append((one, there, map_bytes(wave, path, one, "shared", here)))
         check_map_place(wave, one, "global", there)
     for one, there, content in made:
-        put_map(wave, front, one, "global", there, content, released=True)
+        put_map(wave, path, one, "global", there, content, released=True)
 
 
 # --- rows --------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ....ptx.operands import Address, Operand, Vector
 from ...run.asynchronous import Pending, issue
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..memory.updates import FLUSHED, FLUSHES, updates_of
 from ..operation import Version
@@ -22,7 +22,7 @@ from .tensor_boxes import FOUR, Box, NamedBox, Reader, boxes_of, landing, ranked
 from .tensor_moves import Content, Move
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 FAMILY = "bulk"  # of groups
@@ -35,87 +35,91 @@ _WIDE = ("im2col::w", "im2col::w::128")
 # --- operands ----------------------------------------------------------------------------------------
 
 
-def _box(site: Site, index: int, offsets: int | None = None, reduction: str = "") -> Box:
+def _box(binder: StatementBinder, index: int, offsets: int | None = None, reduction: str = "") -> Box:
     """The box of an operand ``[map, {coordinates}]``; ``offsets`` is the place of im2col's. Raises
     IllegalInstruction.
     """
-    words = site.statement.modifiers
+    words = binder.statement.modifiers
     rank = next(int(word[0]) for word in words if word in _DIMENSIONS)
     mode = next((word for word in words if word in _MODES), "tile")
     if mode in _WIDE:
-        raise site.not_modelled(f"{mode}: the manual shows the order of its pixels in figures only")
+        raise binder.not_modelled(f"{mode}: the manual shows the order of its pixels in figures only")
     count = 5 if mode in FOUR else rank
     return Box(
         rank=rank,
         mode=mode,
-        map=site.address(index, "generic", box=True),
-        coordinates=_vector(site, index, _coordinates(site, index), count, "s32"),
-        offsets=() if offsets is None else _vector(site, offsets, site.operands[offsets], rank - 2, "u16"),
-        chip=int("".join(filter(str.isdecimal, site.module.target))),
+        map=binder.address(index, "generic", box=True),
+        coordinates=_vector(binder, index, _coordinates(binder, index), count, "s32"),
+        offsets=()
+        if offsets is None
+        else _vector(binder, offsets, binder.operands[offsets], rank - 2, "u16"),
+        chip=int("".join(filter(str.isdecimal, binder.module.target))),
         stored=_GROUP in words,
         reduction=reduction,
     )
 
 
-def _coordinates(site: Site, index: int) -> Operand:
-    operand = site.operands[index]
+def _coordinates(binder: StatementBinder, index: int) -> Operand:
+    operand = binder.operands[index]
     if isinstance(operand, Address) and operand.offset:
-        raise site.illegal(f"the address of a tensor map takes no offset, as '{operand}' has one", index)
+        raise binder.illegal(f"the address of a tensor map takes no offset, as '{operand}' has one", index)
     if not isinstance(operand, Address) or len(operand.coordinates) != 1:
-        raise site.illegal(f"expected a map and coordinates, as [map, {{x, y}}], not '{operand}'", index)
+        raise binder.illegal(f"expected a map and coordinates, as [map, {{x, y}}], not '{operand}'", index)
     return operand.coordinates[0]
 
 
-def _vector(site: Site, index: int, operand: Operand, count: int, kind: str) -> tuple[Reader, ...]:
+def _vector(
+    binder: StatementBinder, index: int, operand: Operand, count: int, kind: str
+) -> tuple[Reader, ...]:
     given = operand.elements if isinstance(operand, Vector) else (operand,)
     if not isinstance(operand, Vector) or len(given) != count:
-        raise site.illegal(f"expected {count} values in braces, not '{operand}'", index)
-    return tuple(site.reader(one, kind, index) for one in given)
+        raise binder.illegal(f"expected {count} values in braces, not '{operand}'", index)
+    return tuple(binder.reader(one, kind, index) for one in given)
 
 
 # --- statements --------------------------------------------------------------------------------------
 
 
-def _check_order(site: Site, *words: str) -> None:
+def _check_order(binder: StatementBinder, *words: str) -> None:
     """The words of the name come first, and "to" before "from"; raises IllegalInstruction."""
-    given = site.statement.modifiers
+    given = binder.statement.modifiers
     if given[: len(words)] != words:
-        name = ".".join((site.statement.opcode, *words))
-        raise site.illegal(f"{site.statement.mnemonic}: the name of the instruction is {name}")
+        name = ".".join((binder.statement.opcode, *words))
+        raise binder.illegal(f"{binder.statement.mnemonic}: the name of the instruction is {name}")
     places = [word for word in given if word in ("global", *_CTA, *_CLUSTER)]
     if len(places) == 2 and (places[0] == "global") is not (_GROUP in given):
         places.reverse()
         swapped = f"goes to .{places[0]} from .{places[1]}, and says so in that order"
-        raise site.illegal(f"{site.statement.mnemonic} {swapped}")
+        raise binder.illegal(f"{binder.statement.mnemonic} {swapped}")
 
 
-def _load(site: Site, *modifiers: str) -> Step:
+def _load(binder: StatementBinder, *modifiers: str) -> Step:
     """From global to shared memory; operands: to, box, mbarrier, offsets, CTAs, policy."""
-    words = site.statement.modifiers
-    _check_order(site, "async", "bulk", "tensor")
+    words = binder.statement.modifiers
+    _check_order(binder, "async", "bulk", "tensor")
     if "cta_group::2" in words:
-        raise site.not_modelled("cta_group::2: pairs of CTAs are not modelled")
+        raise binder.not_modelled("cta_group::2: pairs of CTAs are not modelled")
     more = [one for one in (*_COLUMNS, *_WIDE, "multicast::cluster", "L2::cache_hint") if one in words]
-    site.count(3 + len(more))
+    binder.count(3 + len(more))
     places = {one: 3 + index for index, one in enumerate(more)}
     if (policy := places.get("L2::cache_hint")) is not None:
-        site.policy(policy)
+        binder.policy(policy)
     space = "shared::cluster" if "shared::cluster" in words else "shared"
-    target, barrier = site.address(0, space), site.address(2, space)
+    target, barrier = binder.address(0, space), binder.address(2, space)
     mask = places.get("multicast::cluster")
-    ranks = None if mask is None else site.reader(site.operands[mask], "b16", mask)
-    box = _box(site, 1, places.get("im2col"))
+    ranks = None if mask is None else binder.reader(binder.operands[mask], "b16", mask)
+    box = _box(binder, 1, places.get("im2col"))
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        boxes = boxes_of(box, wave, front, lanes)
-        to, barriers = (values_of(read, wave, front, lanes) for read in (target, barrier))
-        masks = values_of(ranks, wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        boxes = boxes_of(box, wave, path, lanes)
+        to, barriers = (values_of(read, wave, path, lanes) for read in (target, barrier))
+        masks = values_of(ranks, wave, path, lanes)
         made = list[Pending]()
         for named, *where, chosen in zip(boxes, to, barriers, masks, strict=True):
             pairs = [tuple(where)] if ranks is None else _everywhere(chosen, *where)
-            made.append(_loading(wave, front, named, space, pairs))
+            made.append(_loading(wave, path, named, space, pairs))
         for one in made:
-            issue(wave, front, one)
+            issue(wave, path, one)
 
     return step
 
@@ -127,16 +131,16 @@ def _everywhere(mask: int, to: int, barrier: int) -> list[tuple[int, ...]]:
 
 
 def _loading(
-    wave: Wave, front: Front, named: NamedBox, space: str, pairs: Sequence[tuple[int, ...]]
+    wave: Wave, path: DivergentPath, named: NamedBox, space: str, pairs: Sequence[tuple[int, ...]]
 ) -> Pending:
     """One lane's load, to each CTA."""
     landings = tuple(landing(wave, named, space, to) for to, _ in pairs)
     signals = tuple(signal(wave, named, space, barrier) for _, barrier in pairs)
     move, held = Move(map=named.map, pieces=named.pieces, landings=landings), list[Content]()
     if (why := move.inferred) is not None:
-        wave.infer(front.pc, why)
+        wave.infer(path.pc, why)
     return Pending(
-        record=wave.code[front.pc],
+        record=wave.code[path.pc],
         lane=named.lane,
         kind="tensor copy",
         read=lambda wave: held.append(move.fetched(wave)),
@@ -147,39 +151,39 @@ def _loading(
     )
 
 
-def _store(site: Site, *modifiers: str) -> Step:
+def _store(binder: StatementBinder, *modifiers: str) -> Step:
     """From shared to global memory; operands: box, from, policy. Reductions, too."""
-    words = site.statement.modifiers
+    words = binder.statement.modifiers
     reduces = words[0] == "reduce"
-    _check_order(site, *(("reduce",) if reduces else ()), "async", "bulk", "tensor")
+    _check_order(binder, *(("reduce",) if reduces else ()), "async", "bulk", "tensor")
     hint = "L2::cache_hint" in words
-    site.count(2 + hint)
+    binder.count(2 + hint)
     if hint:
-        site.policy(2)
-    box = _box(site, 0, reduction=next((word for word in words if word in _REDUCTIONS), ""))
-    source = site.address(1, "shared")
+        binder.policy(2)
+    box = _box(binder, 0, reduction=next((word for word in words if word in _REDUCTIONS), ""))
+    source = binder.address(1, "shared")
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        boxes = boxes_of(box, wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        boxes = boxes_of(box, wave, path, lanes)
         made = [
-            _storing(wave, front, box, named, address)
-            for named, address in zip(boxes, values_of(source, wave, front, lanes), strict=True)
+            _storing(wave, path, box, named, address)
+            for named, address in zip(boxes, values_of(source, wave, path, lanes), strict=True)
         ]
         for one in made:
-            issue(wave, front, one)
+            issue(wave, path, one)
 
     return step
 
 
-def _storing(wave: Wave, front: Front, box: Box, named: NamedBox, address: int) -> Pending:
+def _storing(wave: Wave, path: DivergentPath, box: Box, named: NamedBox, address: int) -> Pending:
     """One lane's store or reduction."""
     there = landing(wave, named, "shared", address)
     move, held = Move(map=named.map, pieces=named.pieces, landings=(there,)), list[Content]()
     put = _reducing(move, box.reduction) if box.reduction else move.store
     if (box.reduction, named.map.element) == FLUSHED:
-        wave.infer(front.pc, FLUSHES)
+        wave.infer(path.pc, FLUSHES)
     return Pending(
-        record=wave.code[front.pc],
+        record=wave.code[path.pc],
         lane=named.lane,
         kind="tensor reduction" if box.reduction else "tensor copy",
         read=lambda wave: held.append(move.taken(wave)),
@@ -195,18 +199,18 @@ def _reducing(move: Move, name: str) -> Callable[[Wave, Content], None]:
     return lambda wave, content: move.reduce(wave, content, update)
 
 
-def _prefetch(site: Site, *modifiers: str) -> Step:
+def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
     """Nothing but a look at the map and the coordinates."""
-    words = site.statement.modifiers
-    _check_order(site, "async", "bulk", "prefetch", "tensor")
+    words = binder.statement.modifiers
+    _check_order(binder, "async", "bulk", "prefetch", "tensor")
     more = [one for one in (*_COLUMNS, *_WIDE, "L2::cache_hint") if one in words]
-    site.count(1 + len(more))
+    binder.count(1 + len(more))
     if "L2::cache_hint" in words:
-        site.policy(len(more))
-    box = _box(site, 0, 1 if "im2col" in words else None)
+        binder.policy(len(more))
+    box = _box(binder, 0, 1 if "im2col" in words else None)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        boxes_of(box, wave, front, lanes)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        boxes_of(box, wave, path, lanes)
 
     return step
 

@@ -15,23 +15,25 @@ from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ...run.convergence import meet
 from ...run.waits import BarrierWait
-from ...state.lanes import Front, Lanes, Mask, Values
+from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 _MOST = 16  # barriers of a CTA
 
 Place = tuple[int, "int | None"]  # number of a barrier, and threads
-Arrival = Callable[["Wave", Front, Lanes], Place]
-Arrive = Callable[["Wave", Front, Lanes, int, "int | None"], bool]  # true where fronts have changed
+Arrival = Callable[["Wave", DivergentPath, Lanes], Place]
+Arrive = Callable[["Wave", DivergentPath, Lanes, int, "int | None"], bool]  # true where paths have changed
 
 
-def _parts(wave: Wave, front: Front, lanes: Lanes, operands: Sequence[tuple[Reader, str]]) -> list[Lanes]:
+def _parts(
+    wave: Wave, path: DivergentPath, lanes: Lanes, operands: Sequence[tuple[Reader, str]]
+) -> list[Lanes]:
     """The lanes whose operands agree, mostly all; raises Fault where lanes of one warp do not."""
-    columns = [np.broadcast_to(read(wave, front), (wave.lanes,))[lanes.index] for read, _ in operands]
+    columns = [np.broadcast_to(read(wave, path), (wave.lanes,))[lanes.index] for read, _ in operands]
     if all((column == column[0]).all() for column in columns):
         return [lanes]
     warps = lanes.index // WARP
@@ -39,7 +41,7 @@ def _parts(wave: Wave, front: Front, lanes: Lanes, operands: Sequence[tuple[Read
         own = column[np.searchsorted(warps, warps)]  # what the first lane of the warp has
         if (column != own).any():
             lane = int(lanes.index[int((column != own).argmax())])
-            raise wave.fault(wave.code[front.pc], lane, f"{what} differs between lanes of a warp")
+            raise wave.fault(wave.code[path.pc], lane, f"{what} differs between lanes of a warp")
     rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     masks = (np.zeros(wave.lanes, np.bool_) for _ in rows)
     found = list[Lanes]()
@@ -49,39 +51,41 @@ def _parts(wave: Wave, front: Front, lanes: Lanes, operands: Sequence[tuple[Read
     return found
 
 
-def _check_constants(site: Site, number: int, threads: int | None, arrives: bool) -> None:
+def _check_constants(binder: StatementBinder, number: int, threads: int | None, arrives: bool) -> None:
     """What is wrong whatever runs; raises IllegalInstruction."""
-    if "cta" in site.statement.modifiers[1:]:
-        raise site.illegal(f".cta stands next to {site.statement.opcode}")
-    which = site.operands[number]
+    if "cta" in binder.statement.modifiers[1:]:
+        raise binder.illegal(f".cta stands next to {binder.statement.opcode}")
+    which = binder.operands[number]
     if isinstance(which, Immediate) and which.kind == "integer" and not 0 <= which.value < _MOST:
-        raise site.illegal(f"barrier {which}: there are 0 to 15", number)
+        raise binder.illegal(f"barrier {which}: there are 0 to 15", number)
     if threads is None:
         return
-    count = site.operands[threads]
+    count = binder.operands[threads]
     if isinstance(count, Immediate) and (count.value % 32 or (arrives and count.value == 0)):
-        raise site.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
+        raise binder.illegal(f"a barrier of {count} threads: expected a multiple of 32", threads)
 
 
-def _arriving(site: Site, number: int, threads: int | None, arrive: Arrive, arrives: bool = False) -> Step:
+def _arriving(
+    binder: StatementBinder, number: int, threads: int | None, arrive: Arrive, arrives: bool = False
+) -> Step:
     """Lanes arrive with the operands ``a`` and ``b``, which have these places; raises Fault for what no
     barrier takes. Warps that name different barriers arrive one after the other.
 
     No thread count, or 0 where lanes wait, stands for all of the CTA.
     """
-    _check_constants(site, number, threads, arrives)
-    operands = [(site.reader(site.operands[number], "u32", number), "the number of the barrier")]
+    _check_constants(binder, number, threads, arrives)
+    operands = [(binder.reader(binder.operands[number], "u32", number), "the number of the barrier")]
     if threads is not None:
-        operands.append((site.reader(site.operands[threads], "u32", threads), "the number of threads"))
+        operands.append((binder.reader(binder.operands[threads], "u32", threads), "the number of threads"))
     place = _place(operands, arrives)
-    varies = any(not isinstance(one, Immediate) for one in site.operands[number : number + len(operands)])
+    varies = any(not isinstance(one, Immediate) for one in binder.operands[number : number + len(operands)])
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        parts = _parts(wave, front, lanes, operands) if varies else [lanes]
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        parts = _parts(wave, path, lanes, operands) if varies else [lanes]
         if len(parts) == 1:
-            return arrive(wave, front, lanes, *place(wave, front, lanes))
-        places = [place(wave, front, part) for part in parts]
-        for one, (which, count) in zip(wave.split(front, parts), places, strict=True):
+            return arrive(wave, path, lanes, *place(wave, path, lanes))
+        places = [place(wave, path, part) for part in parts]
+        for one, (which, count) in zip(wave.split(path, parts), places, strict=True):
             one.pc += not arrive(wave, one, one.lanes, which, count)
         return True
 
@@ -91,12 +95,12 @@ def _arriving(site: Site, number: int, threads: int | None, arrive: Arrive, arri
 def _place(operands: Sequence[tuple[Reader, str]], arrives: bool) -> Arrival:
     """Which barrier lanes mean that agree; raises Fault for what none is."""
 
-    def place(wave: Wave, front: Front, lanes: Lanes) -> Place:
+    def place(wave: Wave, path: DivergentPath, lanes: Lanes) -> Place:
         first = int(lanes.index[0])
-        values = [int(np.broadcast_to(read(wave, front), (wave.lanes,))[first]) for read, _ in operands]
+        values = [int(np.broadcast_to(read(wave, path), (wave.lanes,))[first]) for read, _ in operands]
         which = values[0]
         if which >= _MOST:
-            raise wave.fault(wave.code[front.pc], first, f"barrier {which}: there are 0 to 15")
+            raise wave.fault(wave.code[path.pc], first, f"barrier {which}: there are 0 to 15")
         if len(values) == 1:
             return which, None
         count = values[1]
@@ -104,21 +108,21 @@ def _place(operands: Sequence[tuple[Reader, str]], arrives: bool) -> Arrival:
             return which, None
         if count == 0 or count % 32:
             message = f"a barrier of {count} threads: expected a multiple of 32"
-            raise wave.fault(wave.code[front.pc], first, message)
+            raise wave.fault(wave.code[path.pc], first, message)
         return which, count
 
     return place
 
 
-def _barrier(site: Site, level: str, kind: str, aligned: str = "") -> Step:
+def _barrier(binder: StatementBinder, level: str, kind: str, aligned: str = "") -> Step:
     arrives = kind == "arrive"
-    count = site.count(2) if arrives else site.count(1, 2)
+    count = binder.count(2) if arrives else binder.count(1, 2)
 
-    def arrive(wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None) -> bool:
+    def arrive(wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None) -> bool:
         reason = BarrierWait(number=number, threads=threads)
-        return wave.barriers.arrive(wave, front, lanes, reason, waits=not arrives)
+        return wave.barriers.arrive(wave, path, lanes, reason, waits=not arrives)
 
-    return _arriving(site, 0, 1 if count == 2 else None, arrive, arrives)
+    return _arriving(binder, 0, 1 if count == 2 else None, arrive, arrives)
 
 
 # --- reductions ------------------------------------------------------------------------------------
@@ -140,28 +144,30 @@ _RESULTS: dict[str, Callable[[Values, Values], Values]] = {
 }
 
 
-def _reduction(site: Site, level: str, red: str, name: str, aligned: str, type_name: str) -> Step:
+def _reduction(
+    binder: StatementBinder, level: str, red: str, name: str, aligned: str, type_name: str
+) -> Step:
     """bar.red: all that arrive vote, and get the result when the barrier is complete."""
-    count = site.count(3, 4)
-    write = site.writer(site.operands[0], type_name, 0)
-    read, result = site.reader(site.operands[-1], "pred", count - 1), _RESULTS[name]
+    count = binder.count(3, 4)
+    write = binder.writer(binder.operands[0], type_name, 0)
+    read, result = binder.reader(binder.operands[-1], "pred", count - 1), _RESULTS[name]
 
-    def deliver(wave: Wave, front: Front, lanes: Lanes, number: int) -> None:
+    def deliver(wave: Wave, path: DivergentPath, lanes: Lanes, number: int) -> None:
         yes, voted = (wave.count_of(Lanes(one)) for one in reversed(_ballots(wave, number)))
-        write(wave, front, lanes, result(yes, voted)[wave.cta])
+        write(wave, path, lanes, result(yes, voted)[wave.cta])
 
-    def arrive(wave: Wave, front: Front, lanes: Lanes, number: int, threads: int | None) -> bool:
+    def arrive(wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None) -> bool:
         voted, yes = _ballots(wave, number)
         _clear(wave, number, voted)
         voted |= lanes.mask
-        np.copyto(yes, read(wave, front), where=lanes.mask)
+        np.copyto(yes, read(wave, path), where=lanes.mask)
         reason = BarrierWait(number=number, threads=threads, deliver=deliver)
-        if wave.barriers.arrive(wave, front, lanes, reason, waits=True):
+        if wave.barriers.arrive(wave, path, lanes, reason, waits=True):
             return True
-        deliver(wave, front, lanes, number)
+        deliver(wave, path, lanes, number)
         return False
 
-    return _arriving(site, 1, 2 if count == 4 else None, arrive)
+    return _arriving(binder, 1, 2 if count == 4 else None, arrive)
 
 
 def _clear(wave: Wave, number: int, voted: Mask) -> None:
@@ -171,10 +177,10 @@ def _clear(wave: Wave, number: int, voted: Mask) -> None:
     _ballots(wave, number)[1][~voted] = False
 
 
-def _warp(site: Site, warp: str, sync: str) -> Step:
-    site.count(1)
-    members = site.reader(site.operands[0], "u32", 0)
-    return lambda wave, front, lanes: meet(wave, front, lanes, members(wave, front))
+def _warp(binder: StatementBinder, warp: str, sync: str) -> Step:
+    binder.count(1)
+    members = binder.reader(binder.operands[0], "u32", 0)
+    return lambda wave, path, lanes: meet(wave, path, lanes, members(wave, path))
 
 
 _KINDS, _ALIGNED, _RED = ("sync", "arrive"), ("", "aligned"), ("red",)

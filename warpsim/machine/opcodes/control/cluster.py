@@ -19,13 +19,13 @@ from ...bind.scope import Variable
 from ...run.cluster_barrier import ClusterBarrier
 from ...run.clusters import RANK_BYTES, rank_field, ranks_of
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.special import is_special
 from ..effect import Effect
 from ..operation import dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 _HIGHEST = 254  # rank that an address of 32 bits has room for
@@ -34,68 +34,68 @@ _HIGHEST = 254  # rank that an address of 32 bits has room for
 # --- addresses ------------------------------------------------------------------------------------------
 
 
-def _source(site: Site, index: int, type_name: str) -> Reader:
+def _source(binder: StatementBinder, index: int, type_name: str) -> Reader:
     """Reads an operand that is no special register, and no variable outside shared memory."""
-    operand = site.operands[index]
+    operand = binder.operands[index]
     base = operand.base if isinstance(operand, Displacement) else operand
     if isinstance(base, Register):
-        found = site.scope.find(base.name)
+        found = binder.scope.find(base.name)
         if found is None and is_special(base.name):
-            raise site.illegal(f"{site.statement.opcode} does not take a special register", index)
+            raise binder.illegal(f"{binder.statement.opcode} does not take a special register", index)
         if isinstance(found, Variable) and found.space != "shared":
-            raise site.illegal(f"{base} is in .{found.space}, not in .shared", index)
-    return site.reader(operand, type_name, index)
+            raise binder.illegal(f"{base} is in .{found.space}, not in .shared", index)
+    return binder.reader(operand, type_name, index)
 
 
-def _shared(site: Site, space: str, type_name: str) -> Reader:
+def _shared(binder: StatementBinder, space: str, type_name: str) -> Reader:
     """Addresses (lanes,) of .shared::cluster, int64; raises Fault for generic ones that lie elsewhere."""
-    read = _source(site, 1, type_name)
+    read = _source(binder, 1, type_name)
 
-    def address(wave: Wave, front: Front) -> Values:
-        where = np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
+    def address(wave: Wave, path: DivergentPath) -> Values:
+        where = np.broadcast_to(read(wave, path), (wave.lanes,)).astype(np.int64)
         if space:
             return where
-        outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+        outside = path.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
         if outside.any():
             lane = int(outside.argmax())
             message = f"the generic address {int(where[lane]):#x} is not in shared memory"
-            raise wave.fault(wave.code[front.pc], lane, f"{site.statement.mnemonic}: {message}")
+            raise wave.fault(wave.code[path.pc], lane, f"{binder.statement.mnemonic}: {message}")
         return where - spaces.SHARED_WINDOW
 
     return address
 
 
-def _check_result(site: Site) -> None:
-    if isinstance(site.operands[0], Sink):
-        raise site.illegal(f"{site.statement.opcode} does not take '_' for its result", 0)
+def _check_result(binder: StatementBinder) -> None:
+    if isinstance(binder.operands[0], Sink):
+        raise binder.illegal(f"{binder.statement.opcode} does not take '_' for its result", 0)
 
 
-def _map(site: Site, space: str, type_name: str) -> Step:
-    site.count(3)
-    _check_result(site)
-    write, address = site.writer(site.operands[0], type_name, 0), _shared(site, space, type_name)
-    operand = site.operands[2]
-    if isinstance(operand, Register) and isinstance(site.scope.find(operand.name), Variable):
-        raise site.illegal(f"expected the rank of a CTA, not '{operand}'", 2)
-    rank, dtype = _source(site, 2, "u32"), dtype_of(type_name)
+def _map(binder: StatementBinder, space: str, type_name: str) -> Step:
+    binder.count(3)
+    _check_result(binder)
+    write, address = binder.writer(binder.operands[0], type_name, 0), _shared(binder, space, type_name)
+    operand = binder.operands[2]
+    if isinstance(operand, Register) and isinstance(binder.scope.find(operand.name), Variable):
+        raise binder.illegal(f"expected the rank of a CTA, not '{operand}'", 2)
+    rank, dtype = _source(binder, 2, "u32"), dtype_of(type_name)
     window = 0 if space else spaces.SHARED_WINDOW
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        field = np.minimum(rank(wave, front).astype(np.int64), _HIGHEST) + 1
-        found = address(wave, front) % RANK_BYTES + field * RANK_BYTES + window
-        write(wave, front, lanes, found.astype(dtype))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        field = np.minimum(rank(wave, path).astype(np.int64), _HIGHEST) + 1
+        found = address(wave, path) % RANK_BYTES + field * RANK_BYTES + window
+        write(wave, path, lanes, found.astype(dtype))
 
     return step
 
 
-def _rank(site: Site, space: str, type_name: str) -> Step:
-    site.count(2)
-    _check_result(site)
-    write, address = site.writer(site.operands[0], "u32", 0), _shared(site, space, type_name)
+def _rank(binder: StatementBinder, space: str, type_name: str) -> Step:
+    binder.count(2)
+    _check_result(binder)
+    write, address = binder.writer(binder.operands[0], "u32", 0), _shared(binder, space, type_name)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        field = rank_field(address(wave, front))
-        write(wave, front, lanes, np.where(field > 0, field - 1, ranks_of(wave)).astype(np.uint32))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        field = rank_field(address(wave, path))
+        write(wave, path, lanes, np.where(field > 0, field - 1, ranks_of(wave)).astype(np.uint32))
 
     return step
 
@@ -103,21 +103,21 @@ def _rank(site: Site, space: str, type_name: str) -> Step:
 # --- the barrier ----------------------------------------------------------------------------------------
 
 
-def _check_barrier(site: Site) -> None:
-    site.count(0)
-    act = site.statement.modifiers[1]
-    if site.statement.modifiers[0] != "cluster" or act not in ("arrive", "wait"):
-        raise site.illegal("barrier.cluster is followed by .arrive or .wait")
+def _check_barrier(binder: StatementBinder) -> None:
+    binder.count(0)
+    act = binder.statement.modifiers[1]
+    if binder.statement.modifiers[0] != "cluster" or act not in ("arrive", "wait"):
+        raise binder.illegal("barrier.cluster is followed by .arrive or .wait")
 
 
-def _arrive(site: Site, *modifiers: str) -> Step:
-    _check_barrier(site)
-    return lambda wave, front, lanes: ClusterBarrier.of(wave).arrive(wave, front, lanes)
+def _arrive(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_barrier(binder)
+    return lambda wave, path, lanes: ClusterBarrier.of(wave).arrive(wave, path, lanes)
 
 
-def _wait(site: Site, *modifiers: str) -> Step:
-    _check_barrier(site)
-    return lambda wave, front, lanes: ClusterBarrier.of(wave).wait(wave, front, lanes)
+def _wait(binder: StatementBinder, *modifiers: str) -> Step:
+    _check_barrier(binder)
+    return lambda wave, path, lanes: ClusterBarrier.of(wave).wait(wave, path, lanes)
 
 
 _FAR, _WIDTHS, _ALIGNED = ("", "shared::cluster"), ("u32", "u64"), ("", "aligned")

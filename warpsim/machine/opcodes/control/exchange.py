@@ -16,13 +16,13 @@ import numpy as np
 from ....isa.warps import WARP
 from ....ptx.operands import Operand, Pair, Sink
 from ...run.convergence import lane_words, together
-from ...state.lanes import Front, Lanes, Mask, Values
+from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ..effect import Effect
 from ..integer.words import number_dtype, unsigned
 from ..operation import Compute
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site, Writer
+    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
 
 # (wave, lanes that execute, members of each as words, values of the source) -> the results
@@ -31,41 +31,41 @@ Exchange = Callable[["Wave", Lanes, Values, Values], tuple[Values, ...]]
 _LAST_UNSYNCHRONISED = (6, 3)
 
 
-def _check_old(site: Site) -> None:
+def _check_old(binder: StatementBinder) -> None:
     """Forms without .sync, from sm_70 on, end with PTX 6.3; raises IllegalInstruction."""
-    if site.module.version > _LAST_UNSYNCHRONISED:
-        raise site.illegal(f"{site.statement.opcode} without .sync is not in PTX 6.4 and later")
+    if binder.module.version > _LAST_UNSYNCHRONISED:
+        raise binder.illegal(f"{binder.statement.opcode} without .sync is not in PTX 6.4 and later")
 
 
-def _targets(site: Site, kinds: tuple[str, ...], *, least: int = 1) -> list[Writer]:
+def _targets(binder: StatementBinder, kinds: tuple[str, ...], *, least: int = 1) -> list[Writer]:
     """Writers of ``d``, or of ``d|p``; at least so many must be given."""
-    first = site.operands[0]
+    first = binder.operands[0]
     given: tuple[Operand, ...] = (first.first, first.second) if isinstance(first, Pair) else (first,)
     if not least <= len(given) <= len(kinds):
         wanted = "'d|p'" if least > 1 else "'d'" if len(kinds) == 1 else "'d' or 'd|p'"
-        raise site.illegal(f"{site.statement.mnemonic} writes {wanted}", 0)
-    return [site.writer(one, kind, 0) for one, kind in zip(given, kinds, strict=False)]
+        raise binder.illegal(f"{binder.statement.mnemonic} writes {wanted}", 0)
+    return [binder.writer(one, kind, 0) for one, kind in zip(given, kinds, strict=False)]
 
 
-def _everywhere(wave: Wave, front: Front, read: Reader) -> Values:
+def _everywhere(wave: Wave, path: DivergentPath, read: Reader) -> Values:
     """A source, one value a lane."""
-    return np.broadcast_to(read(wave, front), (wave.lanes,))
+    return np.broadcast_to(read(wave, path), (wave.lanes,))
 
 
 def _exchanged(members: Reader | None, source: Reader, writers: list[Writer], exchange: Exchange) -> Step:
     """The step of a statement: lanes of one mask come together, and each gets the results of an exchange."""
 
-    def act(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         here = lane_words(lanes.mask)
-        named = here if members is None else here & members(wave, front)
-        results = exchange(wave, lanes, named, _everywhere(wave, front, source))
+        named = here if members is None else here & members(wave, path)
+        results = exchange(wave, lanes, named, _everywhere(wave, path, source))
         for write, result in zip(writers, results, strict=False):
-            write(wave, front, lanes, result)
+            write(wave, path, lanes, result)
 
     if members is None:
         return act
     masks = members
-    return lambda wave, front, lanes: together(wave, front, lanes, masks(wave, front), act)
+    return lambda wave, path, lanes: together(wave, path, lanes, masks(wave, path), act)
 
 
 def _lane(wave: Wave) -> Values:
@@ -108,36 +108,36 @@ def sources_of(mode: str, lane: Values, b: Values, c: Values) -> tuple[Values, V
     return np.where(within, source, lane), within
 
 
-def _shuffle(site: Site, sync: str, mode: str, type_name: str) -> Step:
-    site.count(5 if sync else 4)
-    first = site.operands[0]
+def _shuffle(binder: StatementBinder, sync: str, mode: str, type_name: str) -> Step:
+    binder.count(5 if sync else 4)
+    first = binder.operands[0]
     if isinstance(first.first if isinstance(first, Pair) else first, Sink):
-        raise site.illegal("shfl does not take '_' for its first result", 0)
-    writers = _targets(site, (type_name, "pred"))
-    value, b, c = (site.reader(site.operands[place], "b32", place) for place in (1, 2, 3))
+        raise binder.illegal("shfl does not take '_' for its first result", 0)
+    writers = _targets(binder, (type_name, "pred"))
+    value, b, c = (binder.reader(binder.operands[place], "b32", place) for place in (1, 2, 3))
     if not sync:
-        _check_old(site)
-    members = site.reader(site.operands[4], "u32", 4) if sync else None
+        _check_old(binder)
+    members = binder.reader(binder.operands[4], "u32", 4) if sync else None
 
-    def act(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         here = lane_words(lanes.mask)
-        named = here if members is None else here & members(wave, front)
-        source, within = sources_of(mode, _lane(wave), b(wave, front), c(wave, front))
+        named = here if members is None else here & members(wave, path)
+        source, within = sources_of(mode, _lane(wave), b(wave, path), c(wave, path))
         there = (named >> source.astype(np.uint32) & np.uint32(1)).astype(np.bool_)
-        _told(wave, front, lanes, lanes.mask & ~there)
-        values = _everywhere(wave, front, value)[np.arange(wave.lanes) - _lane(wave) + source]
+        _told(wave, path, lanes, lanes.mask & ~there)
+        values = _everywhere(wave, path, value)[np.arange(wave.lanes) - _lane(wave) + source]
         results = np.where(there, values, np.uint32(0)), np.broadcast_to(within, (wave.lanes,))
         for write, result in zip(writers, results, strict=False):
-            write(wave, front, lanes, result)
+            write(wave, path, lanes, result)
 
     if members is None:
         return act
-    return lambda wave, front, lanes: together(wave, front, lanes, members(wave, front), act)
+    return lambda wave, path, lanes: together(wave, path, lanes, members(wave, path), act)
 
 
-def _told(wave: Wave, front: Front, lanes: Lanes, undefined: Mask) -> None:
+def _told(wave: Wave, path: DivergentPath, lanes: Lanes, undefined: Mask) -> None:
     if wave.observers and undefined.any():
-        wave.tell("unspecified", front, Lanes(undefined), "reads a lane that does not take part")
+        wave.tell("unspecified", path, Lanes(undefined), "reads a lane that does not take part")
 
 
 # --- vote ------------------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ _VOTES: dict[str, Exchange] = {
 }
 
 
-def _vote(site: Site, sync: str, mode: str, type_name: str) -> Step:
-    site.count(3 if sync else 2)
+def _vote(binder: StatementBinder, sync: str, mode: str, type_name: str) -> Step:
+    binder.count(3 if sync else 2)
     if not sync:
-        _check_old(site)
-    writers = [site.writer(site.operands[0], type_name, 0)]
-    members = site.reader(site.operands[2], "u32", 2) if sync else None
-    return _exchanged(members, site.reader(site.operands[1], "pred", 1), writers, _VOTES[mode])
+        _check_old(binder)
+    writers = [binder.writer(binder.operands[0], type_name, 0)]
+    members = binder.reader(binder.operands[2], "u32", 2) if sync else None
+    return _exchanged(members, binder.reader(binder.operands[1], "pred", 1), writers, _VOTES[mode])
 
 
 # --- match -----------------------------------------------------------------------------------------
@@ -195,11 +195,13 @@ _MATCHES: dict[str, tuple[Exchange, tuple[str, ...]]] = {
 }
 
 
-def _match(site: Site, mode: str, sync: str, type_name: str) -> Step:
-    site.count(3)
+def _match(binder: StatementBinder, mode: str, sync: str, type_name: str) -> Step:
+    binder.count(3)
     exchange, kinds = _MATCHES[mode]
-    members = site.reader(site.operands[2], "u32", 2)
-    return _exchanged(members, site.reader(site.operands[1], type_name, 1), _targets(site, kinds), exchange)
+    members = binder.reader(binder.operands[2], "u32", 2)
+    return _exchanged(
+        members, binder.reader(binder.operands[1], type_name, 1), _targets(binder, kinds), exchange
+    )
 
 
 # --- redux -----------------------------------------------------------------------------------------
@@ -234,17 +236,21 @@ _BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _REDUX_FLOATS = ("100", "103")  # the family that has them: not sm_110 and sm_120
 
 
-def _reduce(site: Site, sync: str, operation: str, type_name: str) -> Step:
+def _reduce(binder: StatementBinder, sync: str, operation: str, type_name: str) -> Step:
     function = (_INTEGERS | _BITS)[operation]
-    return _reduced(site, type_name, _reduction(_compared(function, type_name)))
+    return _reduced(binder, type_name, _reduction(_compared(function, type_name)))
 
 
-def _reduce_floats(site: Site, sync: str, operation: str, absolute: str, nan: str, type_name: str) -> Step:
+def _reduce_floats(
+    binder: StatementBinder, sync: str, operation: str, absolute: str, nan: str, type_name: str
+) -> Step:
     """min and max of f32: a NaN is passed over, or with .NaN taken on; of NaN only, the canonical one."""
     from .. import operation as find
 
-    if site.module.target.strip("sm_af") not in _REDUX_FLOATS:
-        raise site.illegal(f"{site.statement.mnemonic} is not on {site.module.target}: it needs sm_100f")
+    if binder.module.target.strip("sm_af") not in _REDUX_FLOATS:
+        raise binder.illegal(
+            f"{binder.statement.mnemonic} is not on {binder.module.target}: it needs sm_100f"
+        )
     compute = find(operation, *filter(None, (nan, type_name)), sources=2).compute
     reduction = _reduction(compute)
     kept = np.uint32(0x7FFF_FFFF if absolute else 0xFFFF_FFFF)
@@ -253,26 +259,26 @@ def _reduce_floats(site: Site, sync: str, operation: str, absolute: str, nan: st
         (total,) = reduction(wave, lanes, named, source & kept)
         return compute(total, total)
 
-    return _reduced(site, type_name, exchange)
+    return _reduced(binder, type_name, exchange)
 
 
-def _reduced(site: Site, type_name: str, exchange: Exchange) -> Step:
+def _reduced(binder: StatementBinder, type_name: str, exchange: Exchange) -> Step:
     """The registers of .b32 are those of integers."""
-    site.count(3)
+    binder.count(3)
     type_name = {"b32": "u32"}.get(type_name, type_name)
-    writers = [site.writer(site.operands[0], type_name, 0)]
-    members = site.reader(site.operands[2], "u32", 2)
-    return _exchanged(members, site.reader(site.operands[1], type_name, 1), writers, exchange)
+    writers = [binder.writer(binder.operands[0], type_name, 0)]
+    members = binder.reader(binder.operands[2], "u32", 2)
+    return _exchanged(members, binder.reader(binder.operands[1], type_name, 1), writers, exchange)
 
 
 # --- activemask and elect ----------------------------------------------------------------------------
 
 
-def _active(site: Site, type_name: str) -> Step:
+def _active(binder: StatementBinder, type_name: str) -> Step:
     """The lanes of the warp that execute this statement now; where they have parted, PTX leaves it open."""
-    site.count(1)
-    write = site.writer(site.operands[0], type_name, 0)
-    return lambda wave, front, lanes: write(wave, front, lanes, lane_words(lanes.mask))
+    binder.count(1)
+    write = binder.writer(binder.operands[0], type_name, 0)
+    return lambda wave, path, lanes: write(wave, path, lanes, lane_words(lanes.mask))
 
 
 def _elected(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple[Values, Values]:
@@ -281,12 +287,12 @@ def _elected(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple[V
     return leader, leader == _lane(wave)
 
 
-def _elect(site: Site, sync: str) -> Step:
-    site.count(2)
-    writers = _targets(site, ("u32", "pred"), least=2)
-    if isinstance(site.operands[0], Pair) and isinstance(site.operands[0].second, Sink):
-        raise site.illegal("elect.sync does not take '_' for its predicate", 0)
-    members = site.reader(site.operands[1], "u32", 1)
+def _elect(binder: StatementBinder, sync: str) -> Step:
+    binder.count(2)
+    writers = _targets(binder, ("u32", "pred"), least=2)
+    if isinstance(binder.operands[0], Pair) and isinstance(binder.operands[0].second, Sink):
+        raise binder.illegal("elect.sync does not take '_' for its predicate", 0)
+    members = binder.reader(binder.operands[1], "u32", 1)
     return _exchanged(members, members, writers, _elected)
 
 

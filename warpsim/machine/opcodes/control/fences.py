@@ -10,45 +10,45 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ....ptx.constants import Immediate
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 _MAP_BYTES = 128  # of a tensor map, the one size that its fence takes
 
 
-def _fence(site: Site, *modifiers: str) -> Step:
-    site.count(0)
+def _fence(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(0)
     return _telling(modifiers)
 
 
 def _telling(modifiers: tuple[str, ...]) -> Step:
     words = tuple(filter(None, modifiers))
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         if wave.observers:
-            wave.tell("fence", front, lanes, words)
+            wave.tell("fence", path, lanes, words)
 
     return step
 
 
-def _of_map(site: Site, *modifiers: str) -> Step:
+def _of_map(binder: StatementBinder, *modifiers: str) -> Step:
     """fence.proxy.tensormap::generic.acquire [address], 128."""
-    site.count(2)
-    site.address(0, "generic")
-    size = site.operands[1]
+    binder.count(2)
+    binder.address(0, "generic")
+    size = binder.operands[1]
     if not isinstance(size, Immediate) or size.value != _MAP_BYTES:
-        raise site.illegal(f"expected {_MAP_BYTES}, the bytes of a tensor map, not '{size}'", 1)
+        raise binder.illegal(f"expected {_MAP_BYTES}, the bytes of a tensor map, not '{size}'", 1)
     return _telling(modifiers)
 
 
-def _nothing(site: Site, what: str) -> Step:
+def _nothing(binder: StatementBinder, what: str) -> Step:
     """The grid before has ended, and the next one begins afterwards."""
-    site.count(0)
-    return lambda wave, front, lanes: None
+    binder.count(0)
+    return lambda wave, path, lanes: None
 
 
 _SCOPES, _CLUSTER = ("cta", "gpu", "sys"), ("cluster",)

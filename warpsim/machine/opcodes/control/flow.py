@@ -12,99 +12,99 @@ from ....errors import Fault, NotModelled
 from ....ptx.constants import Immediate
 from ....ptx.operands import Arguments, Register
 from ...bind.scope import FunctionName, LabelName, LabelTable, Variable
-from ...state.lanes import Frame, Front, Lanes
+from ...state.lanes import DivergentPath, Frame, Lanes
 from ..effect import Effect
 from .stack import end_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...load.entries import Function
     from ...run.wave import Step, Wave
 
 
-def _branch(site: Site, uniform: str) -> Step:
-    site.count(1)
-    label = site.label(0)
-    return lambda wave, front, lanes: wave.jump(front, lanes, label.pc)
+def _branch(binder: StatementBinder, uniform: str) -> Step:
+    binder.count(1)
+    label = binder.label(0)
+    return lambda wave, path, lanes: wave.jump(path, lanes, label.pc)
 
 
-def _indexed(site: Site, uniform: str) -> Step:
+def _indexed(binder: StatementBinder, uniform: str) -> Step:
     """brx.idx: a jump by table; an index outside is undefined, and reported."""
-    site.count(2)
-    name = site.operands[1]
-    table = site.scope.find(name.name) if isinstance(name, Register) else None
+    binder.count(2)
+    name = binder.operands[1]
+    table = binder.scope.find(name.name) if isinstance(name, Register) else None
     if not isinstance(table, LabelTable):
-        raise site.illegal(f"expected a table of .branchtargets, not '{name}'", 1)
-    index = site.reader(site.operands[0], "u32", 0)
-    labels = [site.scope.find(one) for one in table.names]
+        raise binder.illegal(f"expected a table of .branchtargets, not '{name}'", 1)
+    index = binder.reader(binder.operands[0], "u32", 0)
+    labels = [binder.scope.find(one) for one in table.names]
     for one, label in zip(table.names, labels, strict=True):
         if not isinstance(label, LabelName):
-            raise site.illegal(f"the table {name} names {one}, which is no label here", 1)
+            raise binder.illegal(f"the table {name} names {one}, which is no label here", 1)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        chosen = index(wave, front)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        chosen = index(wave, path)
         outside = lanes.mask & (chosen >= len(labels))
         if outside.any():
             lane = int(outside.argmax())
             message = f"brx.idx with index {int(chosen[lane])}, but the table has {len(labels)} targets"
-            raise wave.fault(wave.code[front.pc], lane, message)
-        return wave.scatter(front, lanes, chosen, [label.pc for label in labels])  # type: ignore[union-attr]
+            raise wave.fault(wave.code[path.pc], lane, message)
+        return wave.scatter(path, lanes, chosen, [label.pc for label in labels])  # type: ignore[union-attr]
 
     return step
 
 
-def _call(site: Site, uniform: str) -> Step:
+def _call(binder: StatementBinder, uniform: str) -> Step:
     """call: arguments are copied into the frame of the function, results back when it returns."""
-    results, callee, arguments = _parts(site)
-    given, wanted = _framed(site, *arguments), _framed(site, *results)
-    choose = _callee(site, *callee)
+    results, callee, arguments = _parts(binder)
+    given, wanted = _framed(binder, *arguments), _framed(binder, *results)
+    choose = _callee(binder, *callee)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
-        entered = list[Front]()
-        for function, part in choose(wave, front, lanes):
-            frame = _entered(wave, front, function)
-            base, own = front.frame.local, frame.local
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        entered = list[DivergentPath]()
+        for function, part in choose(wave, path, lanes):
+            frame = _entered(wave, path, function)
+            base, own = path.frame.local, frame.local
             _copied(wave, part, given, base, function.parameters, own)
             frame.leave = partial(
                 _copied, wave, sources=function.results, base=own, targets=wanted, other=base
             )
-            entered.append(Front(function.start, frame, part))
-        return wave.call(front, lanes, entered)
+            entered.append(DivergentPath(function.start, frame, part))
+        return wave.call(path, lanes, entered)
 
     return step
 
 
-def _entered(wave: Wave, front: Front, function: Function) -> Frame:
+def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
     """The frame of a function that is called, with its local memory behind that of the caller.
 
     Lanes that come to one call at different times work in one frame: they may meet in the function.
     """
-    local = end_of(wave, front.frame)
-    known = front.frame.entered.get((front.pc, function.name))
+    local = end_of(wave, path.frame)
+    known = path.frame.entered.get((path.pc, function.name))
     if known is not None and known.lanes and known.local >= local and known.top is None:
         return known
     frame = Frame(
         len(function.types),
-        caller=front.frame,
-        resume=front.pc + 1,
+        caller=path.frame,
+        resume=path.pc + 1,
         local=local,
     )
     frame.function = function
-    front.frame.entered[front.pc, function.name] = frame
+    path.frame.entered[path.pc, function.name] = frame
     wave.reserve_local(frame.local + function.local_bytes)
     return frame
 
 
-def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
+def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
     """Results, callee and arguments of a call, each with its place; a prototype is not needed."""
-    operands = list(enumerate(site.operands))
+    operands = list(enumerate(binder.operands))
     none: tuple[Any, int] = (Arguments(()), 0)
     results = none
     if operands and isinstance(operands[0][1], Arguments):
         index, operand = operands.pop(0)
         results = (operand, index)
     if not operands:
-        raise site.illegal("call names no function")
+        raise binder.illegal("call names no function")
     index, callee = operands.pop(0)
     arguments = none
     if operands and isinstance(operands[0][1], Arguments):
@@ -113,13 +113,13 @@ def _parts(site: Site) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int
     return results, (callee, index), arguments
 
 
-def _framed(site: Site, operand: Any, index: int) -> list[Variable]:
+def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
     """The .param variables that a call passes."""
     found = list[Variable]()
     for one in operand.elements:
-        meaning = site.scope.find(one.name) if isinstance(one, Register) else None
+        meaning = binder.scope.find(one.name) if isinstance(one, Register) else None
         if not isinstance(meaning, Variable) or not meaning.framed:
-            raise site.not_modelled(
+            raise binder.not_modelled(
                 f"call passes '{one}', which is no .param variable of this function", index
             )
         found.append(meaning)
@@ -135,41 +135,41 @@ _SYSTEM = {
 }
 
 
-def _bodiless(site: Site, name: str, index: int) -> Choice:
+def _bodiless(binder: StatementBinder, name: str, index: int) -> Choice:
     """A call of a function of the system, which ends the launch when lanes come there."""
     if name not in _SYSTEM:
-        raise site.not_modelled(f"the function {name} has no body here", index)
+        raise binder.not_modelled(f"the function {name} has no body here", index)
 
-    def choose(wave: Wave, front: Front, lanes: Lanes) -> list[tuple[Function, Lanes]]:
-        message = f"{name} is called: {_SYSTEM[name]} [{wave.who(lanes)}]"
+    def choose(wave: Wave, path: DivergentPath, lanes: Lanes) -> list[tuple[Function, Lanes]]:
+        message = f"{name} is called: {_SYSTEM[name]} [{wave.describe_lanes(lanes)}]"
         kind = Fault if name == "__assertfail" else NotModelled
-        raise kind(message, site.statement.location())
+        raise kind(message, binder.statement.location())
 
     return choose
 
 
-Choice = Callable[["Wave", Front, Lanes], "list[tuple[Function, Lanes]]"]
+Choice = Callable[["Wave", DivergentPath, Lanes], "list[tuple[Function, Lanes]]"]
 
 
-def _callee(site: Site, operand: Any, index: int) -> Choice:
+def _callee(binder: StatementBinder, operand: Any, index: int) -> Choice:
     """The functions that a call reaches, by name or by address, and the lanes that reach each."""
-    found = site.scope.find(operand.name) if isinstance(operand, Register) else None
+    found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     if isinstance(found, FunctionName):
-        function = site.module.functions[found.name]
+        function = binder.module.functions[found.name]
         if function.kernel.body is None:
-            return _bodiless(site, found.name, index)
-        return lambda wave, front, lanes: [(function, lanes)]
-    address = site.reader(operand, "u64", index)
+            return _bodiless(binder, found.name, index)
+        return lambda wave, path, lanes: [(function, lanes)]
+    address = binder.reader(operand, "u64", index)
 
-    def choose(wave: Wave, front: Front, lanes: Lanes) -> list[tuple[Function, Lanes]]:
-        given = np.broadcast_to(address(wave, front), (wave.lanes,))
+    def choose(wave: Wave, path: DivergentPath, lanes: Lanes) -> list[tuple[Function, Lanes]]:
+        given = np.broadcast_to(address(wave, path), (wave.lanes,))
         chosen: list[tuple[Function, Lanes]] = []
         for number in np.unique(lanes.of(given)).tolist():
-            target = site.module.function_at(number)
+            target = binder.module.function_at(number)
             part = Lanes(lanes.mask & (given == number))
             if target is None or target.kernel.body is None:
                 message = f"indirect call: no function has the address {number:#x}"
-                raise wave.fault(wave.code[front.pc], int(part.index[0]), message)
+                raise wave.fault(wave.code[path.pc], int(part.index[0]), message)
             chosen.append((target, part))
         return chosen
 
@@ -186,45 +186,45 @@ def _copied(
         local[lanes.index, end : end + one.size] = local[lanes.index, start : start + one.size]
 
 
-def _exit(site: Site) -> Step:
-    site.count(0)
-    return lambda wave, front, lanes: wave.retire(front, lanes)
+def _exit(binder: StatementBinder) -> Step:
+    binder.count(0)
+    return lambda wave, path, lanes: wave.retire(path, lanes)
 
 
-def _return(site: Site, uniform: str) -> Step:
-    site.count(0)
-    return lambda wave, front, lanes: wave.resume(front, lanes)
+def _return(binder: StatementBinder, uniform: str) -> Step:
+    binder.count(0)
+    return lambda wave, path, lanes: wave.resume(path, lanes)
 
 
-def _trap(site: Site) -> Step:
-    site.count(0)
+def _trap(binder: StatementBinder) -> Step:
+    binder.count(0)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        raise Fault(f"trap [{wave.who(lanes)}]", site.statement.location())
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        raise Fault(f"trap [{wave.describe_lanes(lanes)}]", binder.statement.location())
 
     return step
 
 
-def _nothing(wave: Wave, front: Front, lanes: Lanes) -> None:
+def _nothing(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
     """What may be passed over."""
 
 
-def _breakpoint(site: Site) -> Step:
-    site.count(0)
+def _breakpoint(binder: StatementBinder) -> Step:
+    binder.count(0)
     return _nothing
 
 
-def _event(site: Site, mask: str) -> Step:
-    site.count(1)
-    most, operand = 65535 if mask else 15, site.operands[0]
+def _event(binder: StatementBinder, mask: str) -> Step:
+    binder.count(1)
+    most, operand = 65535 if mask else 15, binder.operands[0]
     if not isinstance(operand, Immediate) or operand.kind != "integer" or not 0 <= operand.value <= most:
-        raise site.illegal(f"expected a constant of 0 to {most}, not '{operand}'", 0)
+        raise binder.illegal(f"expected a constant of 0 to {most}, not '{operand}'", 0)
     return _nothing
 
 
-def _sleep(site: Site, type_name: str) -> Step:
-    site.count(1)
-    site.reader(site.operands[0], type_name, 0)
+def _sleep(binder: StatementBinder, type_name: str) -> Step:
+    binder.count(1)
+    binder.reader(binder.operands[0], type_name, 0)
     return _nothing
 
 
@@ -232,7 +232,9 @@ _UNIFORM = ("", "uni")
 
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="bra", slots=(_UNIFORM,), bind=_branch),
-    Effect(opcode="brx", slots=(("idx",), _UNIFORM), bind=lambda site, _, uniform: _indexed(site, uniform)),
+    Effect(
+        opcode="brx", slots=(("idx",), _UNIFORM), bind=lambda binder, _, uniform: _indexed(binder, uniform)
+    ),
     Effect(opcode="call", slots=(_UNIFORM,), bind=_call),
     Effect(opcode="ret", slots=(_UNIFORM,), bind=_return),
     Effect(opcode="exit", slots=(), bind=_exit),

@@ -21,11 +21,11 @@ from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
 from ...run.mbarrier import undefined
 from ...run.waits import LaneWait
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...load.directives import Tuning
     from ...run.wave import Step, Wave
 
@@ -79,26 +79,26 @@ class Pool:
         first = warp - warp % wave.warps % _WARPS
         return range(first, min(first + _WARPS, warp - warp % wave.warps + wave.warps))
 
-    def change(self, wave: Wave, front: Front, warp: int, act: str, count: int) -> bool:
+    def change(self, wave: Wave, path: DivergentPath, warp: int, act: str, count: int) -> bool:
         """A warp changes its registers; false where it has to wait. Raises UndefinedBehavior."""
         held, cta = int(self.held[warp]), warp // wave.warps
         if (count > held) if act == "dec" else (count < held):
             why = (
                 f"the warp has {held} registers a lane: .{act} {'raises' if count > held else 'lowers'} them"
             )
-            raise undefined(wave, front, warp * WARP, why)
-        asked = _Asked(front.pc, act, count)
-        self._check_order(wave, front, warp, asked, moves=count != held)
+            raise undefined(wave, path, warp * WARP, why)
+        asked = _Asked(path.pc, act, count)
+        self._check_order(wave, path, warp, asked, moves=count != held)
         if count - held > self.free[cta]:
             return False
         self.free[cta] -= count - held
         self.held[warp] = count
         self.done[warp].append(asked)
         if wave.observers:
-            wave.tell("setmaxnreg", front, warp, count != held)
+            wave.tell("setmaxnreg", path, warp, count != held)
         return True
 
-    def _check_order(self, wave: Wave, front: Front, warp: int, asked: _Asked, *, moves: bool) -> None:
+    def _check_order(self, wave: Wave, path: DivergentPath, warp: int, asked: _Asked, *, moves: bool) -> None:
         """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior.
 
         The checks tell of what cannot matter: statements that ask for the same at other places, and those
@@ -110,15 +110,15 @@ class Pool:
             if len(done) > number and done[number] != asked:
                 before = done[number]
                 if (before.act, before.registers) == (asked.act, asked.registers):
-                    wave.tell("setmaxnreg_apart", front, warp, other, before.pc)
+                    wave.tell("setmaxnreg_apart", path, warp, other, before.pc)
                     continue
                 line = wave.code[before.pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
-                raise undefined(wave, front, warp * WARP, why)
+                raise undefined(wave, path, warp * WARP, why)
             if moves and len(done) < number and wave.alive_mask[other * WARP : (other + 1) * WARP].any():
                 line = wave.code[self.done[warp][-1].pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has yet to execute that of line {line}: "
-                raise undefined(wave, front, warp * WARP, why + "a barrier of the warpgroup is missing")
+                raise undefined(wave, path, warp * WARP, why + "a barrier of the warpgroup is missing")
 
     def left(self, wave: Wave, lanes: Lanes) -> None:
         """Warps have exited: those of a warpgroup have executed as many; raises UndefinedBehavior."""
@@ -132,17 +132,17 @@ class Pool:
                     statement = wave.code[self.done[longest][len(self.done[other])].pc].statement
                     message = (
                         f"{statement.mnemonic}: warp {longest % wave.warps} has executed it, but warp "
-                        f"{other % wave.warps} of its warpgroup has not [{wave.place(other * WARP)}]"
+                        f"{other % wave.warps} of its warpgroup has not [{wave.describe_lane(other * WARP)}]"
                     )
                     raise UndefinedBehavior(message, statement.location())
 
 
-def _short(wave: Wave, front: Front) -> str:
+def _short(wave: Wave, path: DivergentPath) -> str:
     """What warps wait for that want registers."""
     pool = Pool.of(wave)
     assert pool is not None
-    warp = int(front.lanes.index[0]) // WARP
-    wanted = wave.code[front.pc].statement.operand_text
+    warp = int(path.lanes.index[0]) // WARP
+    wanted = wave.code[path.pc].statement.operand_text
     free = int(pool.free[warp // wave.warps])
     return (
         f"{wanted} registers a lane: the warp has {pool.held[warp]}, and the CTA's warps have given back "
@@ -153,41 +153,41 @@ def _short(wave: Wave, front: Front) -> str:
 _REGISTERS = LaneWait(names="registers that other warps give back", explain=_short)
 
 
-def _set(site: Site, act: str, sync: str, aligned: str, kind: str) -> Step:
-    count = _checked(site)
+def _set(binder: StatementBinder, act: str, sync: str, aligned: str, kind: str) -> Step:
+    count = _checked(binder)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> bool:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         pool, short = Pool.of(wave), list[int]()
 
-        def change(wave: Wave, front: Front, lanes: Lanes) -> None:
+        def change(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
             if pool is None:
-                wave.tell("setmaxnreg_ignored", front, lanes)
+                wave.tell("setmaxnreg_ignored", path, lanes)
                 return
             warps = np.unique(lanes.index // WARP).tolist()
-            short.extend(warp for warp in warps if not pool.change(wave, front, warp, act, count))
+            short.extend(warp for warp in warps if not pool.change(wave, path, warp, act, count))
             if act == "dec":
                 wave.wake(_REGISTERS, np.ones(wave.lanes, np.bool_))
 
-        if together(wave, front, lanes, EVERYONE, change):
+        if together(wave, path, lanes, EVERYONE, change):
             return True
         if not short:
             return False
-        waiting = front.lanes.mask & np.isin(np.arange(wave.lanes) // WARP, short)
-        return wave.wait(front, Lanes(waiting), _REGISTERS, behind=False)
+        waiting = path.lanes.mask & np.isin(np.arange(wave.lanes) // WARP, short)
+        return wave.wait(path, Lanes(waiting), _REGISTERS, behind=False)
 
     return step
 
 
-def _checked(site: Site) -> int:
+def _checked(binder: StatementBinder) -> int:
     """The number of registers; raises IllegalInstruction for what it cannot be."""
-    site.count(1)
-    given = site.operands[0]
+    binder.count(1)
+    given = binder.operands[0]
     if not isinstance(given, Immediate) or given.kind != "integer":
-        raise site.illegal(f"expected a constant, not '{given}'", 0)
+        raise binder.illegal(f"expected a constant, not '{given}'", 0)
     count = given.value
     if not LEAST <= count <= MOST or count % STEP:
         message = f"a count of {given}: it is {LEAST} to {MOST} in steps of {STEP}"
-        raise site.illegal(message, 0)
+        raise binder.illegal(message, 0)
     return count
 
 

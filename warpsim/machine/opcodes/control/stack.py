@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from ....errors import UndefinedBehavior
 from ....ptx.constants import Immediate
-from ...state.lanes import Frame, Front, Lanes
+from ...state.lanes import DivergentPath, Frame, Lanes
 from ..effect import Effect
 from ..operation import dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 _ALIGNMENT = 8  # where none is given
@@ -40,60 +40,60 @@ def end_of(wave: Wave, frame: Frame) -> int:
     return -(-int(_top(wave, frame).max()) // 16) * 16
 
 
-def _alloca(site: Site, type_name: str) -> Step:
-    count = site.count(2, 3)
-    alignment = _alignment(site) if count == 3 else _ALIGNMENT
+def _alloca(binder: StatementBinder, type_name: str) -> Step:
+    count = binder.count(2, 3)
+    alignment = _alignment(binder) if count == 3 else _ALIGNMENT
     write, read = (
-        site.writer(site.register_operand(0), type_name, 0),
-        site.reader(site.operands[1], type_name, 1),
+        binder.writer(binder.register_operand(0), type_name, 0),
+        binder.reader(binder.operands[1], type_name, 1),
     )
     dtype = dtype_of(type_name)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        top, size = _top(wave, front.frame), np.broadcast_to(read(wave, front), (wave.lanes,))
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        top, size = _top(wave, path.frame), np.broadcast_to(read(wave, path), (wave.lanes,))
         begin = (top + alignment - 1) // alignment * alignment
         over = lanes.mask & (size > np.maximum(_MOST - begin, 0).astype(np.uint64))
         if over.any():
             lane = int(over.argmax())
             message = f"alloca of {int(size[lane])} bytes: a thread has {_MOST} bytes of local memory"
-            raise wave.fault(wave.code[front.pc], lane, message)
+            raise wave.fault(wave.code[path.pc], lane, message)
         ends = begin + np.where(lanes.mask, size, 0).astype(np.int64)
-        front.frame.top = np.where(lanes.mask, ends, top)
-        wave.reserve_local(int(front.frame.top.max()))
-        write(wave, front, lanes, begin.astype(dtype))
+        path.frame.top = np.where(lanes.mask, ends, top)
+        wave.reserve_local(int(path.frame.top.max()))
+        write(wave, path, lanes, begin.astype(dtype))
 
     return step
 
 
-def _alignment(site: Site) -> int:
-    given = site.operands[2]
+def _alignment(binder: StatementBinder) -> int:
+    given = binder.operands[2]
     if not isinstance(given, Immediate):
-        raise site.illegal(f"the alignment of alloca is a constant, not '{given}'", 2)
+        raise binder.illegal(f"the alignment of alloca is a constant, not '{given}'", 2)
     if given.kind != "integer" or given.value <= 0 or given.value & given.value - 1:
-        raise site.illegal(f"an alignment of {given}: expected a power of two", 2)
+        raise binder.illegal(f"an alignment of {given}: expected a power of two", 2)
     return given.value
 
 
-def _save(site: Site, type_name: str) -> Step:
-    site.count(1)
-    write, dtype = site.writer(site.register_operand(0), type_name, 0), dtype_of(type_name)
-    return lambda wave, front, lanes: write(wave, front, lanes, _top(wave, front.frame).astype(dtype))
+def _save(binder: StatementBinder, type_name: str) -> Step:
+    binder.count(1)
+    write, dtype = binder.writer(binder.register_operand(0), type_name, 0), dtype_of(type_name)
+    return lambda wave, path, lanes: write(wave, path, lanes, _top(wave, path.frame).astype(dtype))
 
 
-def _restore(site: Site, type_name: str) -> Step:
-    site.count(1)
-    read = site.reader(site.register_operand(0), type_name, 0)
+def _restore(binder: StatementBinder, type_name: str) -> Step:
+    binder.count(1)
+    read = binder.reader(binder.register_operand(0), type_name, 0)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        top, start = _top(wave, front.frame), _start(wave, front.frame)
-        given = np.broadcast_to(read(wave, front), (wave.lanes,)).astype(np.int64)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        top, start = _top(wave, path.frame), _start(wave, path.frame)
+        given = np.broadcast_to(read(wave, path), (wave.lanes,)).astype(np.int64)
         wrong = lanes.mask & ((given < start) | (given > top))
         if wrong.any():
             lane = int(wrong.argmax())
             message = f"stackrestore of {int(given[lane]):#x}, which no stacksave of this function gave"
-            location = site.statement.location()
-            raise UndefinedBehavior(f"{message} [{wave.place(lane)}]", location)
-        front.frame.top = np.where(lanes.mask, given, top)
+            location = binder.statement.location()
+            raise UndefinedBehavior(f"{message} [{wave.describe_lane(lane)}]", location)
+        path.frame.top = np.where(lanes.mask, given, top)
 
     return step
 

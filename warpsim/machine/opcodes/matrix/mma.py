@@ -26,12 +26,12 @@ from ....ptx.operands import NegatedPredicate, Register, Vector
 from ....ptx.warpgroup import WarpgroupBound
 from ...bind.constants import constant_bits
 from ...bind.scope import RegisterName
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site, Writer
+    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
 
 Engine = Callable[[Instruction, Inputs], Values]
@@ -54,97 +54,97 @@ class MatrixRow(Effect):
 # --- loading ---------------------------------------------------------------------------------------
 
 
-def _names(site: Site) -> Iterator[str]:
+def _names(binder: StatementBinder) -> Iterator[str]:
     """Every name in the operands."""
-    for operand in site.operands:
+    for operand in binder.operands:
         for one in operand.elements if isinstance(operand, Vector) else (operand,):
             if isinstance(one, Register | NegatedPredicate):
                 yield one.name
 
 
-def types_of(site: Site) -> dict[str, str]:
+def types_of(binder: StatementBinder) -> dict[str, str]:
     """Register name to type, of the registers that the statement names, its guard included."""
-    guard = [site.statement.guard[1]] if site.statement.guard else []
-    found = {name: site.scope.find(name) for name in (*_names(site), *guard)}
+    guard = [binder.statement.guard[1]] if binder.statement.guard else []
+    found = {name: binder.scope.find(name) for name in (*_names(binder), *guard)}
     return {name: one.type for name, one in found.items() if isinstance(one, RegisterName)}
 
 
-def bound_of(site: Site, binder: Bind[B]) -> B:
+def bound_of(binder: StatementBinder, bind: Bind[B]) -> B:
     """The instruction on the module's target, with checked operands; no register is written twice."""
-    module = site.module
-    bound = bind_statement(site.statement, module.target, module.version, types_of(site), binder)
+    module = binder.module
+    bound = bind_statement(binder.statement, module.target, module.version, types_of(binder), bind)
     for place, name in enumerate(bound.d):
         if name is not None and name in bound.d[:place]:
             message = f"{name} is written twice: PTX does not define which value stays"
-            raise site.at(UndefinedBehavior(message), 0, place)
+            raise binder.at(UndefinedBehavior(message), 0, place)
     return bound
 
 
-def source_of(site: Site, source: str | Immediate | int, bits: int) -> Reader:
+def source_of(binder: StatementBinder, source: str | Immediate | int, bits: int) -> Reader:
     """Reads a register, or a constant, as bits."""
     if not isinstance(source, str):
         value = source if isinstance(source, int) else constant_bits(source, bits)
         constant = np.array(value, f"u{bits // 8}")
-        return lambda wave, front: constant
-    found = site.scope.find(source)
+        return lambda wave, path: constant
+    found = binder.scope.find(source)
     assert isinstance(found, RegisterName)
-    return site.reading(found.number)
+    return binder.reading(found.number)
 
 
-def _sources(site: Site, bound: Bound) -> dict[str, list[Reader]]:
+def _sources(binder: StatementBinder, bound: Bound) -> dict[str, list[Reader]]:
     """Readers of each operand but D."""
     bits = bound.instruction.register_bits
-    found = {role: [source_of(site, one, bits) for one in getattr(bound, role)] for role in "abc"}
+    found = {role: [source_of(binder, one, bits) for one in getattr(bound, role)] for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
         if (name := getattr(bound, role)) is not None:
-            found[role] = [source_of(site, name, 32)]
+            found[role] = [source_of(binder, name, 32)]
     return found
 
 
-def targets_of(site: Site, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
+def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
     """Place in D and writer of each register of D; sinks are left out."""
-    operand = site.operands[0]
+    operand = binder.operands[0]
     assert isinstance(operand, Vector)
     width = f"b{bound.instruction.register_bits}"
     return [
-        (place, site.writer(one, width, 0, place))
+        (place, binder.writer(one, width, 0, place))
         for place, one in enumerate(operand.elements)
         if bound.d[place] is not None
     ]
 
 
-Choose = Callable[["Wave", Front, Lanes], ScaleSelectors]
+Choose = Callable[["Wave", DivergentPath, Lanes], ScaleSelectors]
 
 
-def _selectors(site: Site, bound: Bound) -> Choose:
+def _selectors(binder: StatementBinder, bound: Bound) -> Choose:
     """Byte and thread ids of block scales: constants, or registers on which all lanes agree."""
     if all(isinstance(one, int) for one in bound.ids):
         constant = ScaleSelectors(*(int(one) & 0xFFFF for one in bound.ids))
-        return lambda wave, front, lanes: constant
+        return lambda wave, path, lanes: constant
     places = [bound.places[role] for role in ("ids_a", "ids_a", "ids_b", "ids_b")]
     readers = [
-        _agreed(site, one, place) if isinstance(one, str) else _constant(one)
+        _agreed(binder, one, place) if isinstance(one, str) else _constant(one)
         for one, place in zip(bound.ids, places, strict=True)
     ]
-    return lambda wave, front, lanes: ScaleSelectors(*(read(wave, front, lanes) for read in readers))
+    return lambda wave, path, lanes: ScaleSelectors(*(read(wave, path, lanes) for read in readers))
 
 
-Number = Callable[["Wave", Front, Lanes], int]
+Number = Callable[["Wave", DivergentPath, Lanes], int]
 
 
 def _constant(value: int) -> Number:
-    return lambda wave, front, lanes: value
+    return lambda wave, path, lanes: value
 
 
-def _agreed(site: Site, name: str, operand: int) -> Number:
+def _agreed(binder: StatementBinder, name: str, operand: int) -> Number:
     """A register on which all lanes agree; raises NotModelled where they do not."""
-    read = source_of(site, name, 16)
+    read = source_of(binder, name, 16)
 
-    def number(wave: Wave, front: Front, lanes: Lanes) -> int:
-        values = lanes.of(read(wave, front))
+    def number(wave: Wave, path: DivergentPath, lanes: Lanes) -> int:
+        values = lanes.of(read(wave, path))
         if (values != values[0]).any():
             message = f"{name} differs between lanes; scale ids are modelled where all lanes agree"
-            raise site.not_modelled(message, operand)
+            raise binder.not_modelled(message, operand)
         return int(values[0])
 
     return number
@@ -153,26 +153,26 @@ def _agreed(site: Site, name: str, operand: int) -> Number:
 # --- running ---------------------------------------------------------------------------------------
 
 
-def _matrix(site: Site, *modifiers: str) -> Step:
-    bound = bound_of(site, bind)
+def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
+    bound = bound_of(binder, bind)
     form = bound.instruction
-    sources, targets, choose = _sources(site, bound), targets_of(site, bound), _selectors(site, bound)
+    sources, targets, choose = _sources(binder, bound), targets_of(binder, bound), _selectors(binder, bound)
     dtypes = {role: np.dtype(f"u{form.register_bits // 8}" if role in "abc" else "u4") for role in sources}
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         registers = {
-            role: stacked(wave, front, warps, readers, dtypes[role]) for role, readers in sources.items()
+            role: stacked(wave, path, warps, readers, dtypes[role]) for role, readers in sources.items()
         }
         inputs = Inputs(
             registers=registers,
             selector=bound.selector,
-            scale_selectors=choose(wave, front, lanes),
+            scale_selectors=choose(wave, path, lanes),
             literal=wave.kept.get("undefined") == "fallback",
         )
         d = computed(wave, form, inputs, warps)
-        unstack(wave, front, lanes, warps, targets, d)
+        unstack(wave, path, lanes, warps, targets, d)
         if wave.observers:
-            wave.tell("matrix", front, wave.code[front.pc], form, inputs, d, warps)
+            wave.tell("matrix", path, wave.code[path.pc], form, inputs, d, warps)
 
     return whole_warps(act)
 
@@ -193,7 +193,7 @@ def _alone(wave: Wave, engine: Engine, form: Instruction, inputs: Inputs, warp: 
     try:
         engine(form, inputs)
     except (UndefinedBehavior, NotModelled) as error:
-        error.message += f" [{wave.place(WARP * warp).rpartition(',')[0]}]"
+        error.message += f" [{wave.describe_lane(WARP * warp).rpartition(',')[0]}]"
         raise
 
 

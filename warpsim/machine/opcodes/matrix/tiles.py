@@ -20,13 +20,13 @@ from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Sink, Vector
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, store
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 _ROW = 16  # bytes
@@ -119,56 +119,56 @@ _STORES: dict[tuple[str, bool], Place] = {
 # --- statements --------------------------------------------------------------------------------------
 
 
-def _load(site: Site, *modifiers: str) -> Step:
+def _load(binder: StatementBinder, *modifiers: str) -> Step:
     _, _, shape, number, transposed, space, *kinds = modifiers
-    _in_order(site, kinds)
+    _in_order(binder, kinds)
     place, each = _LOADS[shape, bool(transposed)]
     registers = int(number[1:]) * each
-    writers = [(j, site.writer(one, "b32", 0, j)) for j, one in enumerate(_targets(site, registers))]
-    address, table, unpack = _address(site, 1, space), _table(place, registers), _UNPACKED[kinds[-1]]
+    writers = [(j, binder.writer(one, "b32", 0, j)) for j, one in enumerate(_targets(binder, registers))]
+    address, table, unpack = _address(binder, 1, space), _table(place, registers), _UNPACKED[kinds[-1]]
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
-        where = address(wave, front)
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        where = address(wave, path)
         givers = _givers(lanes, 8 * registers)
-        words = load(wave, front, givers, "shared", givers.of(where), 8, 2)
+        words = load(wave, path, givers, "shared", givers.of(where), 8, 2)
         rows = unpack(np.ascontiguousarray(words).view(np.uint8))
         taken = _taken(rows.reshape(len(warps), -1), table, place).view(_WORD).reshape(-1, WARP, registers)
-        unstack(wave, front, lanes, warps, writers, taken)
+        unstack(wave, path, lanes, warps, writers, taken)
 
     return whole_warps(act)
 
 
-def _store(site: Site, *modifiers: str) -> Step:
+def _store(binder: StatementBinder, *modifiers: str) -> Step:
     _, _, shape, number, transposed, space, _ = modifiers
     registers = int(number[1:])
     place = _STORES[shape, bool(transposed)]
     inverse = _inverse(place, registers)
-    readers = _sources(site, registers)
-    address = _address(site, 0, space)
+    readers = _sources(binder, registers)
+    address = _address(binder, 0, space)
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
-        where = address(wave, front)
-        given = stacked(wave, front, warps, readers, _WORD).view(np.uint8).reshape(len(warps), -1)
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        where = address(wave, path)
+        given = stacked(wave, path, warps, readers, _WORD).view(np.uint8).reshape(len(warps), -1)
         rows = _taken(given, inverse, place).reshape(-1, _ROW).view(np.uint64)
         givers = _givers(lanes, 8 * registers)
-        store(wave, front, givers, "shared", givers.of(where), rows)
+        store(wave, path, givers, "shared", givers.of(where), rows)
 
     return whole_warps(act)
 
 
-def _move(site: Site, *modifiers: str) -> Step:
+def _move(binder: StatementBinder, *modifiers: str) -> Step:
     """movmatrix: what a store by rows and a load by columns would do."""
-    site.count(2)
-    for index, one in enumerate(site.operands):
+    binder.count(2)
+    for index, one in enumerate(binder.operands):
         if not isinstance(one, Register):
-            raise site.illegal(f"movmatrix takes a register, not '{one}'", index)
-    write, read = site.writer(site.operands[0], "b32", 0), site.reader(site.operands[1], "b32", 1)
+            raise binder.illegal(f"movmatrix takes a register, not '{one}'", index)
+    write, read = binder.writer(binder.operands[0], "b32", 0), binder.reader(binder.operands[1], "b32", 1)
     table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
-        given = stacked(wave, front, warps, [read], _WORD).view(np.uint8).reshape(len(warps), -1)
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        given = stacked(wave, path, warps, [read], _WORD).view(np.uint8).reshape(len(warps), -1)
         taken = _taken(given, table, _columns_of_halves).view(_WORD).reshape(-1, WARP, 1)
-        unstack(wave, front, lanes, warps, [(0, write)], taken)
+        unstack(wave, path, lanes, warps, [(0, write)], taken)
 
     return whole_warps(act)
 
@@ -180,64 +180,68 @@ def _givers(lanes: Lanes, rows: int) -> Lanes:
     return Lanes(lanes.mask & (np.arange(lanes.mask.size) % WARP < rows))
 
 
-def _address(site: Site, index: int, space: str) -> Reader:
+def _address(binder: StatementBinder, index: int, space: str) -> Reader:
     """Addresses (lanes,) in shared memory; a generic one elsewhere is undefined, and reported."""
-    site.count(2)
-    operand = site.operands[index]
+    binder.count(2)
+    operand = binder.operands[index]
     if getattr(operand, "base", None) is None:
-        raise site.illegal(f"'{operand}' is no address that {site.statement.opcode} takes", index)
-    read = site.address(index, "shared" if space else "generic")
+        raise binder.illegal(f"'{operand}' is no address that {binder.statement.opcode} takes", index)
+    read = binder.address(index, "shared" if space else "generic")
 
-    def shared(wave: Wave, front: Front) -> Values:
-        return np.broadcast_to(read(wave, front), (wave.lanes,))
+    def shared(wave: Wave, path: DivergentPath) -> Values:
+        return np.broadcast_to(read(wave, path), (wave.lanes,))
 
-    def generic(wave: Wave, front: Front) -> Values:
-        where = shared(wave, front)
-        outside = front.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
+    def generic(wave: Wave, path: DivergentPath) -> Values:
+        where = shared(wave, path)
+        outside = path.lanes.mask & (spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW))
         if outside.any():
             lane = int(outside.argmax())
             message = f"the generic address {int(where[lane]):#x} is not in shared memory"
-            raise wave.fault(wave.code[front.pc], lane, message)
+            raise wave.fault(wave.code[path.pc], lane, message)
         return where - spaces.SHARED_WINDOW
 
     return shared if space else generic
 
 
-def _vector(site: Site, index: int, count: int) -> Sequence[Any]:
+def _vector(binder: StatementBinder, index: int, count: int) -> Sequence[Any]:
     """The elements of a vector, which is in braces even where it has only one."""
-    operand = site.operands[index]
+    operand = binder.operands[index]
     if not isinstance(operand, Vector):
-        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
-    return site.elements(index, count)
+        raise binder.illegal(
+            f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index
+        )
+    return binder.elements(index, count)
 
 
-def _targets(site: Site, count: int) -> Sequence[Any]:
+def _targets(binder: StatementBinder, count: int) -> Sequence[Any]:
     """Registers and sinks of an ldmatrix; no register twice."""
-    site.count(2)
-    elements = _vector(site, 0, count)
+    binder.count(2)
+    elements = _vector(binder, 0, count)
     if all(isinstance(one, Sink) for one in elements):
-        raise site.illegal("all sinks '_', which leaves the type open: name one register", 0)
+        raise binder.illegal("all sinks '_', which leaves the type open: name one register", 0)
     for place, one in enumerate(elements):
         if isinstance(one, Register) and one in elements[:place]:
             message = f"{one} is written twice: PTX does not define which value stays"
-            raise site.at(UndefinedBehavior(message), 0, place)
+            raise binder.at(UndefinedBehavior(message), 0, place)
     return elements
 
 
-def _sources(site: Site, count: int) -> list[Reader]:
+def _sources(binder: StatementBinder, count: int) -> list[Reader]:
     """Readers of registers, among which constants may stand."""
-    site.count(2)
-    elements = _vector(site, 1, count)
+    binder.count(2)
+    elements = _vector(binder, 1, count)
     if all(isinstance(one, Immediate) for one in elements):
-        raise site.illegal("all constants, which leaves the type open: name one register", 1)
-    return [site.reader(one, "b32", 1, place) for place, one in enumerate(elements)]
+        raise binder.illegal("all constants, which leaves the type open: name one register", 1)
+    return [binder.reader(one, "b32", 1, place) for place, one in enumerate(elements)]
 
 
-def _in_order(site: Site, kinds: Sequence[str]) -> None:
+def _in_order(binder: StatementBinder, kinds: Sequence[str]) -> None:
     """Destination format before source format: types keep their order."""
-    places = [site.statement.modifiers.index(one) for one in kinds]
+    places = [binder.statement.modifiers.index(one) for one in kinds]
     if places != sorted(places):
-        raise site.illegal(f"the formats of {site.statement.mnemonic} are {'.'.join(kinds)}, in this order")
+        raise binder.illegal(
+            f"the formats of {binder.statement.mnemonic} are {'.'.join(kinds)}, in this order"
+        )
 
 
 _TOGETHER = (("sync",), ("aligned",))

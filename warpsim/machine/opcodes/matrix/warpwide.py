@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from ....isa.warps import WARP
 from ...run.convergence import EVERYONE, together
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import Reader, Writer
     from ...run.wave import Step, Wave
 
 Warps = npt.NDArray[np.intp]  # their numbers in the wave
-Act = Callable[["Wave", Front, Lanes, Warps], None]
+Act = Callable[["Wave", DivergentPath, Lanes, Warps], None]
 
 
 def whole_warps(act: Act) -> Step:
@@ -29,10 +29,10 @@ def whole_warps(act: Act) -> Step:
     Lanes of a warp that is not complete wait for the others; that some have exited is undefined behaviour.
     """
 
-    def done(wave: Wave, front: Front, lanes: Lanes) -> None:
-        act(wave, front, lanes, np.flatnonzero(lanes.mask[::WARP]))
+    def done(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        act(wave, path, lanes, np.flatnonzero(lanes.mask[::WARP]))
 
-    return lambda wave, front, lanes: together(wave, front, lanes, EVERYONE, done, exited=False)
+    return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, done, exited=False)
 
 
 def by_warp(values: Values, warps: Warps) -> Values:
@@ -42,10 +42,14 @@ def by_warp(values: Values, warps: Warps) -> Values:
 
 
 def stacked(
-    wave: Wave, front: Front, warps: Warps, readers: Sequence[Reader], dtype: np.dtype[np.unsignedinteger]
+    wave: Wave,
+    path: DivergentPath,
+    warps: Warps,
+    readers: Sequence[Reader],
+    dtype: np.dtype[np.unsignedinteger],
 ) -> Values:
     """``(warps, 32, readers)``: registers side by side."""
-    values = [read(wave, front) for read in readers]
+    values = [read(wave, path) for read in readers]
     words = np.empty((wave.lanes, len(readers)), dtype)
     if all(one.ndim for one in values):
         words.T[...] = values  # twice as fast as one by one
@@ -56,7 +60,12 @@ def stacked(
 
 
 def unstack(
-    wave: Wave, front: Front, lanes: Lanes, warps: Warps, writers: Iterable[tuple[int, Writer]], words: Values
+    wave: Wave,
+    path: DivergentPath,
+    lanes: Lanes,
+    warps: Warps,
+    writers: Iterable[tuple[int, Writer]],
+    words: Values,
 ) -> None:
     """Write columns of ``words (warps, 32, n)`` to registers; ``writers`` are pairs of column and writer."""
     if len(words) * WARP != wave.lanes:
@@ -64,4 +73,4 @@ def unstack(
         words[warps] = some
     columns = words.reshape(wave.lanes, -1).T.copy()
     for place, write in writers:
-        write(wave, front, lanes, columns[place])
+        write(wave, path, lanes, columns[place])

@@ -21,14 +21,14 @@ from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ...bind.scope import RegisterName
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from .mma import MatrixRow, bound_of, source_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Groups, Multiplication, Share, multiply, shares_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 _AT_ONCE = ("program", "earliest")  # schedules under which a wgmma completes where it is issued
@@ -38,70 +38,70 @@ _FAMILY = "wgmma"  # of groups
 # --- loading ---------------------------------------------------------------------------------------
 
 
-def _multiplication(site: Site) -> Multiplication:
-    bound = bound_of(site, bind_warpgroup)
-    descriptors = {"b": source_of(site, bound.b_descriptor, 64)}
+def _multiplication(binder: StatementBinder) -> Multiplication:
+    bound = bound_of(binder, bind_warpgroup)
+    descriptors = {"b": source_of(binder, bound.b_descriptor, 64)}
     if bound.a_descriptor is not None:
-        descriptors["a"] = source_of(site, bound.a_descriptor, 64)
+        descriptors["a"] = source_of(binder, bound.a_descriptor, 64)
     sources = {}
     if bound.a is not None:
-        sources["a"] = [source_of(site, one, 32) for one in bound.a]
+        sources["a"] = [source_of(binder, one, 32) for one in bound.a]
     if bound.e is not None:
-        sources["e"] = [source_of(site, bound.e, 32)]
+        sources["e"] = [source_of(binder, bound.e, 32)]
     d = [one for one in bound.d if one is not None]
     registers = {"D": d, "A": bound.a or (), "metadata": [bound.e]}
     return Multiplication(
         bound=bound,
         sources=sources,
-        accumulators=[source_of(site, one, 32) for one in d],
-        targets=targets_of(site, bound),
+        accumulators=[source_of(binder, one, 32) for one in d],
+        targets=targets_of(binder, bound),
         descriptors=descriptors,
-        scale_d=_scale_d(site, bound),
-        registers={role: tuple(_numbers(site, names)) for role, names in registers.items()},
+        scale_d=_scale_d(binder, bound),
+        registers={role: tuple(_numbers(binder, names)) for role, names in registers.items()},
     )
 
 
-def _numbers(site: Site, names: Sequence[object]) -> Iterator[int]:
+def _numbers(binder: StatementBinder, names: Sequence[object]) -> Iterator[int]:
     for name in names:
-        found = site.scope.find(name) if isinstance(name, str) else None
+        found = binder.scope.find(name) if isinstance(name, str) else None
         if isinstance(found, RegisterName):
             yield found.number
 
 
-def _scale_d(site: Site, bound: WarpgroupBound) -> Reader:
+def _scale_d(binder: StatementBinder, bound: WarpgroupBound) -> Reader:
     """Whether D is read."""
     if isinstance(bound.scale_d, bool):
         constant = np.array(bound.scale_d)
-        return lambda wave, front: constant
+        return lambda wave, path: constant
     negated, name = bound.scale_d
-    (number,) = _numbers(site, [name])
-    read = site.reading(number)
-    return (lambda wave, front: ~read(wave, front)) if negated else read
+    (number,) = _numbers(binder, [name])
+    read = binder.reading(number)
+    return (lambda wave, path: ~read(wave, path)) if negated else read
 
 
 # --- running ---------------------------------------------------------------------------------------
 
 
-def _mma_async(site: Site, *modifiers: str) -> Step:
-    one = _multiplication(site)
+def _mma_async(binder: StatementBinder, *modifiers: str) -> Step:
+    one = _multiplication(binder)
 
-    def act(wave: Wave, front: Front, lanes: Lanes, groups: Groups) -> None:
-        shares = shares_of(wave, front, one, groups)
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
+        shares = shares_of(wave, path, one, groups)
         if wave.observers:
             for share in shares:
-                wave.tell("wgmma", front, one, share)
+                wave.tell("wgmma", path, one, share)
         perform = multiply if wave.asynchrony.moment in _AT_ONCE else _issue
         for share in shares:
-            perform(wave, front, one, share)
+            perform(wave, path, one, share)
 
-    return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, act)
+    return lambda wave, path, lanes: warpgroups_together(wave, path, lanes, act)
 
 
 @dataclass(eq=False)
 class _Later:
     """An execution that has been issued: it is computed for one warpgroup, or for several at once."""
 
-    front: Front
+    path: DivergentPath
     one: Multiplication
     share: Share
     done: set[int] = field(default_factory=set)  # warpgroups
@@ -118,8 +118,8 @@ class _Later:
             self.done.update(left)
             groups_left = np.array(left, np.intp)
             lanes = Warpgroups.of(wave).lanes_of(groups_left)  # others may have unwritten registers
-            front = Front(self.front.pc, self.front.frame, lanes)
-            multiply(wave, front, self.one, replace(self.share, groups=groups_left))
+            path = DivergentPath(self.path.pc, self.path.frame, lanes)
+            multiply(wave, path, self.one, replace(self.share, groups=groups_left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,16 +133,16 @@ class _Completion:
         self.later.multiply(wave, [self.group])
 
 
-def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+def _issue(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
     """Each warpgroup of an execution has one more operation in flight, behind those that it has."""
     places = Warpgroups.of(wave)
     latest: dict[int, Pending] = wave.kept.setdefault("the latest wgmma of each warpgroup", {})
-    later, issued = _Later(Front(front.pc, front.frame, front.lanes), one, share), list[Pending]()
+    later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), one, share), list[Pending]()
     for group in share.groups.tolist():
         base = int(places.cta[group]) * wave.shared_stride
         before = latest.get(group)
         pending = latest[group] = Pending(
-            record=wave.code[front.pc],
+            record=wave.code[path.pc],
             lane=int(places.first[group]),
             kind="wgmma",
             complete=_Completion(later, group),
@@ -152,28 +152,28 @@ def _issue(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
             after=() if before is None or before.done else (before,),
         )
         issued.append(pending)
-    issue(wave, front, *issued)
+    issue(wave, path, *issued)
 
 
 # --- order -----------------------------------------------------------------------------------------
 
 
-def _order(site: Site, *modifiers: str) -> Step:
+def _order(binder: StatementBinder, *modifiers: str) -> Step:
     """wgmma.fence, wgmma.commit_group and wgmma.wait_group."""
-    with located(site.statement.location):
-        order = wgmma_order(site.statement)
+    with located(binder.statement.location):
+        order = wgmma_order(binder.statement)
     act = partial(_ordered, order.verb, order.groups)
-    return lambda wave, front, lanes: warpgroups_together(wave, front, lanes, act)
+    return lambda wave, path, lanes: warpgroups_together(wave, path, lanes, act)
 
 
-def _ordered(verb: Verb, most: int, wave: Wave, front: Front, lanes: Lanes, groups: Groups) -> None:
+def _ordered(verb: Verb, most: int, wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
     if wave.asynchrony.moment not in _AT_ONCE:
         if verb == "commit":
             commit(wave, lanes, _FAMILY)
         elif verb == "wait":
-            drain(wave, front, lanes, _FAMILY, most)
+            drain(wave, path, lanes, _FAMILY, most)
     if wave.observers:
-        wave.tell("wgmma_order", front, groups, verb, most)
+        wave.tell("wgmma_order", path, groups, verb, most)
 
 
 _ORDERS = ("fence", "commit_group", "wait_group")

@@ -19,7 +19,7 @@ from ....isa.instruction import Inputs, Instruction
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
-from ...state.lanes import Front, Values
+from ...state.lanes import DivergentPath, Values
 from .mma import computed
 from .warpwide import Warps, stacked, unstack
 
@@ -82,23 +82,23 @@ def _chunks(ranges: bytes) -> Chunks:
     return np.unique(np.concatenate([np.arange(first, past) for first, past in bounds.tolist()]))
 
 
-def shares_of(wave: Wave, front: Front, one: Multiplication, groups: Groups) -> list[Share]:
+def shares_of(wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups) -> list[Share]:
     """The warpgroups by what they have in common; raises what reading their tiles would."""
     settings = np.zeros((len(groups), 3), np.uint64)
     for place, (name, read) in enumerate((*one.descriptors.items(), ("scale_d", one.scale_d))):
         role = "scale-d" if name == "scale_d" else f"{name}-desc"
-        settings[:, place] = _common(wave, front, groups, role, read)
+        settings[:, place] = _common(wave, path, groups, role, read)
     shares = list[Share]()
     values, which = np.unique(settings, axis=0, return_inverse=True)
     for number, row in enumerate(values.tolist()):
         named = dict(zip((*one.descriptors, "scale_d"), row, strict=False))
-        shares.append(_share(wave, front, one, groups[which.reshape(-1) == number], named))
+        shares.append(_share(wave, path, one, groups[which.reshape(-1) == number], named))
     return shares
 
 
-def _common(wave: Wave, front: Front, groups: Groups, role: str, read: Reader) -> Values:
+def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Reader) -> Values:
     """``(groups,)``: the value of the first lane of each; where others differ, observers are told."""
-    values = read(wave, front)
+    values = read(wave, path)
     if not values.ndim:
         return values
     places = Warpgroups.of(wave)
@@ -108,11 +108,13 @@ def _common(wave: Wave, front: Front, groups: Groups, role: str, read: Reader) -
         differing = chosen.mask & (values != first[places.number])
         for group in np.unique(places.number[differing]).tolist():
             start = int(places.first[group])
-            wave.tell("differing", front, group, role, values[start : start + WARPGROUP])
+            wave.tell("differing", path, group, role, values[start : start + WARPGROUP])
     return first[groups]
 
 
-def _share(wave: Wave, front: Front, one: Multiplication, groups: Groups, named: dict[str, int]) -> Share:
+def _share(
+    wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups, named: dict[str, int]
+) -> Share:
     literal = wave.kept.get("undefined") == "fallback"
     ranges = [_NO_RANGES]
     for side, name in enumerate("ab"):
@@ -121,7 +123,7 @@ def _share(wave: Wave, front: Front, one: Multiplication, groups: Groups, named:
             try:
                 found = tile_bytes(one.form, side, named[name], wave.shared_bytes, literal, transposed)
             except WarpsimError as error:
-                raise _placed(wave, front, groups, error, one.bound.places[f"{name}_descriptor"]) from None
+                raise _placed(wave, path, groups, error, one.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
     return Share(
         groups=groups,
@@ -132,15 +134,17 @@ def _share(wave: Wave, front: Front, one: Multiplication, groups: Groups, named:
     )
 
 
-def _placed(wave: Wave, front: Front, groups: Groups, error: WarpsimError, operand: int) -> WarpsimError:
+def _placed(
+    wave: Wave, path: DivergentPath, groups: Groups, error: WarpsimError, operand: int
+) -> WarpsimError:
     """The error of a descriptor, with its place and the first warpgroup that has it."""
     kind = UndefinedBehavior if isinstance(error, OperandError) else type(error)
-    statement = wave.code[front.pc].statement
+    statement = wave.code[path.pc].statement
     place = Warpgroups.of(wave).place(wave, int(groups[0]))
     return kind(f"{error.message} [{place}]", statement.operand_location(operand))
 
 
-def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> None:
+def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
     """Read registers and memory as they are now, compute, and write D, of some warpgroups.
 
     Raises UndefinedBehavior and NotModelled for metadata.
@@ -148,15 +152,15 @@ def multiply(wave: Wave, front: Front, one: Multiplication, share: Share) -> Non
     places = Warpgroups.of(wave)
     first = places.warps[share.groups]
     warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
-    inputs = _inputs(wave, front, one, share, warps)
-    d = _result(wave, front, one, inputs, first)
+    inputs = _inputs(wave, path, one, share, warps)
+    d = _result(wave, path, one, inputs, first)
     lanes = places.lanes_of(share.groups)
-    unstack(wave, front, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
+    unstack(wave, path, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
     if wave.observers:
-        wave.tell("matrix", front, wave.code[front.pc], one.form, inputs, d, first)
+        wave.tell("matrix", path, wave.code[path.pc], one.form, inputs, d, first)
 
 
-def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: Warps) -> Inputs:
+def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, warps: Warps) -> Inputs:
     """What the warpgroups read; the shared memory is not always a copy."""
     word = np.dtype(np.uint32)
     before = one.accumulators
@@ -164,7 +168,7 @@ def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: 
         before = _whatever_is_there(one) if wave.kept.get("given") else []
     sources = one.sources | ({"c": before} if before else {})
     registers = {
-        role: stacked(wave, front, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
+        role: stacked(wave, path, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
         for role, readers in sources.items()
     }
     count = len(share.groups)
@@ -185,8 +189,8 @@ def _inputs(wave: Wave, front: Front, one: Multiplication, share: Share, warps: 
 def _whatever_is_there(one: Multiplication) -> list[Reader]:
     """Readers of D as it was, 0 where it was never written: nothing is said about that."""
 
-    def read(number: int, wave: Wave, front: Front) -> Values:
-        value = front.frame.values[number]
+    def read(number: int, wave: Wave, path: DivergentPath) -> Values:
+        value = path.frame.values[number]
         return np.zeros(wave.lanes, np.uint32) if value is None else value
 
     return [partial(read, number) for number in one.registers["D"]]
@@ -199,12 +203,12 @@ def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
     return memories if np.array_equal(ctas, np.arange(len(wave.ctas))) else memories[ctas]
 
 
-def _result(wave: Wave, front: Front, one: Multiplication, inputs: Inputs, first: Warps) -> Values:
+def _result(wave: Wave, path: DivergentPath, one: Multiplication, inputs: Inputs, first: Warps) -> Values:
     """D ``(groups, 128, registers)``; errors of metadata point at it."""
     try:
         return computed(wave, one.form, inputs, first)
     except (UndefinedBehavior, NotModelled) as error:
         if error.location is None:
             operand = one.bound.places.get("e", 0)
-            error.at(wave.code[front.pc].statement.operand_location(operand))
+            error.at(wave.code[path.pc].statement.operand_location(operand))
         raise

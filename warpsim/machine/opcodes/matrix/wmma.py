@@ -25,13 +25,13 @@ from ....isa.instruction import Inputs, Instruction
 from ....isa.warps import WARP
 from ....ptx.decode import decode
 from ....ptx.operands import Vector
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, parts, space_of, store
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site
+    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
 
 Codes = npt.NDArray[Any]
@@ -162,67 +162,67 @@ class Stored:
         return found
 
 
-def _memory(site: Site, role: str, layout: str, shape: str, space: str, kind: str) -> Any:
+def _memory(binder: StatementBinder, role: str, layout: str, shape: str, space: str, kind: str) -> Any:
     """The fragment, how it lies in memory, whether turned; and readers of address and stride."""
     fragment = Fragment.of(role, shape, kind)
     turned = layout != ("col" if role == "b" else "row")
     lines, length = (fragment.length, fragment.lines) if turned else (fragment.lines, fragment.length)
     stored = Stored(lines, length * fragment.bits // 8, fragment.bits)
     index = 0 if role == "d" else 1
-    address, space = site.place(index, space_of(space))
-    stride: Reader = lambda wave, front: np.array(length, np.int64)  # noqa: E731
-    if site.count(2, 3) == 3:
-        stride = site.reader(site.operands[2], "u32", 2)
+    address, space = binder.place(index, space_of(space))
+    stride: Reader = lambda wave, path: np.array(length, np.int64)  # noqa: E731
+    if binder.count(2, 3) == 3:
+        stride = binder.reader(binder.operands[2], "u32", 2)
     return fragment, stored, turned, address, stride, space
 
 
-def _same(wave: Wave, front: Front, lanes: Lanes, values: Values, what: str) -> Values:
+def _same(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values, what: str) -> Values:
     """Values on which the lanes of each warp agree; raises Fault."""
     full = np.broadcast_to(values, (wave.lanes,)).astype(np.int64)
     groups = full.reshape(-1, WARP)
     wrong = lanes.mask & (groups != groups[:, :1]).reshape(-1)
     if wrong.any():
-        raise wave.fault(wave.code[front.pc], int(wrong.argmax()), f"{what} differs between lanes of a warp")
+        raise wave.fault(wave.code[path.pc], int(wrong.argmax()), f"{what} differs between lanes of a warp")
     return full
 
 
-def _load(site: Site, _: str, role: str, *more: str) -> Step:
+def _load(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     _, _, layout, shape, space, kind = more
-    fragment, stored, turned, address, stride, space = _memory(site, role, layout, shape, space, kind)
+    fragment, stored, turned, address, stride, space = _memory(binder, role, layout, shape, space, kind)
     count = fragment.registers(role)
     writers = [
-        (place, site.writer(one, fragment.type, 0, place))
-        for place, one in enumerate(_vector(site, 0, count))
+        (place, binder.writer(one, fragment.type, 0, place))
+        for place, one in enumerate(_vector(binder, 0, count))
     ]
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
-        where = _same(wave, front, lanes, address(wave, front), "the address")
-        steps = _same(wave, front, lanes, stride(wave, front), "the stride")
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        where = _same(wave, path, lanes, address(wave, path), "the address")
+        steps = _same(wave, path, lanes, stride(wave, path), "the stride")
         pieces = []
         for part, offset in stored.rounds(lanes, steps):
             places, size = where + offset, min(stored.chunk, 8)
             words = np.zeros((wave.lanes, stored.chunk // size), f"u{size}")
             for one in parts(part, space, places):
-                words[one.index] = load(wave, front, one, space, one.of(places), size, words.shape[1])
+                words[one.index] = load(wave, path, one, space, one.of(places), size, words.shape[1])
             pieces.append(words.view(np.uint8).reshape(-1, WARP * stored.chunk)[warps])
         whole = np.concatenate(pieces, axis=1)[:, : stored.lines * stored.line_bytes]
         lines = fragment.turned(
             np.ascontiguousarray(whole).reshape(-1, stored.lines, stored.line_bytes), turned
         )
-        unstack(wave, front, lanes, warps, writers, fragment.words_of(lines, count))
+        unstack(wave, path, lanes, warps, writers, fragment.words_of(lines, count))
 
     return whole_warps(act)
 
 
-def _store(site: Site, _: str, role: str, *more: str) -> Step:
+def _store(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     _, _, layout, shape, space, kind = more
-    fragment, stored, turned, address, stride, space = _memory(site, role, layout, shape, space, kind)
-    readers = _readers(site, 1, fragment, role)
+    fragment, stored, turned, address, stride, space = _memory(binder, role, layout, shape, space, kind)
+    readers = _readers(binder, 1, fragment, role)
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
-        where = _same(wave, front, lanes, address(wave, front), "the address")
-        steps = _same(wave, front, lanes, stride(wave, front), "the stride")
-        lines = fragment.bytes_of(stacked(wave, front, warps, readers, fragment.word))
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        where = _same(wave, path, lanes, address(wave, path), "the address")
+        steps = _same(wave, path, lanes, stride(wave, path), "the stride")
+        lines = fragment.bytes_of(stacked(wave, path, warps, readers, fragment.word))
         rows = fragment.turned(lines, turned).reshape(len(warps), -1, stored.chunk)
         for number, (part, offset) in enumerate(stored.rounds(lanes, steps)):
             here = rows[:, WARP * number : WARP * number + WARP]
@@ -231,21 +231,25 @@ def _store(site: Site, _: str, role: str, *more: str) -> Step:
             words = full.reshape(wave.lanes, -1).view(f"u{min(stored.chunk, 8)}")
             places = where + offset
             for one in parts(part, space, places):
-                store(wave, front, one, space, one.of(places), words[one.index])
+                store(wave, path, one, space, one.of(places), words[one.index])
 
     return whole_warps(act)
 
 
-def _vector(site: Site, index: int, count: int) -> Any:
-    operand = site.operands[index]
+def _vector(binder: StatementBinder, index: int, count: int) -> Any:
+    operand = binder.operands[index]
     if not isinstance(operand, Vector):
-        raise site.illegal(f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index)
-    return site.elements(index, count)
+        raise binder.illegal(
+            f"expected {count} register{'s'[: count != 1]} in braces, not '{operand}'", index
+        )
+    return binder.elements(index, count)
 
 
-def _readers(site: Site, index: int, fragment: Fragment, role: str, kind: str = "") -> list[Reader]:
-    elements = _vector(site, index, fragment.registers(role))
-    return [site.reader(one, kind or fragment.type, index, place) for place, one in enumerate(elements)]
+def _readers(
+    binder: StatementBinder, index: int, fragment: Fragment, role: str, kind: str = ""
+) -> list[Reader]:
+    elements = _vector(binder, index, fragment.registers(role))
+    return [binder.reader(one, kind or fragment.type, index, place) for place, one in enumerate(elements)]
 
 
 # --- products ----------------------------------------------------------------------------------------
@@ -293,57 +297,59 @@ def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> 
     return d[:, :rows]
 
 
-def _mma(site: Site, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, str, str, str]) -> Step:
+def _mma(
+    binder: StatementBinder, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, str, str, str]
+) -> Step:
     """The product of fragments of types d, a, b, c."""
-    site.count(4)
+    binder.count(4)
     kind_d, kind_a, kind_b, kind_c = kinds
     if (kind_d, kind_c) == ("f16", "f32"):
-        raise site.not_modelled("wmma.mma with C of f32 and D of f16: where it rounds is not known")
+        raise binder.not_modelled("wmma.mma with C of f32 and D of f16: where it rounds is not known")
     suffix = "satfinite.%s" if "satfinite" in modifiers else "%s"
     suffix += "".join(f".{one}.popc" for one in ("xor", "and") if one in modifiers)
     rounding = next((one for one in ("rn", "rz", "rm", "rp") if one in modifiers), "")
     suffix = f"{rounding}.{suffix}" if rounding else suffix
-    form = _tile((kind_d, kind_a, kind_b, kind_d), site.module.target, suffix)
+    form = _tile((kind_d, kind_a, kind_b, kind_d), binder.module.target, suffix)
     if form is None:
-        raise site.not_modelled(f"wmma.mma of {kind_a} on {site.module.target}: it has no mma like it")
+        raise binder.not_modelled(f"wmma.mma of {kind_a} on {binder.module.target}: it has no mma like it")
     fragments = {role: Fragment.of(role, shape, kind) for role, kind in zip("dabc", kinds, strict=True)}
     # Products take fewer registers than loads do: those of s4, u4 and b1 are of integers.
     readers = {
-        role: _readers(site, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
+        role: _readers(binder, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
         for place, role in enumerate("abc", 1)
     }
     width, count = fragments["d"].type, fragments["d"].registers("d")
     writers = [
-        (place, site.writer(one, width, 0, place)) for place, one in enumerate(_vector(site, 0, count))
+        (place, binder.writer(one, width, 0, place)) for place, one in enumerate(_vector(binder, 0, count))
     ]
 
-    def act(wave: Wave, front: Front, lanes: Lanes, warps: Warps) -> None:
+    def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         codes = {
-            role: one.codes_of(one.bytes_of(stacked(wave, front, warps, readers[role], one.word)))
+            role: one.codes_of(one.bytes_of(stacked(wave, path, warps, readers[role], one.word)))
             for role, one in fragments.items()
             if role != "d"
         }
         c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
         d = product(wave.kept.get("engine", execute_inputs), form, codes["a"], codes["b"], c)
         lines = np.ascontiguousarray(d).view(np.uint8)
-        unstack(wave, front, lanes, warps, writers, fragments["d"].words_of(lines, count))
+        unstack(wave, path, lanes, warps, writers, fragments["d"].words_of(lines, count))
 
     return whole_warps(act)
 
 
-def _halves(site: Site, *modifiers: str) -> Step:
+def _halves(binder: StatementBinder, *modifiers: str) -> Step:
     d, c = modifiers[-2:]
-    return _mma(site, modifiers, modifiers[-3], (d, "f16", "f16", c))
+    return _mma(binder, modifiers, modifiers[-3], (d, "f16", "f16", c))
 
 
-def _typed(site: Site, *modifiers: str) -> Step:
+def _typed(binder: StatementBinder, *modifiers: str) -> Step:
     """Forms that spell all four types."""
     words = [one for one in modifiers if one and one != "satfinite"]
     d, a, b, c = words[-4:]
     if a != b:
-        raise site.illegal(f"A is .{a}, but B is .{b}: wmma multiplies matrices of one type")
+        raise binder.illegal(f"A is .{a}, but B is .{b}: wmma multiplies matrices of one type")
     shape = next(one for one in words if one in _SHAPES)
-    return _mma(site, modifiers, shape, (d, a, b, c))
+    return _mma(binder, modifiers, shape, (d, a, b, c))
 
 
 # --- rows --------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.wide import needed, word_readers, word_type, word_writers
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
-from ...state.memory_access import Touch
+from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.memory_access import MemoryAccess
 from ...state.spaces import Bytes, Offsets
 from ...state.windows import WINDOWS
 from .. import check_available
@@ -28,7 +28,7 @@ from .transfers import parts, space_of
 from .updates import SPACES, apply, updates_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site, Writer
+    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
 
 # --- statements ----------------------------------------------------------------------------------------
@@ -44,8 +44,10 @@ class _Places:
     offsets: Offsets
 
 
-def _places(wave: Wave, front: Front, lanes: Lanes, space: str, where: Values, size: int) -> list[_Places]:
-    """The words that lanes address, by space; raises Trespass, and Fault for local memory and parameters."""
+def _places(
+    wave: Wave, path: DivergentPath, lanes: Lanes, space: str, where: Values, size: int
+) -> list[_Places]:
+    """Return addressed words by space; raises InvalidAccess, and Fault for local memory and parameters."""
     found = list[_Places]()
     for part in parts(lanes, space, where):
         addresses = part.of(where)
@@ -56,68 +58,76 @@ def _places(wave: Wave, front: Front, lanes: Lanes, space: str, where: Values, s
         if real == "shared::cluster":
             real = "shared"
         if real not in SPACES:
-            message = f"{wave.code[front.pc].statement.mnemonic}: the address lies in .{real}"
-            raise wave.fault(wave.code[front.pc], int(part.index[0]), message)
-        found.append(_Places(part, real, *wave.places(space, part, addresses, size)))
+            message = f"{wave.code[path.pc].statement.mnemonic}: the address lies in .{real}"
+            raise wave.fault(wave.code[path.pc], int(part.index[0]), message)
+        found.append(_Places(part, real, *wave.locate(space, part, addresses, size)))
     return found
 
 
 def _atomic(
-    site: Site, order: str, scope: str, space: str, hint: str, name: str, flush: str, vector: str, kind: str
+    binder: StatementBinder,
+    order: str,
+    scope: str,
+    space: str,
+    hint: str,
+    name: str,
+    flush: str,
+    vector: str,
+    kind: str,
 ) -> Step:
-    _check_later(site, scope, space, hint)
-    returns, sources = int(site.statement.opcode == "atom"), 2 if name == "cas" else 1
-    site.count(returns + 1 + sources + bool(hint))
+    _check_later(binder, scope, space, hint)
+    returns, sources = int(binder.statement.opcode == "atom"), 2 if name == "cas" else 1
+    binder.count(returns + 1 + sources + bool(hint))
     count, space = int(vector[1:] or 1), space_of(space)
-    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((scope, kind))[0]))
+    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((scope, kind))[0]))
     word, each = word_type(kind)
     size = bits_of(word) // 8 * count * each
-    writers = _results(site, kind, count) if returns else []
-    address = site.address(returns, space)
-    readers = [_elements(site, returns + 1 + place, kind, count) for place in range(sources)]
+    writers = _results(binder, kind, count) if returns else []
+    address = binder.address(returns, space)
+    readers = [_elements(binder, returns + 1 + place, kind, count) for place in range(sources)]
     if hint:
-        site.policy(len(site.operands) - 1)
+        binder.policy(len(binder.operands) - 1)
     updates = updates_of(name, word)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        prepared = _places(wave, front, lanes, space, address(wave, front), size)
-        operands = [_together(wave, front, one) for one in readers]
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        prepared = _places(wave, path, lanes, space, address(wave, path), size)
+        operands = [_together(wave, path, one) for one in readers]
         for one in prepared:
             if wave.observers:
-                wave.tell("atomic", Touch(front, one.lanes, one.memory, one.offsets, size))
+                wave.tell("atomic", MemoryAccess(path, one.lanes, one.memory, one.offsets, size))
             old = apply(one.memory, one.offsets, [one.lanes.of(x) for x in operands], updates[one.space])
             for place, write in writers:
-                write(wave, front, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))
+                write(wave, path, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))
 
     return step
 
 
-def _results(site: Site, kind: str, count: int) -> list[tuple[int, Writer]]:
+def _results(binder: StatementBinder, kind: str, count: int) -> list[tuple[int, Writer]]:
     """Writers by word; none where ``_`` stands for all of them."""
-    if isinstance(site.operands[0], Sink):
+    if isinstance(binder.operands[0], Sink):
         return []
     writers = [
         write
-        for place, one in enumerate(site.elements(0, count))
-        for write in word_writers(site, one, kind, 0, place if count > 1 else None)
+        for place, one in enumerate(binder.elements(0, count))
+        for write in word_writers(binder, one, kind, 0, place if count > 1 else None)
     ]
     return list(enumerate(writers))
 
 
-def _elements(site: Site, index: int, kind: str, count: int) -> list[Reader]:
-    given = site.elements(index, count)
+def _elements(binder: StatementBinder, index: int, kind: str, count: int) -> list[Reader]:
+    given = binder.elements(index, count)
     if "f16" in kind and any(isinstance(one, Immediate) for one in given):
-        raise site.illegal(f"{site.statement.mnemonic} takes no constant", index)
+        raise binder.illegal(f"{binder.statement.mnemonic} takes no constant", index)
     return [
         read
         for place, one in enumerate(given)
-        for read in word_readers(site, one, kind, index, place if count > 1 else None)
+        for read in word_readers(binder, one, kind, index, place if count > 1 else None)
     ]
 
 
-def _together(wave: Wave, front: Front, readers: list[Reader]) -> Values:
+def _together(wave: Wave, path: DivergentPath, readers: list[Reader]) -> Values:
     """(lanes, elements)."""
-    return np.stack([np.broadcast_to(read(wave, front), (wave.lanes,)) for read in readers], axis=-1)
+    return np.stack([np.broadcast_to(read(wave, path), (wave.lanes,)) for read in readers], axis=-1)
 
 
 _LATER = {  # what came after the rows: the PTX version and the target
@@ -128,14 +138,14 @@ _LATER = {  # what came after the rows: the PTX version and the target
 }
 
 
-def _check_later(site: Site, *modifiers: str) -> None:
+def _check_later(binder: StatementBinder, *modifiers: str) -> None:
     """Modifiers that are newer than the statement; raises IllegalInstruction."""
-    target, version = site.module.target, site.module.version
+    target, version = binder.module.target, binder.module.version
     for word in modifiers:
         since, chip = _LATER.get(word, ((1, 0), 0))
         if version < since or int("".join(filter(str.isdecimal, target))) < chip:
             needs = f"PTX {since[0]}.{since[1]} and sm_{chip}"
-            raise site.illegal(f"{site.statement.opcode}.{word} needs {needs} or higher")
+            raise binder.illegal(f"{binder.statement.opcode}.{word} needs {needs} or higher")
 
 
 # --- rows ----------------------------------------------------------------------------------------------

@@ -13,14 +13,14 @@ import numpy as np
 from ....ptx.constants import Immediate
 from ....ptx.operands import Address
 from ...bind.wide import needed
-from ...state.lanes import Front, Lanes
+from ...state.lanes import DivergentPath, Lanes
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..operation import Row, bits_of
 from .transfers import TYPES, loading
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 _LINE = 128  # bytes
@@ -29,72 +29,72 @@ _SECOND = ("", "L2::evict_first", "L2::evict_unchanged")
 _WIDEST = 128  # bits
 
 
-def _nothing(wave: Wave, front: Front, lanes: Lanes) -> None:
+def _nothing(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
     """What a hint does."""
 
 
-def _prefetch(site: Site, *modifiers: str) -> Step:
-    site.count(1)
-    _address(site, 0, modifiers)
+def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(1)
+    _address(binder, 0, modifiers)
     return _nothing
 
 
-def _prefetch_uniform(site: Site, *modifiers: str) -> Step:
+def _prefetch_uniform(binder: StatementBinder, *modifiers: str) -> Step:
     """No variable, which lies in a space of its own."""
-    operand = site.operands[0] if site.operands else None
+    operand = binder.operands[0] if binder.operands else None
     if isinstance(operand, Address) and operand.base is not None:
-        site.register(operand.base, 0)
-    return _prefetch(site, *modifiers)
+        binder.register(operand.base, 0)
+    return _prefetch(binder, *modifiers)
 
 
-def _line(site: Site, *modifiers: str) -> Step:
+def _line(binder: StatementBinder, *modifiers: str) -> Step:
     """applypriority and discard, of one line."""
-    site.count(2)
-    _address(site, 0, modifiers)
-    size = site.operands[1]
+    binder.count(2)
+    _address(binder, 0, modifiers)
+    size = binder.operands[1]
     if not isinstance(size, Immediate) or size.value != _LINE:
-        raise site.illegal(f"the size is {_LINE}, not '{size}'", 1)
+        raise binder.illegal(f"the size is {_LINE}, not '{size}'", 1)
     return _nothing
 
 
-def _address(site: Site, index: int, modifiers: tuple[str, ...]) -> None:
+def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> None:
     """The operand is an address of the space that is named."""
     space = next((one for one in ("global", "local", "const", "param") if one in modifiers), "generic")
-    site.address(index, space)
+    binder.address(index, space)
 
 
-def _fraction(site: Site, _: str, first: str, second: str, kind: str) -> Step:
-    given = site.count(1, 2)
+def _fraction(binder: StatementBinder, _: str, first: str, second: str, kind: str) -> Step:
+    given = binder.count(1, 2)
     if given == 2:
-        site.reader(site.operands[1], "f32", 1)
-    return _policy(site, first, second)
+        binder.reader(binder.operands[1], "f32", 1)
+    return _policy(binder, first, second)
 
 
-def _range(site: Site, _: str, space: str, first: str, second: str, kind: str) -> Step:
-    site.count(4)
-    _address(site, 1, (space,))
+def _range(binder: StatementBinder, _: str, space: str, first: str, second: str, kind: str) -> Step:
+    binder.count(4)
+    _address(binder, 1, (space,))
     for index in (2, 3):
-        site.reader(site.operands[index], "u32", index)
-    return _policy(site, first, second)
+        binder.reader(binder.operands[index], "u32", index)
+    return _policy(binder, first, second)
 
 
-def _converted(site: Site, *modifiers: str) -> Step:
-    site.count(2)
-    site.policy(1)
-    return _policy(site, _PRIORITIES[0], "")
+def _converted(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(2)
+    binder.policy(1)
+    return _policy(binder, _PRIORITIES[0], "")
 
 
-def _policy(site: Site, first: str, second: str) -> Step:
+def _policy(binder: StatementBinder, first: str, second: str) -> Step:
     """Some number, the same for the same priorities."""
-    write = site.writer(site.operands[0], "u64", 0)
+    write = binder.writer(binder.operands[0], "u64", 0)
     value = np.array(1 + _PRIORITIES.index(first) + 4 * _SECOND.index(second), np.uint64)
-    return lambda wave, front, lanes: write(wave, front, lanes, value)
+    return lambda wave, path, lanes: write(wave, path, lanes, value)
 
 
-def _uniform_load(site: Site, space: str, vector: str, type_name: str) -> Step:
-    site.count(2)
-    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
-    return loading(site, "global" if space else "generic", int(vector[1:] or 1), type_name)
+def _uniform_load(binder: StatementBinder, space: str, vector: str, type_name: str) -> Step:
+    binder.count(2)
+    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
+    return loading(binder, "global" if space else "generic", int(vector[1:] or 1), type_name)
 
 
 def _fits(space: str, vector: str, type_name: str) -> bool:

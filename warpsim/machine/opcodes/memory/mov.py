@@ -18,14 +18,14 @@ from ...bind.scope import RegisterName, Variable
 from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
 from ...run.clusters import own_cta
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.special import type_of
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..operation import Row, bits_of, dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Site, Writer
+    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
@@ -50,78 +50,80 @@ _SINCE = (  # state spaces, the first PTX version and target of cvta and isspace
 )  # fmt: skip
 
 
-def _move(site: Site, type_name: str) -> Step:
-    site.count(2)
-    check_available(site, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
-    target, source = site.operands
+def _move(binder: StatementBinder, type_name: str) -> Step:
+    binder.count(2)
+    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
+    target, source = binder.operands
     if isinstance(target, Vector):
         if isinstance(source, Vector):
-            raise site.illegal(f"mov.{type_name} packs or unpacks, but both operands are vectors", 1)
-        _check_constant(site, source, type_name)
-        return _unpacked(site, type_name)
+            raise binder.illegal(f"mov.{type_name} packs or unpacks, but both operands are vectors", 1)
+        _check_constant(binder, source, type_name)
+        return _unpacked(binder, type_name)
     if isinstance(source, Vector):
-        return _packed(site, type_name)
+        return _packed(binder, type_name)
     if isinstance(target, Sink):
-        raise site.illegal(f"mov.{type_name} writes a register, not '_'", 0)
-    _check_constant(site, source, type_name)
-    readers = word_readers(site, source, type_name, 1)
+        raise binder.illegal(f"mov.{type_name} writes a register, not '_'", 0)
+    _check_constant(binder, source, type_name)
+    readers = word_readers(binder, source, type_name, 1)
     if isinstance(source, Immediate):
         readers = [_everywhere(read) for read in readers]
-    return _written(word_writers(site, target, type_name, 0), readers)
+    return _written(word_writers(binder, target, type_name, 0), readers)
 
 
 def _everywhere(read: Reader) -> Reader:
     """A constant in all lanes: of few, one array for all times that it is read."""
     kept: dict[int, Values] = {}
 
-    def constant(wave: Wave, front: Front) -> Values:
+    def constant(wave: Wave, path: DivergentPath) -> Values:
         if wave.lanes > _FEW:
-            return read(wave, front)
+            return read(wave, path)
         found = kept.get(wave.lanes)
         if found is None:
-            found = kept[wave.lanes] = np.full(wave.lanes, read(wave, front))
+            found = kept[wave.lanes] = np.full(wave.lanes, read(wave, path))
         return found
 
     return constant
 
 
-def _check_constant(site: Site, source: Operand, type_name: str, element: int | None = None) -> None:
+def _check_constant(
+    binder: StatementBinder, source: Operand, type_name: str, element: int | None = None
+) -> None:
     """A constant stands only where ptxas takes it: mov.b32 takes those of f32, and no others of floats."""
     if isinstance(source, Immediate) and type_name not in (*CONSTANT_TYPES[source.kind], WIDE):
         message = f"mov.{type_name} does not take {CONSTANT_NAMES[source.kind]}"
-        raise site.illegal(message, 1, element)
+        raise binder.illegal(message, 1, element)
 
 
 def _written(writers: list[Writer], readers: list[Reader]) -> Step:
     """Everything is read before anything is written."""
     if len(writers) == 1:
         write, read = writers[0], readers[0]
-        return lambda wave, front, lanes: write(wave, front, lanes, read(wave, front))
+        return lambda wave, path, lanes: write(wave, path, lanes, read(wave, path))
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        for one, values in zip(writers, [read(wave, front) for read in readers], strict=True):
-            one(wave, front, lanes, values)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        for one, values in zip(writers, [read(wave, path) for read in readers], strict=True):
+            one(wave, path, lanes, values)
 
     return step
 
 
-def _move_vector(site: Site, vector: str, type_name: str) -> Step:
+def _move_vector(binder: StatementBinder, vector: str, type_name: str) -> Step:
     """mov.v2 and mov.v4: element by element; %tid and its like are vectors of four."""
-    site.count(2)
+    binder.count(2)
     count = int(vector[1:])
-    if isinstance(site.operands[1], Immediate):
-        raise site.not_modelled(f"'{site.statement.mnemonic}' of a constant is not modelled", 1)
-    targets, sources = site.elements(0, count), _elements(site, count)
-    readers = [site.reader(one, type_name, 1, place) for place, one in enumerate(sources)]
-    return _written([site.writer(one, type_name, 0, place) for place, one in enumerate(targets)], readers)
+    if isinstance(binder.operands[1], Immediate):
+        raise binder.not_modelled(f"'{binder.statement.mnemonic}' of a constant is not modelled", 1)
+    targets, sources = binder.elements(0, count), _elements(binder, count)
+    readers = [binder.reader(one, type_name, 1, place) for place, one in enumerate(sources)]
+    return _written([binder.writer(one, type_name, 0, place) for place, one in enumerate(targets)], readers)
 
 
-def _elements(site: Site, count: int) -> tuple[Operand, ...]:
+def _elements(binder: StatementBinder, count: int) -> tuple[Operand, ...]:
     """The elements of the source of a mov.v2 or mov.v4."""
-    source = site.operands[1]
+    source = binder.operands[1]
     if isinstance(source, Register) and count == len("xyzw") and type_of(f"{source.name}.x"):
         return tuple(Register(f"{source.name}.{one}") for one in "xyzw")
-    return site.elements(1, count)
+    return binder.elements(1, count)
 
 
 def _short(vector: str, type_name: str) -> bool:
@@ -129,39 +131,39 @@ def _short(vector: str, type_name: str) -> bool:
     return int(vector[1:]) * bits_of(type_name) <= 128
 
 
-def _vector(site: Site, index: int) -> Vector:
-    operand = site.operands[index]
+def _vector(binder: StatementBinder, index: int) -> Vector:
+    operand = binder.operands[index]
     if not isinstance(operand, Vector):
-        raise site.illegal(f"expected a vector, not '{operand}'", index)
+        raise binder.illegal(f"expected a vector, not '{operand}'", index)
     return operand
 
 
-def _element_type(site: Site, vector: Vector, type_name: str, operand: int) -> str:
+def _element_type(binder: StatementBinder, vector: Vector, type_name: str, operand: int) -> str:
     count = len(vector.elements)
     if (
         count not in _COUNTS[bits_of(type_name) > 64]
         or type_name[0] != "b"
         or bits_of(type_name) // count < 8
     ):
-        raise site.illegal(f"mov.{type_name} does not take a vector of {count} elements", operand)
+        raise binder.illegal(f"mov.{type_name} does not take a vector of {count} elements", operand)
     return f"b{bits_of(type_name) // count}"
 
 
-def _packed(site: Site, type_name: str) -> Step:
+def _packed(binder: StatementBinder, type_name: str) -> Step:
     """The first element is lowest."""
-    vector = _vector(site, 1)
-    part = _element_type(site, vector, type_name, 1)
+    vector = _vector(binder, 1)
+    part = _element_type(binder, vector, type_name, 1)
     whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)
-    writers = word_writers(site, site.operands[0], type_name, 0)
+    writers = word_writers(binder, binder.operands[0], type_name, 0)
     for place, one in enumerate(vector.elements):
-        _check_constant(site, one, part, place)
-    readers = [site.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
+        _check_constant(binder, one, part, place)
+    readers = [binder.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
     each = len(readers) // len(writers)
 
-    def joined(parts: list[Reader], wave: Wave, front: Front) -> Values:
-        word: Values = parts[0](wave, front).astype(whole)
+    def joined(parts: list[Reader], wave: Wave, path: DivergentPath) -> Values:
+        word: Values = parts[0](wave, path).astype(whole)
         for place, read in enumerate(parts[1:], 1):
-            word = word | read(wave, front).astype(whole) << whole.type(bits * place)
+            word = word | read(wave, path).astype(whole) << whole.type(bits * place)
         return word
 
     words: list[Reader] = [
@@ -170,83 +172,86 @@ def _packed(site: Site, type_name: str) -> Step:
     return _written(writers, words)
 
 
-def _unpacked(site: Site, type_name: str) -> Step:
-    vector = _vector(site, 0)
+def _unpacked(binder: StatementBinder, type_name: str) -> Step:
+    vector = _vector(binder, 0)
     if all(isinstance(one, Sink) for one in vector.elements):
-        raise site.illegal(f"mov.{type_name} writes nothing: every element is '_'", 0)
-    part = _element_type(site, vector, type_name, 0)
-    readers = word_readers(site, site.operands[1], type_name, 1)
+        raise binder.illegal(f"mov.{type_name} writes nothing: every element is '_'", 0)
+    part = _element_type(binder, vector, type_name, 0)
+    readers = word_readers(binder, binder.operands[1], type_name, 1)
     bits, narrow, each = bits_of(part), dtype_of(part), len(vector.elements) // len(readers)
     writers = [
-        (*divmod(place, each), site.writer(one, part, 0, place))
+        (*divmod(place, each), binder.writer(one, part, 0, place))
         for place, one in enumerate(vector.elements)
         if not isinstance(one, Sink)
     ]
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        words = [read(wave, front) for read in readers]
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        words = [read(wave, path) for read in readers]
         for word, place, write in writers:
-            write(wave, front, lanes, (words[word] >> words[word].dtype.type(bits * place)).astype(narrow))
+            write(wave, path, lanes, (words[word] >> words[word].dtype.type(bits * place)).astype(narrow))
 
     return step
 
 
-def _converted(site: Site, to: str, space: str, type_name: str) -> Step:
+def _converted(binder: StatementBinder, to: str, space: str, type_name: str) -> Step:
     """cvta: an address of a space becomes generic, or with ``.to`` the other way round."""
-    site.count(2)
-    write, read = site.writer(site.operands[0], type_name, 0), _window_address(site, to, space, type_name)
+    binder.count(2)
+    write, read = (
+        binder.writer(binder.operands[0], type_name, 0),
+        _window_address(binder, to, space, type_name),
+    )
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         with np.errstate(over="ignore"):
-            write(wave, front, lanes, read(wave, front) + shift)
+            write(wave, path, lanes, read(wave, path) + shift)
 
     return step
 
 
-def _window_address(site: Site, to: str, space: str, type_name: str) -> Reader:
+def _window_address(binder: StatementBinder, to: str, space: str, type_name: str) -> Reader:
     """What cvta reads: an address, or the variable at it, which lies in the space."""
-    operand = site.operands[1]
+    operand = binder.operands[1]
     if bits_of(type_name) == 32:
-        raise site.narrow("a generic address made of this", 1)
+        raise binder.narrow("a generic address made of this", 1)
     named = operand.base if isinstance(operand, Displacement) else operand
-    found = site.scope.find(named.name) if isinstance(named, Register) else None
+    found = binder.scope.find(named.name) if isinstance(named, Register) else None
     if isinstance(found, Variable):
         if to and named is operand:
-            raise site.illegal(f"expected a register, not '{operand}'", 1)
+            raise binder.illegal(f"expected a register, not '{operand}'", 1)
         if not to and space.partition("::")[0] != found.space:
-            raise site.illegal(f"{named} is in .{found.space}, not in .{space}", 1)
-    return site.reader(operand, type_name, 1)
+            raise binder.illegal(f"{named} is in .{found.space}, not in .{space}", 1)
+    return binder.reader(operand, type_name, 1)
 
 
-def _generic_address(site: Site) -> Reader:
+def _generic_address(binder: StatementBinder) -> Reader:
     """What isspacep reads: a register of 64 bits, or of 32."""
-    operand = site.operands[1]
-    found = site.scope.find(operand.name) if isinstance(operand, Register) else None
+    operand = binder.operands[1]
+    found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     narrow = isinstance(found, RegisterName) and bits_of(found.type) == 32
-    return site.reader(operand, "u32" if narrow else "u64", 1)
+    return binder.reader(operand, "u32" if narrow else "u64", 1)
 
 
-def _is_space(site: Site, space: str) -> Step:
+def _is_space(binder: StatementBinder, space: str) -> Step:
     """isspacep: whether a generic address lies in a window; global is what lies in none.
 
     Of shared memory the own CTA's is meant, except by .shared::cluster.
     """
-    site.count(2)
-    write, read = site.writer(site.operands[0], "pred", 0), _generic_address(site)
+    binder.count(2)
+    write, read = binder.writer(binder.operands[0], "pred", 0), _generic_address(binder)
     window, others = _WINDOWS[space], sorted({one for one in _WINDOWS.values() if one})
     own = space in ("shared", "shared::cta")
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        address = read(wave, front).astype(np.int64)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        address = read(wave, path).astype(np.int64)
         number = address // spaces.WINDOW_BYTES
         mine = number == window // spaces.WINDOW_BYTES
         if not window:
             mine = ~np.isin(number, [one // spaces.WINDOW_BYTES for one in others])
         if own:
             mine = mine & own_cta(wave, address % spaces.WINDOW_BYTES)
-        write(wave, front, lanes, mine)
+        write(wave, path, lanes, mine)
 
     return step
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
 from ...state import spaces
-from ...state.lanes import Front, Lanes, Values
-from ...state.memory_access import Touch
+from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.memory_access import MemoryAccess
 from ...state.windows import split_windows
 from .. import check_available
 from ..effect import Effect, no_operation
 from ..operation import Row, Version, bits_of, dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Site
+    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
 
 TYPES = (  # that a word in memory may have
@@ -72,24 +72,26 @@ def space_of(modifier: str) -> str:
 
 
 def load(
-    wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values, size: int, count: int
+    wave: Wave, path: DivergentPath, lanes: Lanes, space: str, addresses: Values, size: int, count: int
 ) -> Values:
     """``(lanes.count, count)``: words of ``size`` bytes, each lane's in a row, from each lane's address.
 
-    The whole vector is aligned as one word. Raises Trespass; observers are told.
+    The whole vector is aligned as one word. Raises InvalidAccess; observers are told.
     """
-    memory, offsets = wave.places(space, lanes, addresses, size * count)
+    memory, offsets = wave.locate(space, lanes, addresses, size * count)
     if wave.observers:
-        wave.tell("load", Touch(front, lanes, memory, offsets, size * count))
+        wave.tell("load", MemoryAccess(path, lanes, memory, offsets, size * count))
     return spaces.words_at(memory, offsets, size, count)
 
 
-def store(wave: Wave, front: Front, lanes: Lanes, space: str, addresses: Values, words: Values) -> None:
-    """Write words ``(lanes.count, count)`` at each lane's address. Raises Trespass; observers are told."""
+def store(
+    wave: Wave, path: DivergentPath, lanes: Lanes, space: str, addresses: Values, words: Values
+) -> None:
+    """Write words ``(lanes.count, count)`` at each lane's address; notify observers. Raises InvalidAccess."""
     size = words.dtype.itemsize * words.shape[1]
-    memory, offsets = wave.places(space, lanes, addresses, size)
+    memory, offsets = wave.locate(space, lanes, addresses, size)
     if wave.observers:
-        wave.tell("store", Touch(front, lanes, memory, offsets, size, words))
+        wave.tell("store", MemoryAccess(path, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
     if memory is wave.memory.data:
         wave.rounds = 0  # somebody elsewhere may have waited for this
@@ -102,43 +104,43 @@ def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
     return space_of(space), count, modifiers[-1]
 
 
-def _check(site: Site, modifiers: tuple[str, ...]) -> None:
+def _check(binder: StatementBinder, modifiers: tuple[str, ...]) -> None:
     """The operands' number, and what some modifiers need; a policy is of 64 bits."""
     hint = "L2::cache_hint" in modifiers
-    site.count(2 + hint)
+    binder.count(2 + hint)
     if hint:
-        site.policy(2)
+        binder.policy(2)
     _, count, type_name = _chosen(modifiers)
     needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
     needs.append(needed(modifiers))
     needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
     for since, chip in needs:
-        check_available(site, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
+        check_available(binder, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
 
 
-def _load(site: Site, *modifiers: str) -> Step:
+def _load(binder: StatementBinder, *modifiers: str) -> Step:
     space, count, type_name = _chosen(modifiers)
-    _check(site, modifiers)
-    return loading(site, space, count, type_name)
+    _check(binder, modifiers)
+    return loading(binder, space, count, type_name)
 
 
-def loading(site: Site, space: str, count: int, type_name: str) -> Step:
+def loading(binder: StatementBinder, space: str, count: int, type_name: str) -> Step:
     """The step of a load: so many elements of a type from the second operand to the first."""
     word, each = word_type(type_name)
     size = bits_of(word) // 8
     targets = [
         write
-        for place, one in enumerate(site.elements(0, count))
-        for write in word_writers(site, one, type_name, 0, place if count > 1 else None, wide=True)
+        for place, one in enumerate(binder.elements(0, count))
+        for write in word_writers(binder, one, type_name, 0, place if count > 1 else None, wide=True)
     ]
-    address, space = site.place(1, space)
+    address, space = binder.place(1, space)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = address(wave, front)
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = address(wave, path)
         for part in parts(lanes, space, where):
-            found = load(wave, front, part, space, part.of(where), size, count * each)
+            found = load(wave, path, part, space, part.of(where), size, count * each)
             for place, write in enumerate(targets):
-                write(wave, front, part, part.spread(np.ascontiguousarray(found[:, place])))
+                write(wave, path, part, part.spread(np.ascontiguousarray(found[:, place])))
 
     return step
 
@@ -148,23 +150,23 @@ def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
     return split_windows(lanes, lanes.of(where)) if space == "generic" else [lanes]
 
 
-def _store(site: Site, *modifiers: str) -> Step:
+def _store(binder: StatementBinder, *modifiers: str) -> Step:
     space, count, type_name = _chosen(modifiers)
-    _check(site, modifiers)
+    _check(binder, modifiers)
     dtype = dtype_of(word_type(type_name)[0])
     sources = [
         read
-        for place, one in enumerate(site.elements(1, count))
-        for read in word_readers(site, one, type_name, 1, place if count > 1 else None, wide=True)
+        for place, one in enumerate(binder.elements(1, count))
+        for read in word_readers(binder, one, type_name, 1, place if count > 1 else None, wide=True)
     ]
-    address, space = site.place(0, space)
+    address, space = binder.place(0, space)
 
-    def step(wave: Wave, front: Front, lanes: Lanes) -> None:
-        where = address(wave, front)
-        values = [np.broadcast_to(read(wave, front), (wave.lanes,)) for read in sources]
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        where = address(wave, path)
+        values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
         for part in parts(lanes, space, where):
             words = np.stack([part.of(one).astype(dtype, copy=False) for one in values], axis=-1)
-            store(wave, front, part, space, part.of(where), words)
+            store(wave, path, part, space, part.of(where), words)
 
     return step
 

@@ -158,7 +158,7 @@ SLEEP: nanosleep.u32 20; @%p1 bra SLEEP;"""
 
 @pytest.mark.parametrize("schedule", ["program", "earliest", "latest", "random:1"])
 @pytest.mark.parametrize(("grid", "block"), [(1, 64), (64, 128)])
-def test_a_standstill_is_seen_under_every_schedule(grid: int, block: int, schedule: str) -> None:
+def test_a_livelock_is_found_under_every_schedule(grid: int, block: int, schedule: str) -> None:
     text = """.version 8.0
 .target sm_80
 .address_size 64
@@ -240,12 +240,12 @@ def test_states_are_places_calls_lanes_registers_and_memories() -> None:
         known |= changed
         value = np.full(2, known["register"], np.uint32)
         frame = SimpleNamespace(depth=known["depth"], values=[None, value], caller=None)
-        front = SimpleNamespace(pc=known["pc"], frame=frame, lanes=Lanes(np.array(known["lanes"], np.bool_)))
+        path = SimpleNamespace(pc=known["pc"], frame=frame, lanes=Lanes(np.array(known["lanes"], np.bool_)))
         wave: Any = SimpleNamespace(
             memory=SimpleNamespace(data=np.full(4, known["global_"], np.uint8)),
             shared=np.full(4, known["shared"], np.uint8),
             local=np.zeros(4, np.uint8),
-            fronts=[front],
+            paths=[path],
             waiting=[],
         )
         return _state([wave])
