@@ -21,10 +21,10 @@ from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.instruction import Instruction, ScaleSelectors
+from warpsim.isa.layouts.strides import Mode, points
 from warpsim.isa.places import places, register_operands
 from warpsim.report.explorer.catalogue import catalogue
 from warpsim.report.explorer.sass import sass_of
-from warpsim.report.explorer.strides import grid_of, modes_of, points_of
 from warpsim.views.drawing import figure_lines
 from warpsim.views.information import rule_on, rule_text
 from warpsim.views.layouts.figures import figures
@@ -73,12 +73,13 @@ def form_of(mnemonic: str) -> Instruction:
 # --- the catalogue ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "numbers", [[0], [5, 6, 7], [0, 8, 1, 9], [3, 3, 3], [0, 1, 2, 16, 17, 18, 32], [0, 2, 4, 6, 24, 26]]
-)
-def test_modes_give_back_what_they_are_made_of(numbers: list[int]) -> None:
-    points = np.array(numbers)[:, None]
-    assert np.array_equal(points_of(modes_of(points), 1)[: len(points)] + points[0], points)
+def grid_of(first: list[list[int]], second: list[list[int]], shape: tuple[int, ...]) -> Any:
+    """``(first, second, coordinates)``: sums of what the modes of both indices add."""
+    rows, columns = (
+        points([Mode(extent, tuple(steps)) for extent, *steps in side], shape[-1])[:size]
+        for side, size in zip((first, second), shape[:2], strict=True)
+    )
+    return rows[:, None] + columns
 
 
 def test_every_form_is_in_it() -> None:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 import warpsim
 from tests.helpers import manual_layouts
+from tests.helpers.layout_texts import evaluated, read_cute, with_names
 from tests.helpers.pages import Page
 from warpsim import OperandError, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
@@ -337,7 +338,7 @@ word \ bits |   [31..28]   |   [27..24]  |  [23..20]  |  [19..16]  |   [15..12] 
 
 metadata: rows 0..15, chunks 0..3 of 4 columns, selector 1 (PTX ISA, section 9.7.14.6.2.1)
   lane       = 4 * (row % 8) + 1
-  lowest bit = 16 * (row / 8 % 2) + 4 * (chunk % 4)
+  lowest bit = 16 * (row / 8) + 4 * chunk
   other lanes' registers are not read
   sparsity 2:4: k = 4 * chunk + index, index = field & 3 of the first unit, field >> 2 of the second
 """  # noqa: E501
@@ -350,42 +351,6 @@ def test_the_text_of_one_figure():
 
 
 # --- CuTe ------------------------------------------------------------------------------------------
-
-CUTE = re.compile(
-    r"\(T(\d+),V(\d+)\) -> \([MN](\d+),[KNC](\d+)\)  (\S+):(\S+?)(?:  lane = (\S+):(\S+)(?: \+ (\d+))?)?"
-)
-
-
-def leaves(text):
-    """Extents or strides of the modes of one level of brackets, each as a list."""
-    value = eval(text, {"__builtins__": {}})
-    return [list(mode) if isinstance(mode, tuple) else [mode] for mode in value]
-
-
-def offset(shape, stride, index):
-    total = 0
-    for extent_, stride_ in zip(shape, stride, strict=True):
-        total, index = total + stride_ * (index % extent_), index // extent_
-    assert index == 0
-    return total
-
-
-def mode(text):
-    value = eval(text, {"__builtins__": {}})
-    return list(value) if isinstance(value, tuple) else [value]
-
-
-def read_cute(text):
-    """(lane, value) -> (row, column) as the text says, and the sizes of its codomain."""
-    *sizes, shape, stride, lane_shape, lane_stride, first = CUTE.fullmatch(text).groups()
-    threads, values, rows, columns = map(int, sizes)
-    (t_shape, v_shape), (t_stride, v_stride) = leaves(shape), leaves(stride)
-    places_ = {}
-    for thread, value in product(range(threads), range(values)):
-        number = offset(t_shape, t_stride, thread) + offset(v_shape, v_stride, value)
-        lane = offset(mode(lane_shape), mode(lane_stride), thread) if lane_shape else thread
-        places_[lane + int(first or 0), value] = (number % rows, number // rows)
-    return places_, (rows, columns)
 
 
 @each_fragment
@@ -436,19 +401,6 @@ def test_cute_lines_name_the_operand():
 
 
 # --- formulas --------------------------------------------------------------------------------------
-
-
-def evaluated(text, values):
-    """A printed formula as a number: ``/`` divides integers, ``%laneid`` is a name."""
-    source = text.replace("%laneid", "laneid").replace("/", "//")
-    return eval(source, {"__builtins__": {}}, values)
-
-
-def with_names(names, values):
-    for line in names:
-        name, _, text = line.partition(" = ")
-        values[name] = evaluated(text, values)
-    return values
 
 
 @each_fragment

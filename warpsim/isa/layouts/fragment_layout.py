@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .strides import Indices, Modes, extent, modes, points
+from .strides import Indices, Mode, Modes, extent, modes, points
 
 ROW, COLUMN = 0, 1
 
@@ -90,6 +90,12 @@ class Layout:
     def collect(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return ``(..., rows, columns)`` of ``(..., lanes, values)``; the inverse of distribute."""
         return values.reshape(*values.shape[:-2], self.lanes * self.values).take(self.inverse, -1)
+
+
+def separated(layout: Layout, digits: Modes) -> Modes:
+    """Return digits of a layout with the steps ``(products, rows of a product, columns)``."""
+    rows = layout.rows // layout.products
+    return tuple(Mode(mode.extent, (*divmod(mode.along(ROW), rows), mode.along(COLUMN))) for mode in digits)
 
 
 # --- the layouts of mma and wgmma ------------------------------------------------------------------

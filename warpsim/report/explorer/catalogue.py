@@ -1,8 +1,7 @@
 """Everything that the explorer's page knows, as JSON-ready data: all forms, and tables that they share.
 
-A form names its layouts by their numbers in tables of distinct ones. Layouts are modes (see strides.py), read
-off the package's own fragments, metadata, scales and tiles and never computed a second time. Does not know
-how a page shows them.
+A form names its layouts by their numbers in tables of distinct ones. Layouts are modes, those
+of isa/layouts. Does not know how a page shows them.
 """
 
 from __future__ import annotations
@@ -12,23 +11,22 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from ...errors import WarpsimError
 from ...isa.architectures import ARCHITECTURES
 from ...isa.descriptors.matrix_descriptor import Field, Major
-from ...isa.descriptors.tile_addresses import tile_offsets
+from ...isa.descriptors.tile_addresses import tile_modes
 from ...isa.families import FAMILIES, forms
 from ...isa.formats import FORMATS
-from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
+from ...isa.fragments import legal_scale_ids, metadata_layout, scale_layout
 from ...isa.instruction import Instruction
+from ...isa.layouts.strides import Modes, joined
 from ...isa.layouts.swizzle import SWIZZLE_BYTES
 from ...isa.places import register_operands
 from ...views.information import rule_on, rule_text, version_text
+from ...views.layouts.cute import cute_layouts
 from ...views.layouts.formulas import formula, logical_column_lines, section
 from ...views.layouts.shared_tiles import shared_tile
 from .sass import SEEN, sass_of
-from .strides import Mode, grid_modes
 
 Document = dict[str, Any]
 _MAJORS: tuple[Major, ...] = ("K", "MN")
@@ -67,7 +65,7 @@ class Table:
 @cache
 def catalogue() -> Document:
     """All forms of all targets; not to be written to."""
-    names = ("layouts", "metadata", "scales", "tiles", "formulas", "targets", "arithmetic", "rules")
+    names = ("layouts", "metadata", "scales", "tiles", "cute", "formulas", "targets", "arithmetic", "rules")
     tables = {name: Table() for name in names}
     described = [_form(form, tables) for form in forms().values()]
     return {
@@ -97,6 +95,7 @@ def _form(form: Instruction, tables: dict[str, Table]) -> Document:
         "layouts": {
             name: tables["layouts"].number(_layout(form, name)) for name in operands if name in "abcd"
         },
+        "cute": {name: tables["cute"].number(_cute(form, name)) for name in operands if name in (*"abcde",)},
         "sass": _sass(form),
         "formulas": {name: tables["formulas"].number(_formula(form, name)) for name in operands},
     }
@@ -174,9 +173,36 @@ def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
 
 
 @cache
-def _modes(key: _Key) -> tuple[list[Mode], list[Mode]]:
+def _modes(key: _Key) -> tuple[list[list[int]], list[list[int]]]:
     layout = key.form.family.fragment(key.form, key.operand)
-    return grid_modes(np.stack([layout.row_index, layout.column_index], axis=-1))
+    return _written(layout.lane_modes), _written(layout.value_modes)
+
+
+def _written(modes: Modes) -> list[list[int]]:
+    """Return modes as ``[extent, step, step …]``, as few as possible."""
+    return [[mode.extent, *mode.steps] for mode in joined(modes)]
+
+
+def _cute(form: Instruction, operand: str) -> list[Document]:
+    return _cute_documents(_Key(form, operand, _layout_numbers(form, operand)))
+
+
+@cache
+def _cute_documents(key: _Key) -> list[Document]:
+    """Return the layouts in CuTe's notation: of every selector of metadata, of every product."""
+    form, operand = key.form, key.operand
+    return [
+        {
+            "domain": layout.domain,
+            "codomain": layout.codomain,
+            "thread": _written(layout.thread),
+            "value": _written(layout.value),
+            "lanes": layout.lanes and _written(layout.lanes),
+            "first": layout.first_lane,
+        }
+        for selector in _selectors(form, operand)
+        for layout in cute_layouts(form, operand, selector)
+    ]
 
 
 # --- metadata and scales -----------------------------------------------------------------------------
@@ -201,17 +227,15 @@ def _sparse(form: Instruction, tables: dict[str, Table]) -> Document:
 
 
 def _metadata(form: Instruction, selector: int) -> Document:
-    """``(row, chunk) -> (lane, lowest bit)`` under a selector; ``first`` is the lane of row 0, chunk 0."""
-    fields = metadata_map(form, selector)
-    rows, bits = form.shape.m, int(fields[0, 2])
-    grid = fields.reshape(rows, -1, 5)[..., :2]
-    first, second = grid_modes(grid)
+    """Return ``(row, chunk) -> (lane, lowest bit)``; ``first`` is the lane of row 0, chunk 0."""
+    layout = metadata_layout(form, selector)
+    rows, chunks = (_written(modes) for _, modes in layout.inputs)
     return {
-        "rows": first,
-        "chunks": second,
-        "first": int(fields[0, 0]),
-        "bits": bits,
-        "extent": [rows, grid.shape[1]],
+        "rows": rows,
+        "chunks": chunks,
+        "first": layout.first_lane,
+        "bits": layout.field_bits,
+        "extent": list(layout.shape),
     }
 
 
@@ -223,14 +247,14 @@ def _scaled(form: Instruction, tables: dict[str, Table]) -> Document:
 
 
 def _scale(form: Instruction, side: str) -> Document:
-    """Lanes of the rows of A or columns of B for thread id 0 and what each further one adds; legal ids."""
+    """Return ``(line, thread id) -> lane``, and the legal ids."""
     byte_ids, thread_ids = (list(ids) for ids in legal_scale_ids(form, side))
-    lanes = np.array([scale_lanes(form, side, thread) for thread in thread_ids])
-    lines, threads = grid_modes(lanes.T[..., None])
+    layout = scale_layout(form, side)
+    (_, lines), _, (_, threads), _ = layout.inputs
     return {
-        "lines": lines,
-        "threads": threads,
-        "count": lanes.shape[1],
+        "lines": _written(lines),
+        "threads": _written(threads),
+        "count": layout.shape[0],
         "chunks": form.scale_chunks,
         "byte_ids": byte_ids,
         "thread_ids": thread_ids,
@@ -268,12 +292,11 @@ def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
                 yield {**named, "error": error.message}
                 continue
             mn, k = tile.addresses.shape
-            offsets = tile_offsets(tile.descriptor, mn, k, tile.size, major)
-            first, second = grid_modes(offsets[..., None])
+            along_mn, along_k = tile_modes(tile.descriptor, mn, k, tile.size, major)
             yield {
                 **named,
-                "mn": first,
-                "k": second,
+                "mn": _written(along_mn),
+                "k": _written(along_k),
                 "extent": [mn, k],
                 "size": tile.size,
                 "elements": tile.size * 8 // form.a.bits,

@@ -1,37 +1,23 @@
-"""Layouts in CuTe's notation, ``(T32,V4) -> (M16,N8)`` with shape:stride, derived from the layouts.
+"""Layouts in CuTe's notation, ``(T32,V4) -> (M16,N8)`` with shape:stride, from the modes of isa/layouts.
 
-Shape and stride are found by looking at the layout and then evaluated against it at every point; a
-layout that has no such form is our bug. As in CuTe's MMA traits, an element's number counts down the
-columns first: m + M*k in A, n + N*k in B, m + M*n in C and D, row + M*chunk in the metadata.
+As in CuTe's MMA traits, an element's number counts down the columns first: m + M*k in A, n + N*k in B,
+m + M*n in C and D, row + M*chunk in the metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from ...isa.fragments import check_selector, metadata_layout
 from ...isa.instruction import Instruction
-from ...isa.places import Place, places
+from ...isa.layouts.field_layout import BIT, LANE
+from ...isa.layouts.fragment_layout import separated
+from ...isa.layouts.strides import Mode, Modes, extent, joined, placed
+from ...isa.places import check_operand
 
-Indices = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mode:
-    """One mode of a layout: extents and strides, fastest first."""
-
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-
-    def offsets(self) -> Indices:
-        """The number that each coordinate of the mode adds."""
-        total = np.zeros(1, np.intp)
-        for extent, stride in zip(self.shape, self.stride, strict=True):
-            total = (total + stride * np.arange(extent)[:, None]).reshape(-1)
-        return total
+_ALL = (Mode(1, (0,)),)  # the mode of a single thread or value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,66 +31,105 @@ class CuteLayout:
     operand: str
     domain: str
     codomain: str
-    thread: Mode
-    value: Mode
-    lanes: Mode | None = None
+    thread: Modes
+    value: Modes
+    lanes: Modes | None = None
     first_lane: int = 0
 
     def __str__(self) -> str:
-        shape = f"({_nested(self.thread.shape)},{_nested(self.value.shape)})"
-        stride = f"({_nested(self.thread.stride)},{_nested(self.value.stride)})"
-        text = f"{self.domain} -> {self.codomain}  {shape}:{stride}"
+        (threads, thread_strides), (values, value_strides) = _text(self.thread), _text(self.value)
+        text = f"{self.domain} -> {self.codomain}  ({threads},{values}):({thread_strides},{value_strides})"
         if self.lanes is None:
             return text
         first = f" + {self.first_lane}" if self.first_lane else ""
-        return f"{text}  lane = {_nested(self.lanes.shape)}:{_nested(self.lanes.stride)}{first}"
-
-    def elements(self) -> Indices:
-        """``(threads, values)``: the number of the element that each value of each thread is."""
-        return self.thread.offsets()[:, None] + self.value.offsets()
+        return f"{text}  lane = {':'.join(_text(self.lanes))}{first}"
 
 
-def _nested(numbers: Sequence[int]) -> str:
+def _text(modes: Modes) -> tuple[str, str]:
+    """Return shape and stride of modes of one coordinate."""
+    return _nested([mode.extent for mode in modes]), _nested([mode.along(0) for mode in modes])
+
+
+def _nested(numbers: list[int]) -> str:
     return str(numbers[0]) if len(numbers) == 1 else f"({','.join(map(str, numbers))})"
 
 
 def cute_layouts(instruction: Instruction, operand: str, selector: int = 0) -> tuple[CuteLayout, ...]:
-    """The layout of a, b, c, d or e; of m8n8k4 f16 one for each of the four products.
+    """Return the layout of a, b, c, d or e; of m8n8k4 f16 a layout of each of the four products.
 
-    Raises what places raises.
+    Raises OperandError for an operand that does not lie in registers, UndefinedBehavior for a selector.
     """
-    held = places(instruction, operand, selector)
-    products = sorted({place.product for place in held})
-    return tuple(
-        _layout(instruction, operand, [place for place in held if place.product == product])
-        for product in products
+    check_operand(instruction, operand)
+    if operand == "e":
+        check_selector(instruction, selector)
+        return (_metadata(instruction, selector),)
+    return tuple(_fragment(instruction, operand))
+
+
+class _Digit(NamedTuple):
+    """A digit of threads or values: its extent, and its steps through elements and lanes or bits."""
+
+    extent: int
+    element: int
+    place: int
+
+
+def _fragment(instruction: Instruction, operand: str) -> Iterator[CuteLayout]:
+    """Yield the layout of every product, whose lanes are those that differ in no digit of the product."""
+    layout = instruction.family.fragment(instruction, operand)
+    rows, columns = instruction.matrix_shape(operand)
+    of_row, of_column = (columns, 1) if operand == "b" else (1, rows)
+    threads, first = [], 0
+    for lane in placed(separated(layout, layout.lane_modes)):
+        product, row, column = lane.mode.steps
+        if product:
+            first = lane.value
+        else:
+            threads.append(_Digit(lane.mode.extent, of_row * row + of_column * column, lane.value))
+    values = [
+        _Digit(digit.mode.extent, of_row * digit.mode.steps[1] + of_column * digit.mode.steps[2], digit.value)
+        for digit in placed(separated(layout, layout.value_modes))
+    ]
+    for product in range(layout.products):
+        yield _cute(instruction, operand, threads, values, first * product)
+
+
+def _metadata(instruction: Instruction, selector: int) -> CuteLayout:
+    """Return the inverse of the map from rows and chunks: each digit moves along lanes or along bits."""
+    layout = metadata_layout(instruction, selector)
+    steps = {"row": 1, "chunk": layout.shape[0]}
+    digits = [
+        (coordinate, _Digit(digit.mode.extent, digit.value * steps[name], digit.mode.along(coordinate)))
+        for name, modes in layout.inputs
+        for digit in placed(modes)
+        for coordinate in (LANE, BIT)
+        if digit.mode.along(coordinate)
+    ]
+    threads, values = (
+        sorted((digit for to, digit in digits if to == coordinate), key=lambda digit: digit.place)
+        for coordinate in (LANE, BIT)
     )
+    return _cute(instruction, "e", threads, values, layout.first_lane)
 
 
-def _layout(instruction: Instruction, operand: str, held: Sequence[Place]) -> CuteLayout:
-    lanes = sorted({place.lane for place in held})
-    ordered = sorted(held, key=lambda place: (place.lane, place.index))
-    number = np.array([_number(instruction, place) for place in ordered], np.intp).reshape(len(lanes), -1)
-    lane_mode = None if lanes == list(range(len(lanes))) else _mode(np.array(lanes) - lanes[0])
-    layout = CuteLayout(
+def _cute(
+    instruction: Instruction, operand: str, threads: list[_Digit], values: list[_Digit], first: int
+) -> CuteLayout:
+    lanes = joined(Mode(digit.extent, (digit.place,)) for digit in threads)
+    thread, value = (
+        joined(Mode(digit.extent, (digit.element,)) for digit in digits) or _ALL
+        for digits in (threads, values)
+    )
+    whole = len(lanes) == 1 and lanes[0].along(0) == 1 and not first
+    return CuteLayout(
         operand=operand,
-        domain=f"(T{number.shape[0]},V{number.shape[1]})",
+        domain=f"(T{extent(thread)},V{extent(value)})",
         codomain=_codomain(instruction, operand),
-        thread=_mode(number[:, 0]),
-        value=_mode(number[0]),
-        lanes=lane_mode,
-        first_lane=lanes[0],
+        thread=thread,
+        value=value,
+        lanes=None if whole else lanes,
+        first_lane=first,
     )
-    if not np.array_equal(layout.elements(), number):
-        raise AssertionError(f"{operand} of {instruction} is not {layout}")
-    return layout
-
-
-def _number(instruction: Instruction, place: Place) -> int:
-    """The element's number, down the columns first; B is n x k."""
-    if place.operand == "b":
-        return place.column + instruction.shape.n * place.row
-    return place.row + instruction.shape.m * place.column
 
 
 def _codomain(instruction: Instruction, operand: str) -> str:
@@ -115,18 +140,3 @@ def _codomain(instruction: Instruction, operand: str) -> str:
         "b": f"(N{n},K{instruction.shape.k})",
         "e": f"(M{m},C{chunks})",
     }.get(operand, f"(M{m},N{n})")
-
-
-def _mode(numbers: Indices) -> Mode:
-    """Extents and strides of ``numbers``, which start at 0 up to a constant: as few as will do."""
-    shape: list[int] = []
-    stride: list[int] = []
-    rest = numbers - numbers[0]
-    while len(rest) > 1:
-        step = int(rest[1])
-        straight = int(np.argmin(np.append(rest == step * np.arange(len(rest)), False)))
-        extent = max(size for size in range(2, straight + 1) if len(rest) % size == 0)
-        shape.append(extent)
-        stride.append(step)
-        rest = rest[::extent]
-    return Mode(shape=tuple(shape) or (1,), stride=tuple(stride) or (0,))

@@ -1,17 +1,20 @@
-"""Closed formulas of fragments, metadata and scales, with the section of the PTX manual they restate.
+"""Closed formulas of fragments, metadata and scales, with the section of the PTX manual that has them.
 
-Text for people, in the manual's names: ``groupID``, ``threadID_in_group``, ``i`` for the element ``ai``
-of a lane, ``/`` for integer division. The constants are those of the form at hand. Nothing is computed
-from these texts; the tests evaluate them against the layouts at every point.
+Derived from the extents and strides of isa/layouts, in the manual's names: ``groupID``,
+``threadID_in_group``, ``i`` for the element ``ai`` of a lane, ``/`` for integer division.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...errors import present
-from ...isa.fragments import check_selector
+from ...isa.fragments import check_selector, metadata_layout, scale_layout
 from ...isa.instruction import Instruction
+from ...isa.layouts.field_layout import BIT, LANE, FieldLayout
+from ...isa.layouts.fragment_layout import separated
+from ...isa.layouts.strides import Digit, Modes, placed
 from ...isa.places import check_operand
 
 # Sections of PTX ISA 9.1. Dense mma by shape; floating point and integers part at m8n8k4 and m16n8k16.
@@ -42,13 +45,24 @@ _SPARSE = {  # by k and the bits of an element of A in a register
 _WARPGROUP = {16: "9.7.15.5.1.1.1", 8: "9.7.15.5.1.1.2", 32: "9.7.15.5.1.1.3", 256: "9.7.15.5.1.1.4"}
 _SCALES = "9.7.14.3"
 
-_WARP_NAMES = ("groupID = %laneid >> 2", "threadID_in_group = %laneid % 4")
-_WARPGROUP_NAMES = (
-    "warp = lane / 32",
-    "groupID = lane % 32 >> 2",
-    "threadID_in_group = lane % 4",
-)
-_QUAD_NAMES = ("product = %laneid % 16 / 4",)
+_ANY_DENSE, _ANY_SPARSE, _ANY_WARPGROUP = "9.7.14.5", "9.7.14.6", "9.7.15.5.1.1"  # of a shape without one
+
+# Names of the manual for the digits of a lane: extents -> variable, place value -> (name, definition).
+_LANES: dict[tuple[int, ...], tuple[str, dict[int, tuple[str, str]]]] = {
+    (4, 8): (
+        "%laneid",
+        {4: ("groupID", "%laneid >> 2"), 1: ("threadID_in_group", "%laneid % 4")},
+    ),
+    (4, 8, 4): (
+        "lane",
+        {
+            32: ("warp", "lane / 32"),
+            4: ("groupID", "lane % 32 >> 2"),
+            1: ("threadID_in_group", "lane % 4"),
+        },
+    ),
+}
+_PRODUCT, _ROW, _COLUMN = 0, 1, 2  # coordinates of separated modes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,33 +87,66 @@ class Formula:
 
 
 def section(instruction: Instruction, operand: str) -> str:
-    """The section of PTX ISA 9.1 that describes an operand's layout."""
+    """Return the section of PTX ISA 9.1 that describes an operand, or its chapter for a new shape."""
     if operand.startswith("scale_"):
         return _SCALES
     bits = instruction.storage("a").bits
     if instruction.family.lanes > 32:
-        return _WARPGROUP[instruction.stored_k]
+        return _WARPGROUP.get(instruction.stored_k, _ANY_WARPGROUP)
     if instruction.sparse:
-        return _SPARSE[instruction.shape.k, bits]
+        return _SPARSE.get((instruction.shape.k, bits), _ANY_SPARSE)
     if instruction.products > 1:
         return _QUADS
     if str(instruction.shape) == "m16n8k16" and bits == 8:
         return _DENSE_K16_BYTES
-    return _DENSE[str(instruction.shape)]
+    return _DENSE.get(str(instruction.shape), _ANY_DENSE)
 
 
 def formula(instruction: Instruction, operand: str, selector: int = 0) -> Formula:
-    """The closed formula of one operand of an instruction.
+    """Return the closed formula of one operand of an instruction.
 
     Raises OperandError for an operand that does not lie in registers, UndefinedBehavior for a selector.
     """
     check_operand(instruction, operand)
     if operand == "e":
-        check_selector(instruction, selector)
         return _metadata(instruction, selector)
     if operand.startswith("scale_"):
         return _scales(instruction, operand)
     return _fragment(instruction, operand)
+
+
+# --- digits as text --------------------------------------------------------------------------------
+
+
+def _sum(terms: Iterable[str]) -> str:
+    return " + ".join(terms) or "0"
+
+
+def _terms(variable: str, digits: Modes, coordinate: int) -> Iterator[str]:
+    """Yield what the digits of a variable add to a coordinate."""
+    for digit in placed(digits):
+        step = digit.mode.along(coordinate)
+        if step:
+            yield _term(variable, digit, step)
+
+
+def _term(variable: str, digit: Digit, step: int) -> str:
+    """``8 * (i / 2 % 2)``, or ``(i & 2)`` for a binary digit that keeps its place value."""
+    if step == digit.value > 1 and _is_binary(digit):
+        return f"({variable} & {(digit.mode.extent - 1) * digit.value})"
+    text = _digit(variable, digit)
+    if step == 1:
+        return text
+    return f"{step} * ({text})" if " " in text else f"{step} * {text}"
+
+
+def _digit(variable: str, digit: Digit) -> str:
+    divided = variable if digit.value == 1 else f"{variable} / {digit.value}"
+    return divided if digit.slowest else f"{divided} % {digit.mode.extent}"
+
+
+def _is_binary(digit: Digit) -> bool:
+    return all(number & (number - 1) == 0 for number in (digit.value, digit.mode.extent))
 
 
 # --- fragments -------------------------------------------------------------------------------------
@@ -107,13 +154,15 @@ def formula(instruction: Instruction, operand: str, selector: int = 0) -> Formul
 
 def _fragment(instruction: Instruction, operand: str) -> Formula:
     layout = instruction.family.fragment(instruction, operand)
-    names: tuple[str, ...] = _WARP_NAMES if instruction.family.lanes == 32 else _WARPGROUP_NAMES
-    if instruction.products > 1:
-        names, results = _QUAD_NAMES, _quad(instruction, operand)
-    else:
-        results = {"a": _a, "b": _b}.get(operand, _accumulator)(instruction, layout.values)
+    lanes, values = separated(layout, layout.lane_modes), separated(layout, layout.value_modes)
+    names = tuple(_lane_names(lanes))
+    results = tuple(
+        (name, _sum([*_lane_terms(lanes, coordinate), *_terms("i", values, coordinate)]))
+        for name, coordinate in (("row", _ROW), ("col", _COLUMN))
+    )
     if operand == "a" and instruction.sparse:
-        results += (("chunk", _logical_chunk(instruction)),)
+        stored = present(instruction.pattern, "pattern").stored
+        results += (("chunk", f"col / {stored}" if stored > 1 else "col"),)
     return Formula(
         operand=operand.upper(),
         section=section(instruction, operand),
@@ -123,107 +172,66 @@ def _fragment(instruction: Instruction, operand: str) -> Formula:
     )
 
 
-Results = tuple[tuple[str, str], ...]
+def _named(lanes: Modes) -> tuple[str, dict[int, tuple[str, str]]]:
+    return _LANES.get(tuple(mode.extent for mode in lanes), ("%laneid", {}))
 
 
-def _sum(*terms: str) -> str:
-    return " + ".join(term for term in terms if term)
+def _lane_names(lanes: Modes) -> Iterator[str]:
+    """Yield the definitions of the names that the results use, and of the product."""
+    variable, named = _named(lanes)
+    yield from (f"{name} = {text}" for name, text in named.values())
+    product = list(_terms(variable, lanes, _PRODUCT))
+    if product:
+        yield f"product = {_sum(product)}"
 
 
-def _group_row(instruction: Instruction) -> str:
-    return "16 * warp + groupID" if instruction.family.lanes > 32 else "groupID"
-
-
-def _along_k(width: int) -> str:
-    """The place along k of a lane's elements in its first register: ``width`` of them side by side."""
-    return "threadID_in_group" if width == 1 else f"threadID_in_group * {width} + i % {width}"
-
-
-def _slots(instruction: Instruction, operand: str) -> int:
-    return instruction.register_bits // instruction.storage(operand).bits
-
-
-def _a(instruction: Instruction, values: int) -> Results:
-    width, halves = _slots(instruction, "a"), min(instruction.shape.m // 8, 2)
-    lower = f"8 * (i / {width} % 2)" if halves == 2 else ""
-    later = f"{4 * width} * (i / {halves * width})" if values > halves * width else ""
-    return (("row", _sum(_group_row(instruction), lower)), ("col", _sum(_along_k(width), later)))
-
-
-def _b(instruction: Instruction, values: int) -> Results:
-    width = _slots(instruction, "b")
-    later = f"{4 * width} * (i / {width})" if values > width else ""
-    return (("row", _sum(_along_k(width), later)), ("col", "groupID"))
-
-
-def _accumulator(instruction: Instruction, values: int) -> Results:
-    lower = "8 * (i / 2 % 2)" if values > 2 else ""
-    later = "8 * (i / 4)" if values > 4 else ""
-    row = _sum(_group_row(instruction), lower)
-    return (("row", row), ("col", _sum("threadID_in_group * 2 + i % 2", later)))
-
-
-def _quad(instruction: Instruction, operand: str) -> Results:
-    """m8n8k4 f16: lanes 0-15 and 16-31 hold the two halves of the rows, or of B's columns."""
-    lane, own = "%laneid % 4 + 4 * (%laneid / 16)", "i + 4 * (%laneid / 16)"
-    if operand == "a":
-        row_major = instruction.a_layout == "row"
-        return (("row", lane), ("col", "i")) if row_major else (("row", own), ("col", "%laneid % 4"))
-    if operand == "b":
-        column_major = instruction.b_layout == "col"
-        return (("row", "i"), ("col", lane)) if column_major else (("row", "%laneid % 4"), ("col", own))
-    if instruction.format(operand).name == "f16":
-        return (("row", lane), ("col", "i"))
-    row = "(%laneid & 1) + (i & 2) + 4 * (%laneid / 16)"
-    return (("row", row), ("col", "(i & 4) + (%laneid & 2) + (i & 1)"))
-
-
-def _logical_chunk(instruction: Instruction) -> str:
-    """The chunk of a row of A that a stored column comes from, and its logical columns."""
-    pattern = present(instruction.pattern, "pattern")
-    return f"col / {pattern.stored}" if pattern.stored > 1 else "col"
+def _lane_terms(lanes: Modes, coordinate: int) -> Iterator[str]:
+    variable, named = _named(lanes)
+    if not named:
+        yield from _terms(variable, lanes, coordinate)
+        return
+    for digit in placed(lanes):
+        step, (name, _) = digit.mode.along(coordinate), named[digit.value]
+        if step:
+            yield name if step == 1 else f"{name} * {step}"
 
 
 # --- metadata and scales ---------------------------------------------------------------------------
 
 
 def _metadata(instruction: Instruction, selector: int) -> Formula:
+    check_selector(instruction, selector)
     pattern = present(instruction.pattern, "pattern")
-    shape, words = instruction.shape, instruction.metadata_words
-    first = f"{words * selector}" if selector else ""
-    warp = "32 * (row / 16)" if instruction.family.lanes > 32 else ""
-    lane = _sum(warp, "4 * (row % 8)", first)
-    chunks = shape.k // pattern.chunk
-    if instruction.storage("a").bits >= 16:
-        lane = _sum(lane, "chunk / 4" if chunks > 4 else "")
-        bit = "16 * (row / 8 % 2) + 4 * (chunk % 4)"
-    else:
-        lane = _sum(lane, "row / 8 % 2", "2 * (chunk / 8)" if chunks > 8 else "")
-        bit = "4 * (chunk % 8)"
+    layout = metadata_layout(instruction, selector)
+    rows, chunks = layout.shape
     return Formula(
         operand="metadata",
         section=section(instruction, "e"),
-        domain=(
-            f"rows 0..{shape.m - 1}, chunks 0..{chunks - 1} of {pattern.chunk} columns, selector {selector}"
-        ),
+        domain=f"rows 0..{rows - 1}, chunks 0..{chunks - 1} of {pattern.chunk} columns, selector {selector}",
         names=(),
-        results=(("lane", lane), ("lowest bit", bit)),
+        results=_field_results(layout),
     )
 
 
 def _scales(instruction: Instruction, operand: str) -> Formula:
-    side = operand.removeprefix("scale_")
-    if side == "a":
-        domain, lane = f"rows 0..{instruction.shape.m - 1}", "4 * (row % 8) + 2 * thread_id_a + row / 8"
-    else:
-        domain, lane = f"columns 0..{instruction.shape.n - 1}", "4 * col + thread_id_b"
+    layout = scale_layout(instruction, operand.removeprefix("scale_"))
+    lines = "rows" if operand == "scale_a" else "columns"
     return Formula(
         operand=operand,
         section=_SCALES,
-        domain=f"{domain}, chunks 0..{instruction.scale_chunks - 1}",
+        domain=f"{lines} 0..{layout.shape[0] - 1}, chunks 0..{layout.shape[1] - 1}",
         names=(),
-        results=(("lane", lane), ("lowest bit", f"8 * (byte_id_{side} + chunk)")),
+        results=_field_results(layout),
     )
+
+
+def _field_results(layout: FieldLayout) -> tuple[tuple[str, str], ...]:
+    lane, bit = (
+        [term for name, digits in layout.inputs for term in _terms(name, digits, coordinate)]
+        for coordinate in (LANE, BIT)
+    )
+    first = [str(layout.first_lane)] if layout.first_lane else []
+    return (("lane", _sum(lane + first)), ("lowest bit", _sum(bit)))
 
 
 def logical_column_lines(instruction: Instruction) -> list[str]:

@@ -115,7 +115,7 @@ export class Form {
     const side = operand.at(-1);
     const { lines, threads, count, chunks } = this.scaleTable(side);
     const [byte, thread] = [ids[`byte_${side}`] ?? 0, ids[`thread_${side}`] ?? 0];
-    const lane = (line) => pointOf(lines, line, 1)[0] + pointOf(threads, thread, 1)[0];
+    const lane = (line) => pointOf(lines, line, 2)[0] + pointOf(threads, thread, 2)[0];
     const place = (line, chunk) => ({
       operand, lane: lane(line), register: 0, index: byte + chunk, low: 8 * (byte + chunk), bits: 8,
       row: side === "a" ? line : chunk, column: side === "a" ? chunk : line, product: 0,

@@ -1,7 +1,5 @@
 // What people copy of a form: the PTX statement, CuTe layouts, C code that computes places.
 
-import { modesOf } from "./strides.js";
-
 // --- PTX -------------------------------------------------------------------------------------------
 
 const SIZED = { f64: "f64", f32: "f32" }; // of C and D; everything else is bits
@@ -59,32 +57,9 @@ function warpgroupPtx(form, selector, shared, tiles) {
 
 // --- CuTe ------------------------------------------------------------------------------------------
 
-function elementNumber(form, place) {
-  return place.operand === "b" ? place.column + form.n * place.row : place.row + form.m * place.column;
-}
-
-function codomain(form, operand) {
-  if (operand === "b") return `(N${form.n},K${form.k})`;
-  if (operand === "a") return `(M${form.m},K${form.extent("a")[1]})`;
-  return operand === "e" ? `(M${form.m},C${form.k / form.pattern.chunk})` : `(M${form.m},N${form.n})`;
-}
-
 // { domain, codomain, thread, value, lanes, first }: modes of a fragment; of m8n8k4 of a product.
 export function cuteLayout(form, operand, selector = 0, product = 0) {
-  const places = form.places(operand, selector).filter((place) => place.product === product)
-    .toSorted((x, y) => x.lane - y.lane || x.index - y.index);
-  const lanes = [...new Set(places.map((place) => place.lane))];
-  const count = places.length / lanes.length;
-  const number = places.map((place) => elementNumber(form, place));
-  const all = lanes.every((lane, at) => lane === at);
-  return {
-    domain: `(T${lanes.length},V${count})`,
-    codomain: codomain(form, operand),
-    thread: modesOf(number.filter((_, at) => at % count === 0)),
-    value: modesOf(number.slice(0, count)),
-    lanes: all ? null : modesOf(lanes),
-    first: lanes[0],
-  };
+  return form.tables.cute[form.cute[operand]][operand === "e" ? selector : product];
 }
 
 function nested(numbers) {
