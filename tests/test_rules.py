@@ -17,7 +17,9 @@ from warpsim.execution.pipeline import rule_for
 from warpsim.explanation import rules as explanation
 from warpsim.generation.cases import themes
 from warpsim.generation.sums import limits, rule_changes, summing
-from warpsim.isa.architectures import ARCHITECTURES, Evidence, Rule
+from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.comparisons import Evidence
+from warpsim.isa.rules import Rule
 
 PACKAGE = Path(warpsim.__file__).parent
 

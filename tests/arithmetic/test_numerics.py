@@ -17,9 +17,10 @@ import warpsim
 from tests.helpers import nasty
 from warpsim.arithmetic import numerics, reference
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import ARCHITECTURES, EmulatedF8, FusedSum, Rule, ScaledGroups
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 DOTS = 24  # of each kind; a multiple of 12 has every gap in every role
 ARITHMETICS = nasty.arithmetics()

@@ -21,11 +21,12 @@ import pytest
 
 from warpsim.arithmetic import reference
 from warpsim.arithmetic.reference import Kind, decode, dot, ieee_sum, inputs_of
-from warpsim.isa.architectures import ARCHITECTURES, FusedSum, Rule
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.fragments import gather
 from warpsim.isa.instruction import Family, Instruction, Operands, Shape
 from warpsim.isa.layouts.fragment_layout import Layout
+from warpsim.isa.rules import FusedSum, Rule
 from warpsim.isa.sparsity import FOUR_OF_EIGHT, TWO_OF_FOUR
 
 F32 = FORMATS["f32"]

@@ -10,7 +10,6 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from hypothesis import strategies as st
 import warpsim
 from warpsim.cli import main
 from warpsim.files.archives import read_arrays, write_arrays
+from warpsim.views.information import evidence_document
 
 TRACES = Path(__file__).parents[2] / "traces"
 FORM = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -475,7 +475,7 @@ def test_the_json_of_a_rule(run: Any) -> None:
     assert document["rules"]["sm_90"] == {
         "rule": "EmulatedF8",
         "step": {"length": 16, "fraction_bits": 25, "output": output, "exponent_floor": -133},
-        "evidence": asdict(warpsim.evidence(form, "sm_90")),
+        "evidence": evidence_document(warpsim.evidence(form, "sm_90")),
     }
 
 

@@ -29,13 +29,13 @@ from warpsim.explanation.page import (
 from warpsim.explanation.rules import steps_of
 from warpsim.explanation.text import comparison_lines, explanation_lines, term_table
 from warpsim.explanation.yardsticks import ulp, yardsticks
-from warpsim.isa.architectures import FusedSum, ScaledGroups
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import ScaleSelectors
+from warpsim.isa.rules import FusedSum, ScaledGroups
 from warpsim.ptx.qualifiers import on_target
 from warpsim.views.information import rule_text
 

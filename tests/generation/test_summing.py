@@ -20,8 +20,8 @@ from warpsim.generation.sums.factors import factors_of
 from warpsim.generation.sums.limits import limits_of
 from warpsim.generation.sums.rule_changes import changes
 from warpsim.generation.sums.summing import Change, summed, sums_of
-from warpsim.isa.architectures import FusedSum
 from warpsim.isa.formats import FORMATS
+from warpsim.isa.rules import FusedSum
 
 ARITHMETICS = nasty.arithmetics()
 

@@ -22,16 +22,10 @@ import numpy.typing as npt
 
 import warpsim
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import (
-    ARCHITECTURES,
-    FusedMultiplyAdd,
-    FusedSum,
-    Output,
-    Rule,
-    ScaledGroups,
-)
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.rules import FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

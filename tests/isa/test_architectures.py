@@ -9,27 +9,77 @@ from pathlib import Path
 import pytest
 
 import warpsim
-from warpsim.isa.architectures import ARCHITECTURES, Architecture, Feature, targets_text, targets_with
+from warpsim.isa.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    least_targets,
+    rule_of,
+    targets_text,
+    targets_with,
+)
 from warpsim.isa.families import forms
+from warpsim.isa.features import Feature
 from warpsim.report.explorer.sass import SEEN
 
 PACKAGE = Path(warpsim.__file__).parent
 EVERY = list(ARCHITECTURES)
 # A second statement of what PTX ISA 9.1's "Target ISA Notes" say: from a target on, or these alone.
-NOTES: dict[Feature, str] = {
-    Feature.QUAD_MMA: "sm_70 and later",
-    Feature.INTEGER_MMA: "sm_75 and later",
-    Feature.LDMATRIX: "sm_75 and later",
-    Feature.WIDE_MMA: "sm_80 and later",
-    Feature.FP8_MMA: "sm_89 and later",
-    Feature.STMATRIX: "sm_90 and later",
-    Feature.PROXY_FENCE: "sm_90 and later",
-    Feature.F64_MMA: "sm_90 and later",
-    Feature.WGMMA: "sm_90a",
-    Feature.KINDS: "sm_100a, sm_100f, sm_103a, sm_103f, sm_107a, sm_107f, sm_110a, sm_110f, sm_120a, "
-    "sm_120f, sm_121a, sm_121f",
-    Feature.NARROW_KINDS: "sm_120a, sm_120f, sm_121a, sm_121f",
-    Feature.SPARSE_F4: "sm_120a, sm_121a",
+_FAMILIES = (
+    "sm_100a, sm_100f, sm_103a, sm_103f, sm_107a, sm_107f, sm_110a, sm_110f, "
+    "sm_120a, sm_120f, sm_121a, sm_121f"
+)
+_REPLACED = "sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f, sm_120a, sm_120f, sm_121a, sm_121f"
+NOTES: dict[str, tuple[Feature, ...]] = {
+    "sm_70 and later": (Feature.QUAD_MMA,),
+    "sm_75 and later": (
+        *(Feature.INTEGER_MMA, Feature.LDMATRIX, Feature.APPROXIMATIONS, Feature.INTEGER_PACKING),
+        Feature.L2_PREFETCH_SIZES,
+    ),
+    "sm_80 and later": (
+        *(Feature.WIDE_MMA, Feature.CP_ASYNC, Feature.MBARRIER, Feature.REDUX, Feature.CACHE_POLICIES),
+        *(Feature.BF16_FMA, Feature.F16_CLAMPS, Feature.TF32_ROUNDING, Feature.RESERVED_SHARED),
+    ),
+    "sm_86 and later": (Feature.XORSIGN,),
+    "sm_89 and later": (Feature.FP8_MMA, Feature.FP8_CONVERSIONS),
+    "sm_90 and later": (
+        *(Feature.STMATRIX, Feature.F64_MMA, Feature.BF16_ARITHMETIC, Feature.TF32_NEAREST),
+        *(Feature.OUT_OF_BOUNDS, Feature.INTEGER_PAIRS, Feature.CLUSTERS, Feature.AGGREGATE_SHARED),
+        *(Feature.ELECT, Feature.DEPENDENT_LAUNCH, Feature.PROXY_FENCE, Feature.SPLIT_FENCES),
+        *(Feature.BULK_COPY, Feature.TENSOR_COPY, Feature.MBARRIER_TRANSACTIONS, Feature.VECTOR_ATOMICS),
+        Feature.MULTIMEM,
+    ),
+    "sm_100 and later": (
+        *(Feature.F32_PAIRS, Feature.MIXED_SUMS, Feature.THREE_SOURCES, Feature.TF32_SATURATION),
+        *(Feature.WIDE_VECTORS, Feature.BYTE_MASKS, Feature.ASYNC_RELEASE, Feature.GATHER4),
+        *(Feature.WIDE_ATOMS, Feature.BULK_STORE, Feature.LAUNCH_CONTROL),
+    ),
+    "sm_90a": (Feature.WGMMA,),
+    f"sm_90a, {_FAMILIES}": (Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE),
+    _FAMILIES: (Feature.KINDS, Feature.BYTE_MATRICES, Feature.NARROW_CONVERSIONS),
+    "sm_120a, sm_120f, sm_121a, sm_121f": (Feature.NARROW_KINDS,),
+    "sm_120a, sm_121a": (Feature.SPARSE_F4,),
+    "sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f": (Feature.CTA_PAIRS,),
+    "sm_100a, sm_100f, sm_103a, sm_103f, sm_107a, sm_107f, sm_110a, sm_110f": (Feature.TCGEN05,),
+    "sm_100a, sm_100f, sm_103a, sm_103f": (Feature.FLOAT_REDUX,),
+    "sm_100a, sm_103a": (Feature.STOCHASTIC_ROUNDING,),
+    "sm_103a": (Feature.REPLACED_SWIZZLE_96B,),
+    _REPLACED: (Feature.REPLACED_ATOMS,),
+}
+# A second statement of the CUDA programming guide's "Technical Specifications per Compute Capability": KiB of
+# shared memory of a CTA and of a multiprocessor, threads and CTAs of a multiprocessor.
+LIMITS = {
+    "sm_70": (96, 96, 2048, 32),
+    "sm_75": (64, 64, 1024, 16),
+    "sm_80": (163, 164, 2048, 32),
+    "sm_86": (99, 100, 1536, 16),
+    "sm_87": (163, 164, 1536, 16),
+    "sm_89": (99, 100, 1536, 24),
+    "sm_90": (227, 228, 2048, 32),
+    "sm_100": (227, 228, 2048, 32),
+    "sm_103": (227, 228, 2048, 32),
+    "sm_110": (227, 228, 1536, 24),
+    "sm_120": (99, 100, 1536, 24),
+    "sm_121": (99, 100, 1536, 24),
 }
 
 
@@ -57,7 +107,34 @@ def test_targets_begin_with_their_versions(version: str) -> None:
 
 @pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.name)
 def test_features_are_where_the_manual_has_them(feature: Feature) -> None:
-    assert targets_text(targets_with(feature)) == NOTES[feature]
+    assert [words for words, features in NOTES.items() if feature in features] == [
+        targets_text(targets_with(feature))
+    ]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_limits_are_those_of_the_guide(name: str) -> None:
+    target = ARCHITECTURES[name]
+    known = LIMITS.get(f"sm_{target.number}")
+    here = target.limits
+    found = (
+        here.shared_kib,
+        here.multiprocessor_shared_kib,
+        here.multiprocessor_threads,
+        here.multiprocessor_ctas,
+    )
+    assert known is None or known == found
+    assert here.shared_bytes <= here.multiprocessor_shared_kib * 1024
+    assert (here.static_shared_kib, here.registers, here.threads) == (48, 65536, 1024)
+
+
+def test_the_least_targets_with_a_feature() -> None:
+    assert least_targets(Feature.CLUSTERS) == "sm_90 or higher"
+    assert least_targets(Feature.SETMAXNREG) == "sm_90a or higher"
+    assert least_targets(Feature.WGMMA) == "sm_90a"
+    assert least_targets(Feature.BYTE_MATRICES) == "sm_100f or higher"
+    assert least_targets(Feature.CTA_PAIRS) == "sm_100f or sm_103f or sm_110f"
+    assert least_targets(Feature.STOCHASTIC_ROUNDING) == "sm_100a or sm_103a"
 
 
 def test_parents_come_before_their_children_and_lack_what_these_add() -> None:
@@ -72,6 +149,16 @@ def test_a_target_has_rules_for_all_its_forms_and_no_others() -> None:
         here = [form for form in forms().values() if name in form.targets]
         wanted = {(form.family.rules, form.operation, form.d.name) for form in here}
         assert wanted <= set(architecture.table), name
+
+
+def test_evidence_is_that_of_the_types_compared() -> None:
+    """A type that was not compared with a chip does not inherit the label of its neighbours."""
+    rule = rule_of("sm_89", "mma", "f8f6f4", "f32", sparse=False, types=("e4m3", "e5m2"))
+    assert (rule.evidence.label, rule.evidence.outputs) == ("validated", 10_000)
+    other = rule_of("sm_89", "mma", "f8f6f4", "f32", sparse=False, types=("e4m3", "e3m4"))
+    assert (other.evidence.label, other.evidence.outputs) == ("inferred", 0)
+    assert other.evidence.detail == f"as for e4m3, e5m2 ({rule.evidence})"
+    assert other.bare == rule.bare
 
 
 def test_a_new_chip_has_what_its_parent_has() -> None:
@@ -110,4 +197,5 @@ def test_no_other_file_names_chips() -> None:
     for path in PACKAGE.rglob("*.py"):
         place = path.relative_to(PACKAGE).as_posix()
         found = {one for one in _strings(path) if one in ARCHITECTURES}
-        assert place == "isa/architectures.py" or found == DEFAULT.get(place, set()), place
+        records = ("isa/architectures.py", "isa/comparisons.py")  # chips, and the outputs compared with them
+        assert place in records or found == DEFAULT.get(place, set()), place

@@ -21,9 +21,9 @@ from tools.capture.variations.of_sums import listed
 from tools.capture.variations.play import KINDS, Tally, play
 from tools.capture.variations.sums import Choices, chosen, computed
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import Rule
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.registers import Words
+from warpsim.isa.rules import Rule
 
 MMA = "mma.sync.aligned"
 NVF4 = ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from warpsim.errors import WarpsimError
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.execution.pipeline import checked_inputs, execute_inputs, rule_for
-from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
+from warpsim.isa.rules import Rule
 from warpsim.machine.run.engines import Engine as Arithmetic
 from warpsim.ptx.qualifiers import on_target
 from warpsim.vectors.sets import VectorSet

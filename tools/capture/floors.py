@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import ceil, log2
 
-from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 
 def unseen_floor(form: Instruction, rule: Rule) -> int:

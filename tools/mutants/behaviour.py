@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpsim.generation.sums.limits import Limits
-from warpsim.isa.architectures import (
+from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -24,7 +25,6 @@ from warpsim.isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from warpsim.isa.instruction import Inputs, Instruction, Operands
 
 Where = Callable[[Limits], bool]
 Proof = Callable[[Limits], str]

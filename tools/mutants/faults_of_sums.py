@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsim.generation.sums import reasons
 from warpsim.generation.sums.limits import Limits
-from warpsim.isa.architectures import ScaledGroups
+from warpsim.isa.rules import ScaledGroups
 
 from . import proofs
 from .behaviour import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import warpsim
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import FusedSum
 from warpsim.isa.formats import FORMATS, Format, Specials
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import FusedSum
 from warpsim.isa.sparsity import TWO_OF_FOUR
 
 SPECIALS = {Specials.INFINITIES: 1, Specials.ONE_NAN: 2}  # parameter SPECIALS of float_decode.sv

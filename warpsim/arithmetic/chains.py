@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
-from ..isa.architectures import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.rules import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
 from .kernels._jit import interpreted
 from .kernels.binary64 import ROUNDINGS
 from .kernels.chains import fused_chain, half_quad_chain, quad_chain

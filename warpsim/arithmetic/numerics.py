@@ -17,7 +17,10 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import present
-from ..isa.architectures import (
+from ..isa.codes import integers, values_of
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Codes, Operands
+from ..isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -28,9 +31,6 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ..isa.codes import integers, values_of
-from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Codes, Operands
 from .kernels import uncompiled
 from .planes import Planes, canonical, converted, planes
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
-from ..isa.architectures import EmulatedF8, FusedSum, Rule
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction
+from ..isa.rules import EmulatedF8, FusedSum, Rule
 from .kernels import decode
 from .kernels.floors import MOST_FRACTION_BITS
 from .kernels.hardware import has_roundings

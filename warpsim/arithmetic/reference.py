@@ -21,7 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.architectures import (
+from ..isa.formats import FORMATS, Format, Specials
+from ..isa.instruction import Instruction, Operands
+from ..isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -32,8 +34,6 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ..isa.formats import FORMATS, Format, Specials
-from ..isa.instruction import Instruction, Operands
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 

@@ -23,9 +23,9 @@ from ..arithmetic.plans import Plan, coding_of
 from ..arithmetic.plans import applies as has_panels
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
-from ..isa.architectures import Rule
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
 from ..isa.registers import Words, with_registers
+from ..isa.rules import Rule
 from .recipes import Recipe, narrow_plan, recipe_of, tiles_of
 
 Table = npt.NDArray[Any]

@@ -19,9 +19,9 @@ from ..arithmetic.cores import thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
-from ..isa.architectures import Evidence
 from ..isa.arrays import as_array, as_integer, is_numeric
 from ..isa.codes import magnitudes
+from ..isa.comparisons import Evidence
 from ..isa.families import forms
 from ..isa.instruction import Instruction
 from ..isa.registers import Words

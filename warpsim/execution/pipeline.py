@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from ..arithmetic.cores import thread_count
 from ..errors import IllegalInstruction, OperandError
-from ..isa.architectures import Evidence, Rule, rule_of
+from ..isa.architectures import rule_of
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
+from ..isa.comparisons import Evidence
 from ..isa.fragments import checked_registers, columns_of, fields_of, registers_of, shaped
 from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.registers import Words
+from ..isa.rules import Rule
 from ..isa.sparsity import compress, stored_columns
 from . import first_work
 
@@ -43,6 +45,7 @@ def rule_for(instruction: Instruction) -> Rule:
         instruction.operation,
         instruction.d.name,
         sparse=instruction.sparse,
+        types=(instruction.a.name, instruction.b.name),
     )
 
 

@@ -22,11 +22,12 @@ from ..arithmetic.kernels.decode import Coding
 from ..arithmetic.kernels.variants import Variant
 from ..arithmetic.plans import Plan, applies, coding_of, plan_of
 from ..errors import WarpsimError, present
-from ..isa.architectures import Rule, rule_of
+from ..isa.architectures import rule_of
 from ..isa.descriptors.matrix_descriptor import Descriptor
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Inputs, Instruction
+from ..isa.rules import Rule
 from ..isa.sparsity import Pattern
 
 Table = npt.NDArray[Any]
@@ -85,8 +86,15 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
     """None where the kernel does not handle the instruction, or something is not legal."""
     if instruction.target is None or selector not in (instruction.selectors or (0,)):
         return None
-    family, result = instruction.family.rules, instruction.d.name
-    rule = rule_of(instruction.target, family, instruction.operation, result, sparse=instruction.sparse)
+    family, types = instruction.family.rules, (instruction.a.name, instruction.b.name)
+    rule = rule_of(
+        instruction.target,
+        family,
+        instruction.operation,
+        instruction.d.name,
+        sparse=instruction.sparse,
+        types=types,
+    )
     if not applies_to_registers(instruction, rule) or (family == "wgmma") != (tiles is not None):
         return None
     plan = narrow_plan(instruction, rule, instruction.shape.n)

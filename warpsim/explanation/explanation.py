@@ -11,10 +11,10 @@ from fractions import Fraction
 
 from ..arithmetic.reference import Kind, Number, decode
 from ..environment import in_default_environment
-from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from ..isa.places import Place
+from ..isa.rules import Rule
 
 
 def value_of(number: Number) -> Fraction | None:

@@ -26,7 +26,9 @@ from ..arithmetic.reference import (
     product,
 )
 from ..arithmetic.reference import Step as Fused
-from ..isa.architectures import (
+from ..isa.formats import FORMATS, Format
+from ..isa.instruction import Instruction
+from ..isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -37,8 +39,6 @@ from ..isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Instruction
 from .explanation import Step, Term
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]

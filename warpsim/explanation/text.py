@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from ..errors import present
-from ..isa.architectures import FusedSum
+from ..isa.rules import FusedSum
 from ..views.information import rule_text
 from ..views.text import words
 from .digits import bits_text, code_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text

@@ -17,10 +17,10 @@ from ..arithmetic.numerics import compute
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import rule_for
-from ..isa.architectures import Rule
 from ..isa.formats import Format
 from ..isa.fragments import registers_of
 from ..isa.instruction import Instruction, Operands
+from ..isa.rules import Rule
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..vectors.sets import VectorSet, make_vectors

@@ -1,8 +1,7 @@
-"""Targets sm_70 to sm_121f: their PTX versions, what they have, and how each sums products, with evidence.
+"""Targets sm_70 to sm_121f: PTX versions, limits, features, and how each sums products, with evidence.
 
-Pure data and its lookup; no arithmetic. A target states only the rules that differ from its parent's, and
-the features that its parent lacks: a new chip is one record here. Sources, by the short names used in the
-evidence texts:
+Pure data and its lookup; no arithmetic. A target states only the rules, limits and features that differ from
+its parent's: a new chip is one record here. Sources, by the short names used in the evidence texts:
 
 * KM: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
   published outputs of their MATLAB-tensor-core repository, which the tests replay.
@@ -14,165 +13,146 @@ evidence texts:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
 
-# --- evidence ------------------------------------------------------------------------------------
+from .comparisons import Evidence, inferred, validated
+from .features import Feature
+from .rules import (
+    RN_F16,
+    RZ_E8M13,
+    RZ_F32,
+    BitCount,
+    EmulatedF8,
+    FusedMultiplyAdd,
+    FusedSum,
+    IntegerSum,
+    Output,
+    Rule,
+    ScaledGroups,
+    SoftwareQuad,
+)
+
+# --- records -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """Why a rule is believed: ``validated`` with chips and outputs compared, or ``inferred`` and why."""
+class Limits:
+    """What a CTA and a multiprocessor of a chip can have at most; sizes of shared memory in KiB.
 
-    label: str
-    detail: str
-    chips: str = ""
-    outputs: int = 0
+    ``shared_kib`` is that of a CTA which asks for it (cudaFuncAttributeMaxDynamicSharedMemorySize).
+    Source: CUDA programming guide 13.0, "Technical Specifications per Compute Capability". It has no
+    capabilities 7.0 (that column is of guide 12.9), 8.8 and 10.7; those of 8.8 and 10.7 are inferred to be
+    their parents'.
+    """
+
+    shared_kib: int
+    multiprocessor_shared_kib: int
+    multiprocessor_threads: int
+    multiprocessor_ctas: int
+    static_shared_kib: int = 48
+    registers: int = 64 * 1024  # of a multiprocessor, and of a CTA; 32 bits each
+    thread_registers: int = 255
+    threads: int = 1024  # of a CTA
+    local_kib: int = 512  # of a thread
+    portable_cluster: int = 8  # CTAs of a cluster on every chip with clusters
+    cluster: int = 16  # CTAs of a cluster where the host allows a size that is not portable
+
+    @property
+    def shared_bytes(self) -> int:
+        """Return the most bytes of shared memory of a CTA."""
+        return self.shared_kib * 1024
+
+    @property
+    def local_bytes(self) -> int:
+        """Return the most bytes of local memory of a thread."""
+        return self.local_kib * 1024
+
+
+RuleKey = tuple[str, str, str]  # family of the rule (mma or wgmma), operation, format of D
+Rules = tuple[tuple[RuleKey, Rule], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """One ``.target``: its parent, first PTX version, and what differs from the parent's.
+
+    ``same_chip`` marks the a and f spellings of a chip, which inherit evidence as it stands.
+    ``added`` are features that the parent lacks; ``own_limits`` is None where the parent's hold.
+    ``unsorted`` lists the operations whose plain ``.sp`` metadata ptxas passes unsorted to a chip
+    on which descending indices were never tried.
+    """
+
+    name: str
+    since: tuple[int, int]
+    parent: Architecture | None = None
+    same_chip: bool = False
+    rules: Rules = ()
+    added: frozenset[Feature] = frozenset()
+    own_limits: Limits | None = None
+    unsorted: frozenset[str] | None = None
 
     def __str__(self) -> str:
-        if self.label == "validated":
-            return f"validated on {self.chips}: {self.outputs:,} outputs equal ({self.detail})"
-        return f"{self.label}: {self.detail}"
-
-
-def _validated(chips: str, outputs: int, detail: str = "KM") -> Evidence:
-    return Evidence(label="validated", detail=detail, chips=chips, outputs=outputs)
-
-
-def _inferred(detail: str) -> Evidence:
-    return Evidence(label="inferred", detail=detail)
-
-
-# --- rules: how one D element comes out of its products --------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """How an exact sum becomes a code: the format, its significant bits and the rounding."""
-
-    format: str
-    precision: int
-    nearest: bool  # to nearest, ties to even; otherwise toward zero
-
-
-RZ_F32 = Output(format="f32", precision=24, nearest=False)
-RZ_E8M13 = Output(format="f32", precision=14, nearest=False)  # the low 10 bits of the f32 are zero
-RN_F16 = Output(format="f16", precision=11, nearest=True)
-
-
-_NO_EVIDENCE = Evidence(label="", detail="")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters.
-
-    Whoever treats rules by their class has a table with all of them, called RULES where it computes.
-    """
-
-    evidence: Evidence
+        return self.name
 
     @property
-    def aligned(self) -> FusedSum | ScaledGroups | None:
-        """The aligned sum that the rule is or is made of; None where nothing is aligned."""
-        return None
+    def number(self) -> int:
+        """Return the compute capability times ten: 90 for sm_90a."""
+        return int(self.name.removeprefix("sm_").rstrip("af"))
 
     @property
-    def bare(self) -> Rule:
-        """The numbers of the rule, without the reasons to believe them."""
-        return replace(self, evidence=_NO_EVIDENCE)
+    def suffix(self) -> str:
+        """Return "a" or "f" where the target has only forms of one chip or family, else ""."""
+        return self.name.removeprefix(f"sm_{self.number}")
 
-    def realigned(self, **numbers: Any) -> Rule:
-        """The rule with other numbers in its aligned sum."""
-        return replace(self, **numbers)
+    @cached_property
+    def table(self) -> dict[RuleKey, Rule]:
+        """Return all rules of the target, its ancestors' included."""
+        inherited = self.parent.table if self.parent else {}
+        if self.parent and not self.same_chip:
+            inherited = {key: _as_on(rule, self.parent) for key, rule in inherited.items()}
+        return inherited | dict(self.rules)
 
+    @cached_property
+    def features(self) -> frozenset[Feature]:
+        """Return all features of the target, its ancestors' included."""
+        return self.added | (self.parent.features if self.parent else frozenset())
 
-@dataclass(frozen=True, kw_only=True)
-class FusedSum(Rule):
-    """Truncated fused dot-product-add, in steps of at most ``length`` products.
-
-    Every product and the accumulator are aligned to the largest exponent among them (at least
-    ``exponent_floor``), cut toward zero ``fraction_bits`` below it, and added exactly; then
-    ``output`` rounds. Steps run over ascending stored columns, each rounded sum being the next
-    step's accumulator. Block scales, where there are any, add to the exponents of the products.
-    """
-
-    length: int
-    fraction_bits: int
-    output: Output
-    exponent_floor: int
-
-    @property
-    def aligned(self) -> FusedSum:
-        """Itself."""
-        return self
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmulatedF8(Rule):
-    """What ptxas makes of fp8 where only wgmma multiplies fp8: two f16 MMAs and an addition of C.
-
-    The operands become f16 (exactly). The first step sums the columns with ``k % 4`` in 0, 1 from
-    zero, the second continues with those in 2, 3; then C is added in round to nearest even.
-    """
-
-    step: FusedSum
+    @cached_property
+    def limits(self) -> Limits:
+        """Return the target's limits, its own or its parent's."""
+        if self.own_limits is not None:
+            return self.own_limits
+        assert self.parent is not None, f"{self} has no limits"
+        return self.parent.limits
 
     @property
-    def aligned(self) -> FusedSum:
-        """What sums the products of each half."""
-        return self.step
-
-    @property
-    def bare(self) -> Rule:
-        """The numbers of the rule and of its step."""
-        return replace(self, step=replace(self.step, evidence=_NO_EVIDENCE), evidence=_NO_EVIDENCE)
-
-    def realigned(self, **numbers: Any) -> Rule:
-        """The rule with other numbers in its step."""
-        return replace(self, step=replace(self.step, **numbers))
+    def unsorted_operations(self) -> frozenset[str]:
+        """Return the operations with which descending plain ``.sp`` metadata is not modelled."""
+        if self.unsorted is not None or self.parent is None:
+            return self.unsorted or frozenset()
+        return self.parent.unsorted_operations
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScaledGroups(Rule):
-    """4-bit block-scaled MMA: exact sums of ``group`` products, each aligned by its scales' exponent."""
-
-    group: int
-    fraction_bits: int
-    output: Output
-    exponent_floor: int
-
-    @property
-    def aligned(self) -> ScaledGroups:
-        """Itself."""
-        return self
+def _as_on(rule: Rule, parent: Architecture) -> Rule:
+    evidence = rule.evidence
+    if evidence.label == "validated" or not evidence.detail.startswith("as on "):
+        evidence = inferred(f"as on {parent} ({evidence})")
+    return replace(rule, evidence=evidence)
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusedMultiplyAdd(Rule):
-    """f64: a chain of IEEE fused multiply-adds over ascending k, starting from C."""
+# --- rules of several targets --------------------------------------------------------------------------
+
+Why = Callable[[str, str], Evidence]  # types of A and B, separated by spaces, and of D
 
 
-@dataclass(frozen=True, kw_only=True)
-class SoftwareQuad(Rule):
-    """m8n8k4 f16 on sm_80 and later: FFMA and FADD in f32, round to nearest even.
-
-    f32 result: ``c + fma(a3,b3, fma(a2,b2, fma(a1,b1, fma(a0,b0, +0))))``; f16 result:
-    ``f16((c + fma(a3,b3, a2*b2)) + fma(a1,b1, a0*b0))``.
-    """
+def _compared(target: str, detail: str = "KM", family: str = "mma") -> Why:
+    return lambda factors, d: validated(target, family, factors.split(), d, detail)
 
 
-@dataclass(frozen=True, kw_only=True)
-class IntegerSum(Rule):
-    """Exact integers; the result wraps modulo 2**32, or clamps once at the end under .satfinite."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BitCount(Rule):
-    """b1: C plus the number of ones in ``a AND b`` or ``a XOR b``."""
+def _all(evidence: Evidence) -> Why:
+    return lambda factors, d: evidence
 
 
 def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
@@ -187,199 +167,153 @@ def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence:
     )
 
 
+_MMASIM = "MMA-Sim's authors report bit equality with"
+_EXACT = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
+_EXACT_BITS = inferred("exact integers, as PTX defines")
+_FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, FHMP on A100")
+
+
+def _volta(why: Why) -> Rules:
+    return (
+        (("mma", "m8n8k4.f16", "f32"), _fused(4, 23, RZ_F32, 23, why("f16", "f32"))),
+        (("mma", "m8n8k4.f16", "f16"), _fused(4, 23, RN_F16, 23, why("f16", "f16"))),
+    )
+
+
+def _ampere(why: Why) -> Rules:
+    return (
+        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, why("f16", "f32"))),
+        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, why("f16", "f16"))),
+        (("mma", "bf16", "f32"), _fused(8, 24, RZ_F32, 24, why("bf16", "f32"))),
+        (("mma", "tf32", "f32"), _fused(4, 24, RZ_F32, 24, why("tf32", "f32"))),
+    )
+
+
+def _hopper(family: str, why: Why) -> Rules:
+    return (
+        ((family, "f16", "f32"), _fused(16, 25, RZ_F32, 25, why("f16", "f32"))),
+        ((family, "f16", "f16"), _fused(16, 25, RN_F16, 25, why("f16", "f16"))),
+        ((family, "bf16", "f32"), _fused(16, 25, RZ_F32, 25, why("bf16", "f32"))),
+        ((family, "tf32", "f32"), _fused(8, 25, RZ_F32, 25, why("tf32", "f32"))),
+    )
+
+
+def _emulated_f8(f32: Evidence, f16: Evidence) -> Rules:
+    return (
+        (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused(16, 25, RZ_F32, 25, f32), evidence=f32)),
+        (("mma", "f8f6f4", "f16"), EmulatedF8(step=_fused(16, 25, RN_F16, 25, f16), evidence=f16)),
+    )
+
+
 # --- targets ---------------------------------------------------------------------------------------
 
-
-class Feature(Enum):
-    """What some targets have and others lack: groups of forms, and instructions. PTX ISA 9.1, the
-    "Target ISA Notes" of each instruction; targets are those that ptxas 13.0 accepts."""
-
-    QUAD_MMA = "m8n8k4 of f16"
-    INTEGER_MMA = "m16n8k8 of f16, m8n8 of integers and of bits under xor"
-    LDMATRIX = "ldmatrix"
-    WIDE_MMA = "m16n8 of 16-bit and tf32 floats, integers and bits, m8n8k4 of f64, and mma.sp of the same"
-    FP8_MMA = "8-bit floats without a kind"
-    STMATRIX = "stmatrix"
-    PROXY_FENCE = "fence.proxy.async"
-    F64_MMA = "m16n8 of f64"
-    WGMMA = "wgmma"
-    KINDS = ".kind::f8f6f4 of 8-bit floats"
-    NARROW_KINDS = "every .kind: 6-bit and 4-bit floats and block scales too"
-    SPARSE_F4 = "mma.sp of 4-bit kinds"
-
-
-RuleKey = tuple[str, str, str]  # family of the rule (mma or wgmma), operation, format of D
-
-
-@dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """One ``.target``: its parent, first PTX version, and what differs from the parent's: rules, features.
-
-    ``same_chip`` marks the a and f spellings of a chip, which inherit evidence as it stands.
-    ``added`` are features that the parent lacks.
-    ``unsorted`` lists the operations whose plain ``.sp`` metadata ptxas hands on unsorted to a chip
-    on which nobody has tried descending indices.
-    """
-
-    name: str
-    since: tuple[int, int]
-    parent: Architecture | None = None
-    same_chip: bool = False
-    rules: tuple[tuple[RuleKey, Rule], ...] = ()
-    added: frozenset[Feature] = frozenset()
-    unsorted: frozenset[str] | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def number(self) -> int:
-        """Compute capability times ten: 90 for sm_90a."""
-        return int(self.name.removeprefix("sm_").rstrip("af"))
-
-    @cached_property
-    def table(self) -> dict[RuleKey, Rule]:
-        """All rules of the target, its ancestors' included."""
-        inherited = self.parent.table if self.parent else {}
-        if self.parent and not self.same_chip:
-            inherited = {key: _as_on(rule, self.parent) for key, rule in inherited.items()}
-        return inherited | dict(self.rules)
-
-    @cached_property
-    def features(self) -> frozenset[Feature]:
-        """All features of the target, its ancestors' included."""
-        return self.added | (self.parent.features if self.parent else frozenset())
-
-    @property
-    def unsorted_operations(self) -> frozenset[str]:
-        """Operations with which descending plain ``.sp`` metadata is not modelled."""
-        if self.unsorted is not None or self.parent is None:
-            return self.unsorted or frozenset()
-        return self.parent.unsorted_operations
-
-
-def _as_on(rule: Rule, parent: Architecture) -> Rule:
-    evidence = rule.evidence
-    if evidence.label == "validated" or not evidence.detail.startswith("as on "):
-        evidence = _inferred(f"as on {parent} ({evidence})")
-    return replace(rule, evidence=evidence)
-
-
-_MMASIM = "MMA-Sim's authors report bit equality with"
-_EXACT = _inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
-_EXACT_BITS = _inferred("exact integers, as PTX defines")
-_FMA = _inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, FHMP on A100")
-
-
-def _volta(evidence_f32: Evidence, evidence_f16: Evidence) -> tuple[tuple[RuleKey, Rule], ...]:
-    return (
-        (("mma", "m8n8k4.f16", "f32"), _fused(4, 23, RZ_F32, 23, evidence_f32)),
-        (("mma", "m8n8k4.f16", "f16"), _fused(4, 23, RN_F16, 23, evidence_f16)),
-    )
-
-
-def _ampere(
-    f16_f32: Evidence, f16_f16: Evidence, bf16: Evidence, tf32: Evidence
-) -> tuple[tuple[RuleKey, Rule], ...]:
-    return (
-        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, f16_f32)),
-        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, f16_f16)),
-        (("mma", "bf16", "f32"), _fused(8, 24, RZ_F32, 24, bf16)),
-        (("mma", "tf32", "f32"), _fused(4, 24, RZ_F32, 24, tf32)),
-    )
-
-
-def _hopper(
-    family: str, f16_f32: Evidence, f16_f16: Evidence, bf16: Evidence, tf32: Evidence
-) -> tuple[tuple[RuleKey, Rule], ...]:
-    return (
-        ((family, "f16", "f32"), _fused(16, 25, RZ_F32, 25, f16_f32)),
-        ((family, "f16", "f16"), _fused(16, 25, RN_F16, 25, f16_f16)),
-        ((family, "bf16", "f32"), _fused(16, 25, RZ_F32, 25, bf16)),
-        ((family, "tf32", "f32"), _fused(8, 25, RZ_F32, 25, tf32)),
-    )
-
-
-def _emulated_f8(f32: Evidence, f16: Evidence) -> tuple[tuple[RuleKey, Rule], ...]:
-    return (
-        (
-            ("mma", "f8f6f4", "f32"),
-            EmulatedF8(step=_fused(16, 25, RZ_F32, 25, f32), evidence=f32),
-        ),
-        (
-            ("mma", "f8f6f4", "f16"),
-            EmulatedF8(step=_fused(16, 25, RN_F16, 25, f16), evidence=f16),
-        ),
-    )
-
-
+_F8 = "e4m3 e5m2"
 SM_70 = Architecture(
     name="sm_70",
     since=(6, 0),
     added=frozenset({Feature.QUAD_MMA}),
-    rules=_volta(_validated("V100", 2500), _validated("V100", 2500)),
+    rules=_volta(_compared("sm_70")),
+    own_limits=Limits(
+        shared_kib=96, multiprocessor_shared_kib=96, multiprocessor_threads=2048, multiprocessor_ctas=32
+    ),
 )
-_T4 = _inferred(f"{_MMASIM} T4; FHMP on T4")
+_T4 = inferred(f"{_MMASIM} T4; FHMP on T4")
 SM_75 = Architecture(
     name="sm_75",
     since=(6, 3),
     parent=SM_70,
-    added=frozenset({Feature.INTEGER_MMA, Feature.LDMATRIX}),
+    added=frozenset(
+        {Feature.INTEGER_MMA, Feature.LDMATRIX, Feature.APPROXIMATIONS, Feature.INTEGER_PACKING}
+        | {Feature.L2_PREFETCH_SIZES}
+    ),
+    own_limits=Limits(
+        shared_kib=64, multiprocessor_shared_kib=64, multiprocessor_threads=1024, multiprocessor_ctas=16
+    ),
     rules=(
-        *_volta(_T4, _T4),
+        *_volta(_all(_T4)),
         (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, _T4)),
         (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, _T4)),
         (("mma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
         (("mma", "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
     ),
 )
-_SOFTWARE = SoftwareQuad(evidence=_inferred("SASS: a software routine of FFMA, FADD and shuffles"))
+_SOFTWARE = SoftwareQuad(evidence=inferred("SASS: a software routine of FFMA, FADD and shuffles"))
 SM_80 = Architecture(
     name="sm_80",
     since=(7, 0),
     parent=SM_75,
-    added=frozenset({Feature.WIDE_MMA}),
+    added=frozenset(
+        {Feature.WIDE_MMA, Feature.CP_ASYNC, Feature.MBARRIER, Feature.REDUX, Feature.CACHE_POLICIES}
+        | {Feature.BF16_FMA, Feature.F16_CLAMPS, Feature.TF32_ROUNDING, Feature.RESERVED_SHARED}
+    ),
+    own_limits=Limits(
+        shared_kib=163, multiprocessor_shared_kib=164, multiprocessor_threads=2048, multiprocessor_ctas=32
+    ),
     rules=(
-        *_ampere(
-            _validated("A100", 2500, "KM; one group; the chain of groups from MMA-Sim"),
-            _validated("A100", 2500, "KM; one group; the chain of groups from MMA-Sim"),
-            _validated("A100", 2500, "KM; one group; the chain of groups from MMA-Sim"),
-            _validated("A100", 2500, "KM; one group; the chain of groups from MMA-Sim"),
-        ),
+        *_ampere(_compared("sm_80", "KM; one group; the chain of groups from MMA-Sim")),
         (("mma", "m8n8k4.f16", "f32"), _SOFTWARE),
         (("mma", "m8n8k4.f16", "f16"), _SOFTWARE),
         (("mma", "f64", "f64"), FusedMultiplyAdd(evidence=_FMA)),
     ),
 )
-_A2 = _validated("A2", 2500, "KM; one group; the chain of groups as on sm_80")
-SM_86 = Architecture(name="sm_86", since=(7, 1), parent=SM_80, rules=_ampere(_A2, _A2, _A2, _A2))
-SM_87 = Architecture(name="sm_87", since=(7, 4), parent=SM_80)
-SM_88 = Architecture(name="sm_88", since=(7, 3), parent=SM_80)
-_ADA = _validated("L40S, RTX Ada", 5000, "KM; one group; the chain of groups as on sm_80")
-_ADA_F8 = _validated("L40S, RTX Ada", 10000, "KM; the chain of groups included")
-_RTX_ADA_F8 = _validated("RTX Ada", 5000, "KM; the chain of groups included")
+_ONE_GROUP = "KM; one group; the chain of groups as on sm_80"
+_XORSIGN = frozenset({Feature.XORSIGN})
+SM_86 = Architecture(
+    name="sm_86",
+    since=(7, 1),
+    parent=SM_80,
+    added=_XORSIGN,
+    rules=_ampere(_compared("sm_86", _ONE_GROUP)),
+    own_limits=Limits(
+        shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=16
+    ),
+)
+SM_87 = Architecture(
+    name="sm_87",
+    since=(7, 4),
+    parent=SM_80,
+    added=_XORSIGN,
+    own_limits=Limits(
+        shared_kib=163, multiprocessor_shared_kib=164, multiprocessor_threads=1536, multiprocessor_ctas=16
+    ),
+)
+SM_88 = Architecture(name="sm_88", since=(7, 3), parent=SM_80, added=_XORSIGN)
+_ADA = _XORSIGN | {Feature.FP8_MMA, Feature.FP8_CONVERSIONS}
+_ALL_GROUPS = "KM; the chain of groups included"
 SM_89 = Architecture(
     name="sm_89",
     since=(7, 8),
     parent=SM_80,
-    added=frozenset({Feature.FP8_MMA}),
+    added=_ADA,
+    own_limits=Limits(
+        shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=24
+    ),
     rules=(
-        *_ampere(_ADA, _ADA, _ADA, _ADA),
-        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _ADA_F8)),
-        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _RTX_ADA_F8)),
+        *_ampere(_compared("sm_89", _ONE_GROUP)),
+        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _compared("sm_89", _ALL_GROUPS)(_F8, "f32"))),
+        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _compared("sm_89", _ALL_GROUPS)(_F8, "f16"))),
     ),
 )
-_H = _validated("H100, H200", 5000)
-_H_F8 = _validated("H100, H200", 10000)
-_H_WGMMA = _inferred(f"{_MMASIM} H100; the numbers of mma.sync on the same chip")
+_HOPPER = frozenset(
+    {Feature.F64_MMA, Feature.STMATRIX, Feature.BF16_ARITHMETIC, Feature.TF32_NEAREST, Feature.OUT_OF_BOUNDS}
+    | {Feature.INTEGER_PAIRS, Feature.CLUSTERS, Feature.AGGREGATE_SHARED, Feature.ELECT}
+    | {Feature.DEPENDENT_LAUNCH, Feature.PROXY_FENCE, Feature.SPLIT_FENCES, Feature.BULK_COPY}
+    | {Feature.TENSOR_COPY, Feature.MBARRIER_TRANSACTIONS, Feature.VECTOR_ATOMICS, Feature.MULTIMEM}
+)
+_H_WGMMA = inferred(f"{_MMASIM} H100; the numbers of mma.sync on the same chip")
 SM_90 = Architecture(
     name="sm_90",
     since=(7, 8),
     parent=SM_80,
-    added=frozenset({Feature.FP8_MMA, Feature.F64_MMA, Feature.STMATRIX, Feature.PROXY_FENCE}),
+    added=_ADA | _HOPPER,
+    own_limits=Limits(
+        shared_kib=227, multiprocessor_shared_kib=228, multiprocessor_threads=2048, multiprocessor_ctas=32
+    ),
     rules=(
-        *_hopper("mma", _H, _H, _H, _H),
-        *_emulated_f8(_inferred("SASS; the same code as on sm_100, validated on B200"), _H_F8),
+        *_hopper("mma", _compared("sm_90")),
+        *_emulated_f8(
+            inferred("SASS; the same code as on sm_100, validated on B200"), _compared("sm_90")(_F8, "f16")
+        ),
     ),
 )
 SM_90A = Architecture(
@@ -387,12 +321,12 @@ SM_90A = Architecture(
     since=(8, 0),
     parent=SM_90,
     same_chip=True,
-    added=frozenset({Feature.WGMMA}),
+    added=frozenset({Feature.WGMMA, Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE}),
     rules=(
-        *_hopper("wgmma", _H_WGMMA, _H_WGMMA, _H_WGMMA, _H_WGMMA),
+        *_hopper("wgmma", _all(_H_WGMMA)),
         (
             ("wgmma", "f8f6f4", "f32"),
-            _fused(32, 13, RZ_E8M13, 25, _validated("H100, H200", 10000, "KM; C = 0")),
+            _fused(32, 13, RZ_E8M13, 25, _compared("sm_90a", "KM; C = 0", "wgmma")(_F8, "f32")),
         ),
         (("wgmma", "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
         (("wgmma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
@@ -400,37 +334,66 @@ SM_90A = Architecture(
     ),
 )
 # The a and f spellings enable the kinds. Sparse 4-bit kinds are a's alone.
-_DATACENTER = frozenset({Feature.KINDS})
-_GEFORCE_F = _DATACENTER | {Feature.NARROW_KINDS}
+_FAMILY = frozenset(
+    {Feature.KINDS, Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE, Feature.BYTE_MATRICES}
+    | {Feature.NARROW_CONVERSIONS}
+)
+_REPLACED = _FAMILY | {Feature.REPLACED_ATOMS}
+_DATACENTER = _FAMILY | {Feature.TCGEN05}
+_PAIRED = _DATACENTER | _REPLACED | {Feature.CTA_PAIRS}
+_B200_F = _PAIRED | {Feature.FLOAT_REDUX}
+_B200_A = _B200_F | {Feature.STOCHASTIC_ROUNDING}
+_GEFORCE_F = _REPLACED | {Feature.NARROW_KINDS}
 _GEFORCE_A = _GEFORCE_F | {Feature.SPARSE_F4}
-_B = _validated("B200", 2500)
-_B_F8 = _validated("B200", 5000)
+_BLACKWELL = frozenset(
+    {Feature.F32_PAIRS, Feature.MIXED_SUMS, Feature.THREE_SOURCES, Feature.TF32_SATURATION}
+    | {Feature.WIDE_VECTORS, Feature.BYTE_MASKS, Feature.ASYNC_RELEASE, Feature.GATHER4}
+    | {Feature.WIDE_ATOMS, Feature.BULK_STORE, Feature.LAUNCH_CONTROL}
+)
+_B_F8 = _compared("sm_100")
 SM_100 = Architecture(
     name="sm_100",
     since=(8, 6),
     parent=SM_90,
-    rules=(*_hopper("mma", _B, _B, _B, _B), *_emulated_f8(_B_F8, _B_F8)),
+    added=_BLACKWELL,
+    rules=(*_hopper("mma", _compared("sm_100")), *_emulated_f8(_B_F8(_F8, "f32"), _B_F8(_F8, "f16"))),
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
     unsorted=frozenset({"bf16"}),
 )
-SM_100A = Architecture(name="sm_100a", since=(8, 6), parent=SM_100, same_chip=True, added=_DATACENTER)
-SM_100F = Architecture(name="sm_100f", since=(8, 8), parent=SM_100, same_chip=True, added=_DATACENTER)
+SM_100A = Architecture(name="sm_100a", since=(8, 6), parent=SM_100, same_chip=True, added=_B200_A)
+SM_100F = Architecture(name="sm_100f", since=(8, 8), parent=SM_100, same_chip=True, added=_B200_F)
 SM_103 = Architecture(name="sm_103", since=(8, 8), parent=SM_100)
-SM_103A = Architecture(name="sm_103a", since=(8, 8), parent=SM_103, same_chip=True, added=_DATACENTER)
-SM_103F = Architecture(name="sm_103f", since=(8, 8), parent=SM_103, same_chip=True, added=_DATACENTER)
+SM_103A = Architecture(
+    name="sm_103a",
+    since=(8, 8),
+    parent=SM_103,
+    same_chip=True,
+    added=_B200_A | {Feature.REPLACED_SWIZZLE_96B},
+)
+SM_103F = Architecture(name="sm_103f", since=(8, 8), parent=SM_103, same_chip=True, added=_B200_F)
 SM_107 = Architecture(name="sm_107", since=(9, 4), parent=SM_100)
 SM_107A = Architecture(name="sm_107a", since=(9, 4), parent=SM_107, same_chip=True, added=_DATACENTER)
 SM_107F = Architecture(name="sm_107f", since=(9, 4), parent=SM_107, same_chip=True, added=_DATACENTER)
-SM_110 = Architecture(name="sm_110", since=(9, 0), parent=SM_100)
-SM_110A = Architecture(name="sm_110a", since=(9, 0), parent=SM_110, same_chip=True, added=_DATACENTER)
-SM_110F = Architecture(name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_DATACENTER)
-_RTX = _inferred(f"{_MMASIM} RTX PRO 6000")
+SM_110 = Architecture(
+    name="sm_110",
+    since=(9, 0),
+    parent=SM_100,
+    own_limits=Limits(
+        shared_kib=227, multiprocessor_shared_kib=228, multiprocessor_threads=1536, multiprocessor_ctas=24
+    ),
+)
+SM_110A = Architecture(name="sm_110a", since=(9, 0), parent=SM_110, same_chip=True, added=_PAIRED)
+SM_110F = Architecture(name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_PAIRED)
+_RTX = inferred(f"{_MMASIM} RTX PRO 6000")
 SM_120 = Architecture(
     name="sm_120",
     since=(8, 7),
     parent=SM_100,
+    own_limits=Limits(
+        shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=24
+    ),
     rules=(
-        *_hopper("mma", _RTX, _RTX, _RTX, _RTX),
+        *_hopper("mma", _all(_RTX)),
         (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
         (("mma", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, _RTX)),
         (("mma", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
@@ -453,13 +416,27 @@ ARCHITECTURES: dict[str, Architecture] = {
 }
 
 
+# The most of any target: what a program may ask for where its chip is not known.
+MOST = Limits(
+    shared_kib=max(one.limits.shared_kib for one in ARCHITECTURES.values()),
+    multiprocessor_shared_kib=max(one.limits.multiprocessor_shared_kib for one in ARCHITECTURES.values()),
+    multiprocessor_threads=max(one.limits.multiprocessor_threads for one in ARCHITECTURES.values()),
+    multiprocessor_ctas=max(one.limits.multiprocessor_ctas for one in ARCHITECTURES.values()),
+)
+
+
+def has(target: str, feature: Feature) -> bool:
+    """Return whether a target has a feature."""
+    return feature in ARCHITECTURES[target].features
+
+
 def targets_with(*features: Feature) -> frozenset[str]:
-    """The names of the targets that have all the features."""
+    """Return the names of the targets that have all the features."""
     return frozenset(name for name, target in ARCHITECTURES.items() if target.features.issuperset(features))
 
 
 def targets_text(names: Iterable[str], later: str = "and later") -> str:
-    """Targets in order, ``sm_80 and later`` where every later one is among them."""
+    """Return targets in order, as ``sm_80 and later`` where every later target is among them."""
     every = list(ARCHITECTURES)
     listed = [name for name in every if name in names]
     if len(listed) > 1 and listed == every[every.index(listed[0]) :]:
@@ -467,16 +444,34 @@ def targets_text(names: Iterable[str], later: str = "and later") -> str:
     return ", ".join(listed)
 
 
+@cache
+def least_targets(feature: Feature) -> str:
+    """Return the least targets with a feature in words: ``sm_90 or higher``, ``sm_100f or sm_103f``."""
+    least = dict[int, str]()
+    found = [ARCHITECTURES[name] for name in targets_with(feature)]
+    for one in sorted(found, key=lambda one: ("", "f", "a").index(one.suffix)):
+        least.setdefault(one.number, one.name)
+    numbers = sorted({one.number for one in ARCHITECTURES.values()})
+    listed = [least[number] for number in sorted(least)]
+    if len(listed) > 1 and sorted(least) == numbers[numbers.index(min(least)) :]:
+        return f"{listed[0]} or higher"
+    return " or ".join(listed)
+
+
 _SPARSE = "sparse sums grouped over stored columns like the dense ones; nobody has published sparse outputs"
 
 
-def rule_of(target: str, family: str, operation: str, result: str, *, sparse: bool) -> Rule:
-    """The rule of an operation on a target. Sparse forms follow the dense rule, labelled inferred.
+@cache
+def rule_of(
+    target: str, family: str, operation: str, result: str, *, sparse: bool, types: tuple[str, ...] = ()
+) -> Rule:
+    """Return the rule of an operation on a target, with the evidence for ``types`` of A and B.
 
-    Integer and 1-bit sums do not depend on any grouping and keep their evidence.
+    Sparse forms follow the dense rule, labelled inferred; so do types that were not compared. Integer and
+    1-bit sums do not depend on any grouping and keep their evidence.
     """
     rule = ARCHITECTURES[target].table[(family, operation, result)]
+    evidence = rule.evidence.of_types(types)
     if sparse and not isinstance(rule, (IntegerSum, BitCount)):
-        evidence = rule.evidence
-        return replace(rule, evidence=_inferred(f"{_SPARSE}; dense rule {evidence}"))
-    return rule
+        evidence = inferred(f"{_SPARSE}; dense rule {evidence}")
+    return rule if evidence is rule.evidence else replace(rule, evidence=evidence)

@@ -20,9 +20,9 @@ from ..arithmetic.panels import Problem, canonical, multiply
 from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
 from ..errors import OperandError, present
-from ..isa.architectures import BitCount, IntegerSum
 from ..isa.formats import Format
 from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.rules import BitCount, IntegerSum
 from ..isa.sparsity import stored_columns
 from .arguments import Request, padded
 

@@ -14,12 +14,12 @@ import numpy as np
 from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined, rule_for, stored_pair
-from ..isa.architectures import Rule
 from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.formats import Format
 from ..isa.fragments import check_fields
 from ..isa.instruction import Codes, Instruction
+from ..isa.rules import Rule
 from ..isa.sparsity import compress
 
 Left = tuple[Codes, Codes | None, Codes | None]  # some rows of A: codes as stored, indices, scales

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..isa.architectures import ARCHITECTURES, Evidence, targets_text
+from ..isa.architectures import ARCHITECTURES, targets_text
+from ..isa.comparisons import Evidence
 from ..isa.instruction import Instruction
 from .information import Document, rule_on
 from .text import words

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any
 
-from ..isa.architectures import ARCHITECTURES, Evidence, Rule, rule_of, targets_text
+from ..isa.architectures import ARCHITECTURES, rule_of, targets_text
+from ..isa.comparisons import Evidence
 from ..isa.instruction import Instruction
+from ..isa.rules import Rule
 from .text import words
 
 Document = dict[str, Any]
@@ -84,7 +86,12 @@ def _short(value: Any) -> str:
 
 def evidence_document(evidence: Evidence) -> Document:
     """Label, detail, chips and outputs of an evidence record."""
-    return asdict(evidence)
+    return {
+        "label": evidence.label,
+        "detail": evidence.detail,
+        "chips": evidence.chips,
+        "outputs": evidence.outputs,
+    }
 
 
 def rule_document(rule: Rule) -> Document:
@@ -99,7 +106,8 @@ def rule_document(rule: Rule) -> Document:
 
 def rule_on(form: Instruction, target: str) -> Rule:
     """The rule of a form on one of its targets."""
-    return rule_of(target, form.family.rules, form.operation, form.d.name, sparse=form.sparse)
+    types = form.a.name, form.b.name
+    return rule_of(target, form.family.rules, form.operation, form.d.name, sparse=form.sparse, types=types)
 
 
 def form_document(form: Instruction) -> Document:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import Rule
 from warpsim.isa.codes import values_of
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpsim.isa.architectures import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, Evidence, FusedSum
+from warpsim.isa.comparisons import Evidence
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, FusedSum
 from warpsim.machine.run.engines import Engine as Arithmetic
 from warpsim.vectors.sets import VectorSet
 

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.isa.architectures import Rule
 from warpsim.isa.codes import integers
 from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
+from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, gathered, model, rule_compute

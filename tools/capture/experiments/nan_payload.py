@@ -10,10 +10,10 @@ from itertools import permutations
 import numpy as np
 
 from warpsim.arithmetic.planes import planes
-from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
+from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired, rule_compute

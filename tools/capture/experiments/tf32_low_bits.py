@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, rule_compute

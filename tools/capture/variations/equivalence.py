@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Any
 
-from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
+from warpsim.isa.rules import Rule
 
 from ..floors import largest_groups, largest_sum, unseen_floor
 from .sums import Choices

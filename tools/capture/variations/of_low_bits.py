@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.isa.architectures import Rule
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Operands
+from warpsim.isa.rules import Rule
 
 from ..candidates import computing, rule_compute
 from ..experiments.experiment import Trial

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.architectures import Rule
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
+from warpsim.isa.rules import Rule
 from warpsim.machine.run.engines import Engine as Arithmetic
 
 from ..candidates import computing, gathered, rule_compute

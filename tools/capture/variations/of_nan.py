@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.isa.architectures import Rule
 from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.rules import Rule
 
 from ..candidates import computing, paired, rule_compute
 from ..experiments.experiment import Trial

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from warpsim.arithmetic.planes import Planes, converted, planes
-from warpsim.isa.architectures import EmulatedF8, FusedSum, Rule, ScaledGroups
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 from ..candidates import paired
 from ..operands import Array

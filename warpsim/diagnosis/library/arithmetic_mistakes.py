@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...execution.pipeline import execute_operands, rule_for
-from ...isa.architectures import ARCHITECTURES, Rule
+from ...isa.architectures import ARCHITECTURES
 from ...isa.codes import codes_of, matrix_of
 from ...isa.families import forms
 from ...isa.formats import Format
 from ...isa.fragments import codes_from, gathered_columns, registers_of
 from ...isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ...isa.registers import Words
+from ...isa.rules import Rule
 from .grids import Registers, Setting
 
 

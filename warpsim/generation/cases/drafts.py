@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...isa.architectures import ScaledGroups
 from ...isa.formats import Format
+from ...isa.rules import ScaledGroups
 from ..sums.exact_numbers import Array, decode
 from ..sums.limits import Limits, top_exponent
 from .corner_codes import Rng, encode, fractions, signs, zeros

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...isa.architectures import (
+from ...isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,

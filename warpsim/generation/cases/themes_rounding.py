@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...isa.architectures import ScaledGroups
+from ...isa.rules import ScaledGroups
 from ..sums.exact_numbers import Array
 from ..sums.limits import Limits, top_exponent
 from .corner_codes import Rng, encode, pick, signs, special_catalogue, zeros

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...isa.architectures import FusedSum, ScaledGroups
 from ...isa.formats import Format
 from ...isa.instruction import Instruction
+from ...isa.rules import FusedSum, ScaledGroups
 from ..sums import reasons
 from ..sums.limits import Limits, limits_of
 from ..sums.rule_changes import FAULTS

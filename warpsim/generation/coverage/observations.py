@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...errors import present
-from ...isa.architectures import EmulatedF8, ScaledGroups
 from ...isa.formats import Format
 from ...isa.instruction import Operands
+from ...isa.rules import EmulatedF8, ScaledGroups
 from ..sums.exact_numbers import FINITE, HALF, Array
 from ..sums.factors import Factors, factors_of
 from ..sums.limits import Limits, largest, limits_of

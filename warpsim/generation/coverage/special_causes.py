@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...errors import present
-from ...isa.architectures import ScaledGroups
 from ...isa.formats import Format
 from ...isa.instruction import Operands
+from ...isa.rules import ScaledGroups
 from ..sums import reasons
 from ..sums.exact_numbers import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from ..sums.factors import Factors

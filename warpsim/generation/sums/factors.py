@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import present
-from ...isa.architectures import EmulatedF8, Rule
 from ...isa.formats import FORMATS, Format
 from ...isa.instruction import Instruction, Operands
+from ...isa.rules import EmulatedF8, Rule
 from .exact_numbers import Array, decode, product
 from .terms import Terms, terms_of, times
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...execution.pipeline import rule_for
-from ...isa.architectures import (
+from ...isa.formats import FORMATS, Format
+from ...isa.instruction import Instruction
+from ...isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -25,8 +27,6 @@ from ...isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Instruction
 from .exact_numbers import Array, decode
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...isa.architectures import ScaledGroups, SoftwareQuad
 from ...isa.formats import Format
+from ...isa.rules import ScaledGroups, SoftwareQuad
 from .limits import Limits
 
 Reason = str  # why a bin cannot be hit; empty where it can

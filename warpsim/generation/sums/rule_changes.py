@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import present
-from ...isa.architectures import (
+from ...isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,

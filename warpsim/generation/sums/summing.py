@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import present
-from ...isa.architectures import (
+from ...isa.formats import FORMATS, Format
+from ...isa.instruction import Operands
+from ...isa.rules import (
     BitCount,
     EmulatedF8,
     FusedMultiplyAdd,
@@ -25,8 +27,6 @@ from ...isa.architectures import (
     ScaledGroups,
     SoftwareQuad,
 )
-from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Operands
 from .exact_numbers import (
     FINITE,
     INFINITE,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..architectures import Feature, targets_with
+from ..architectures import targets_with
+from ..features import Feature
 from ..formats import floats_of, integers_of
 from ..fragments import gather
 from ..instruction import Family, Instruction, Row, Shape

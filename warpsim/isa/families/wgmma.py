@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import IllegalInstruction, OperandError, present
-from ..architectures import Feature, targets_with
+from ..architectures import targets_with
 from ..descriptors.matrix_descriptor import Descriptor, Major
 from ..descriptors.tile_addresses import load_tile, touched_bytes
+from ..features import Feature
 from ..formats import Format, floats_of, integers_of
 from ..fragments import codes_from, gathered_columns
 from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape
