@@ -32,7 +32,8 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "machine/opcodes/floating/rounded.py", "machine/opcodes/conversion/elements.py",
     ),
     "rule": (
-        "isa/architectures.py", "isa/instruction.py", "isa/families/*.py",
+        "isa/architectures.py", "isa/comparisons.py", "isa/rules.py", "isa/instruction.py",
+        "isa/families/*.py",
         "isa/tensor_maps/tensor_map_rules.py",
         "linting/*.py", "explanation/rules.py", "arithmetic/panels.py", "arithmetic/chains.py",
         "host/fidelity.py",
