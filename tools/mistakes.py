@@ -34,7 +34,7 @@ def sampled_forms() -> dict[Any, Instruction]:
     found: dict[Any, Instruction] = {}
     for target in TARGETS:
         for form in warpsim.instructions(target):
-            if form.family.lanes == 128 and form.shape.n not in (8, 32):
+            if form.lanes == 128 and form.shape.n not in (8, 32):
                 continue
             key = (
                 form.family.name,
@@ -56,7 +56,7 @@ def random_setting(form: Instruction, rng: np.random.Generator) -> Setting:
         first = [int(x) for x in rng.choice(range(0, 4, form.scale_chunks), 2)]
         ids = ScaleSelectors(first[0], int(rng.integers(2)), first[1], int(rng.integers(4)))
     selector = int(rng.choice(form.selectors)) if form.sparse else 0
-    tiles = shared_tiles(form, rng) if form.family.lanes == 128 else None
+    tiles = shared_tiles(form, rng) if form.lanes == 128 else None
     return Setting(instruction=form, selector=selector, scale_selectors=ids, tiles=tiles)
 
 

@@ -145,7 +145,7 @@ def test_the_rule_of_wgmma_gives_the_outputs_of_the_chip(sample: Sample, engine:
     form = sample.instruction(data["A"].shape[1])
     rule = rule_of("sm_90a", "wgmma", "f8f6f4", "f32", sparse=False)
     operands = Operands(
-        instruction=form,
+        product=form.product,
         a=exactly(data["A"], form.a).view(np.uint8)[:, None, :],
         b=exactly(data["B"], form.b).view(np.uint8)[:, :, None],
         c=np.zeros((len(data["D"]), 1, 1), np.uint32),

@@ -43,7 +43,7 @@ def test_products_of_every_pair_of_types(
     rng = np.random.default_rng(sum(shape))
     a, b = _values(x, (shape[0], shape[2]), rng), _values(y, (shape[2], shape[1]), rng)
     c = rng.integers(-(2**31), 2**31, shape[:2]).astype(np.int32)
-    problem = IntegerProblem(instruction=form, a=_codes(a, x), b=_codes(b, y), c=c.view(np.uint32))
+    problem = IntegerProblem(product=form.product, a=_codes(a, x), b=_codes(b, y), c=c.view(np.uint32))
     for threads in (1, 3):
         assert np.array_equal(integer_product(problem, threads), exact(a, b, c))
 
@@ -59,7 +59,7 @@ def test_long_sums_are_exact(pair: tuple[str, str, str], way: str, monkeypatch: 
     form = warpsim.decode(f"mma.sync.aligned.m16n8k{k}.row.col.s32.{x}.{y}.s32", target="sm_80")
     a, b = np.full((2, 5009), 127 if x == "s8" else 255), np.full((5009, 3), 127 if y == "s8" else 255)
     c = np.ones((2, 3), np.int32)
-    problem = IntegerProblem(instruction=form, a=_codes(a, x), b=_codes(b, y), c=c.view(np.uint32))
+    problem = IntegerProblem(product=form.product, a=_codes(a, x), b=_codes(b, y), c=c.view(np.uint32))
     assert np.array_equal(integer_product(problem), exact(a, b, c))
 
 
@@ -89,5 +89,5 @@ def test_products_of_bits(operation: str, compiled: bool, monkeypatch: pytest.Mo
         c = rng.integers(-(2**31), 2**31, (m, n)).astype(np.int32)
         pairs = a[:, :, None].astype(int), b[None].astype(int)
         ones = (pairs[0] & pairs[1] if operation == "and" else pairs[0] ^ pairs[1]).sum(axis=1)
-        found = integer_product(IntegerProblem(instruction=form, a=a, b=b, c=c.view(np.uint32)))
+        found = integer_product(IntegerProblem(product=form.product, a=a, b=b, c=c.view(np.uint32)))
         assert np.array_equal(found, ((c.astype(np.int64) + ones) % (1 << 32)).astype(np.uint32))

@@ -39,11 +39,13 @@ def test_engines_agree_on_nasty_dots(instruction: Instruction) -> None:
         operands = nasty.operands(instruction, make(instruction, DOTS, rng), rng)
         fast, slow = numerics.compute(operands, rule), reference.compute(operands, rule)
         assert fast.dtype == slow.dtype == instruction.d.code_dtype
-        assert not nasty.difference(operands, fast, slow), f"{make.__name__}, seed {seed}"
+        assert not nasty.difference(instruction, operands, fast, slow), f"{make.__name__}, seed {seed}"
         if not numerics.needs_compiler(rule):
             at_once = numerics.compute_uncompiled(operands, rule)
             assert at_once.dtype == slow.dtype
-            assert not nasty.difference(operands, at_once, slow), f"{make.__name__}, seed {seed}, NumPy"
+            assert not nasty.difference(instruction, operands, at_once, slow), (
+                f"{make.__name__}, seed {seed}, NumPy"
+            )
 
 
 def matrices(instruction: Instruction, codes: Callable[..., Any], rng: nasty.Rng) -> dict[str, Any]:
@@ -98,7 +100,7 @@ def test_engines_agree_on_the_rules_of_wgmma(key: tuple[str, ...], rule: Rule, f
         operands = nasty.operands(form, make(form, 5 * DOTS, rng), rng)
         slow = reference.compute(operands, rule)
         for engine in (numerics.compute, numerics.compute_uncompiled):
-            difference = nasty.difference(operands, engine(operands, rule), slow)
+            difference = nasty.difference(form, operands, engine(operands, rule), slow)
             assert not difference, f"{make.__name__}, seed {seed}, {engine.__name__}"
 
 

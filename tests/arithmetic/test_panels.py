@@ -35,7 +35,7 @@ SHARE = batches._SHARE // 128  # instructions of 128 words of D that one thread 
 FORMS = [
     form
     for form in nasty.arithmetics()
-    if plans.applies(form, rule_for(form)) and (form.a == form.b or form.a.name == "e5m2")
+    if plans.applies(form.product, rule_for(form)) and (form.a == form.b or form.a.name == "e5m2")
 ]
 compiled = pytest.mark.skipif(interpreted(), reason="no JIT: there is only NumPy's way")
 
@@ -58,7 +58,7 @@ class Product:
         along = slice(number * s, (number + 1) * s)
         scaled = slice(number * chunks, (number + 1) * chunks)
         return Operands(
-            instruction=form,
+            product=form.product,
             a=np.ascontiguousarray(self.a[None, :, along]),
             b=np.ascontiguousarray(self.b[None, number * k : (number + 1) * k]),
             c=c[None],
@@ -135,7 +135,7 @@ def test_batches_equal_the_scalar_kernels(form: Instruction) -> None:
         operands = _twice(one)
         expected = numerics.compute(operands, rule)
         np.testing.assert_array_equal(batches.compute(operands, rule), expected, make.__name__)
-        if form.family.rules == "mma" and recipes.applies_to_registers(form, rule):
+        if form.family.rules == "mma" and recipes.applies_to_registers(form.product, rule):
             indices = None if problem.indices is None else problem.indices[:m]
             _check_registers(form, operands, indices, expected)
 
@@ -215,7 +215,7 @@ def test_matrices_of_many_columns(columns: int) -> None:
     form = next(form for form in FORMS if form.operation == "f16" and form.d.name == "f32")
     rng = np.random.default_rng(0)
     operands = Operands(
-        instruction=form,
+        product=form.product,
         a=nasty.random_codes(form.a, (2, 64, form.shape.k), rng),
         b=nasty.random_codes(form.b, (2, form.shape.k, columns), rng),
         c=nasty.random_codes(form.c, (2, 64, columns), rng),
@@ -393,7 +393,7 @@ def _warpgroup_forms() -> list[Instruction]:
     forms = {}
     for form in warpsim.instructions("sm_90a"):
         rule = rule_for(form)
-        if form.family.rules == "wgmma" and recipes.applies_to_registers(form, rule):
+        if form.family.rules == "wgmma" and recipes.applies_to_registers(form.product, rule):
             columns = {8: 8, 24: 24, 64: 64, 256: 256}.get(form.shape.n)
             if columns:
                 forms.setdefault((form.operation, form.d.name, form.sparse, columns), form)

@@ -23,9 +23,7 @@ from warpsim.arithmetic import reference
 from warpsim.arithmetic.reference import Kind, decode, dot, ieee_sum, inputs_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import FORMATS, Format
-from warpsim.isa.fragments import gather
-from warpsim.isa.instruction import Family, Instruction, Operands, Shape
-from warpsim.isa.layouts.fragment_layout import Layout
+from warpsim.isa.products import Operands, Product, Shape
 from warpsim.isa.rules import FusedSum, Rule
 from warpsim.isa.sparsity import FOUR_OF_EIGHT, TWO_OF_FOUR
 
@@ -33,30 +31,16 @@ F32 = FORMATS["f32"]
 DEFAULT_F64_NAN = 0x7FF8_0000_0000_0000
 
 
-def _no_fragment(instruction: Instruction, operand: str) -> Layout:
-    raise AssertionError("the reference knows no lanes")
-
-
-_FAMILY = Family(
-    name="test", opcode="test", lanes=32, rules="mma", rows=(), fragment=_no_fragment, gather=gather
-)
-
-
-def form(types: str, k: int = 32, m: int = 1, n: int = 1, scale: str = "", **more: Any) -> Instruction:
-    """An instruction of PTX's ``d.a.b.c`` types with the facts that arithmetic looks at."""
+def form(types: str, k: int = 32, m: int = 1, n: int = 1, scale: str = "", **more: Any) -> Product:
+    """A product of PTX's ``d.a.b.c`` types with the facts that arithmetic looks at."""
     d, a, b, c = (FORMATS[name] for name in types.split("."))
-    return Instruction(
-        mnemonic=types,
-        target=None,
-        family=_FAMILY,
+    return Product(
         shape=Shape(m, n, k),
         a=a,
         b=b,
         c=c,
         d=d,
         operation="",
-        since=(0, 0),
-        targets=frozenset(),
         scale=FORMATS[scale] if scale else None,
         **more,
     )
@@ -725,7 +709,7 @@ def _array(values: Any, dtype: str) -> np.ndarray[Any, Any]:
 def test_compute_takes_rows_columns_and_a_batch() -> None:
     instruction = form("f32.f16.f16.f32", k=2, m=2, n=1)
     operands = Operands(
-        instruction=instruction,
+        product=instruction,
         a=_array([[[ONE, TWO], [HALF, 0]]] * 2, "u2"),
         b=_array([[[ONE], [TWO]], [[TWO], [ONE]]], "u2"),
         c=_array([[[0], [0x3F800000]]] * 2, "u4"),
@@ -738,7 +722,7 @@ def test_compute_takes_rows_columns_and_a_batch() -> None:
 def test_sparse_factors_come_from_the_named_columns() -> None:
     instruction = form("f32.f16.f16.f32", k=8, m=1, n=1, pattern=TWO_OF_FOUR)
     operands = Operands(
-        instruction=instruction,
+        product=instruction,
         a=_array([[[ONE, ONE, TWO, 0]]], "u2"),
         b=_array([[[ONE], [NAN], [NAN], [TWO], [NAN], [TWO], [ONE], [NAN]]], "u2"),
         c=_array([[[0]]], "u4"),
@@ -753,7 +737,7 @@ def test_scales_go_by_logical_columns() -> None:
     instruction = form("f32.e2m1.e2m1.f32", k=128, scale="ue8m0", scale_chunks=2, pattern=FOUR_OF_EIGHT)
     stored = [8 * chunk + column for chunk in range(16) for column in (0, 1, 4, 5)]
     operands = Operands(
-        instruction=instruction,
+        product=instruction,
         a=_array([[[F4_ONE if position in (0, 31, 32) else 0 for position in range(64)]]], "u1"),
         b=_array([[[F4_ONE]] * 128], "u1"),
         c=_array([[[0]]], "u4"),

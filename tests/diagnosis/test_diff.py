@@ -35,7 +35,7 @@ def sampled_forms() -> tuple[Instruction, ...]:
     found: dict[Any, Instruction] = {}
     for target in ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a"):
         for form in warpsim.instructions(target):
-            if form.family.lanes != 32 or form.satfinite or form.rounding:
+            if form.lanes != 32 or form.satfinite or form.rounding:
                 continue
             legacy = target in ("sm_75", "sm_89") and form.operation in ("m8n8k4.f16", "f8f6f4")
             key = (form.shape, form.a, form.c, form.kind, form.sparse, form.bit_operation, form.scale_vector)
@@ -603,7 +603,7 @@ def test_fast_enough(suffix: str) -> None:
 def test_patterns(rows: Any, columns: Any, expected: str) -> None:
     matrix = np.zeros((16, 8), np.bool_)
     matrix[rows, columns] = True
-    layout = F16.family.fragment(F16, "d")
+    layout = F16.in_registers("d").layout
     found = wrong_elements(F16, layout.distribute(matrix).reshape(1, -1))
     assert found.text == str(found) == expected
     assert found.count == matrix.sum()

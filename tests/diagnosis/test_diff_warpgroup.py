@@ -25,7 +25,7 @@ DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n16k32.f32.f16.f16"
 TF32 = "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32"
 S8 = "wgmma.mma_async.sync.aligned.m64n16k32.s32.s8.u8"
-FORMS = [form for form in sampled_forms().values() if form.family.lanes == 128]
+FORMS = [form for form in sampled_forms().values() if form.lanes == 128]
 
 
 class Case:

@@ -22,6 +22,7 @@ from warpsim.diagnosis.origins.element_origins import OperandOrigins, Origins, f
 from warpsim.diagnosis.origins.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.errors import Fault, OperandError
 from warpsim.host.launching import LaunchableKernel, load_text
+from warpsim.isa.fragments import gather
 from warpsim.recording.recorder import LaunchEvent
 from warpsim.vectors.formats.recording import read_recording
 
@@ -104,7 +105,7 @@ def _read(event: LaunchEvent) -> dict[str, Any]:
     form, inputs = event.instruction, event.inputs
     if inputs.b_descriptor is None:
         return inputs.registers
-    operands = form.family.gather(form, inputs)
+    operands = gather(form, inputs)
     tiles = {"a": operands.a, "b": operands.b.T}
     return {name: np.ascontiguousarray(tile) for name, tile in tiles.items()} | inputs.registers
 

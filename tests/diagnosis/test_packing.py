@@ -83,9 +83,7 @@ def test_every_thread_has_a_number_that_counts_in_sums() -> None:
 
 def test_products_along_k_are_those_of_warps() -> None:
     """What several warps have made by one mma is looked at otherwise."""
-    events = [
-        SimpleNamespace(instruction=SimpleNamespace(family=SimpleNamespace(lanes=32)), d=np.zeros((128, 4)))
-    ] * 2
+    events = [SimpleNamespace(instruction=SimpleNamespace(lanes=32), d=np.zeros((128, 4)))] * 2
     found: Any = SimpleNamespace(events=(0, 1), inputs=None)
     assert diagnose_stretch(events, found, np.zeros((128, 4))) is None  # type: ignore[arg-type]
 

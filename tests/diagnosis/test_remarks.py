@@ -92,7 +92,7 @@ def shared(mnemonic: str, target: str, rows: Any = slice(None), columns: Any = s
     wrong = np.zeros((form.shape.m, form.shape.n), bool)
     part = np.zeros_like(wrong)
     wrong[rows], part[:, columns] = True, True
-    tiles = SharedTiles(a=0, b=0, memory_bytes=0) if form.family.lanes > 32 else None
+    tiles = SharedTiles(a=0, b=0, memory_bytes=0) if form.lanes > 32 else None
     return list(map(str, shared_causes(Setting(instruction=form, tiles=tiles), wrong & part)))
 
 

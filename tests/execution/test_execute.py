@@ -27,7 +27,7 @@ def forms_on_a_target() -> list[Instruction]:
     for target in ARCHITECTURES:
         for form in warpsim.instructions(target):
             found.setdefault(form.mnemonic, form)
-    return [form for form in found.values() if form.family.lanes == 32]
+    return [form for form in found.values() if form.lanes == 32]
 
 
 FORMS = forms_on_a_target()
@@ -386,7 +386,7 @@ def expected_error(form: Instruction, target: str, value: int) -> tuple[type[Exc
 def read_literally(form: Instruction, matrices: dict[str, Any], units: Any) -> Any:
     """D where every stored unit multiplies the rows of B that its own index names."""
     operands = Operands(
-        instruction=form,
+        product=form.product,
         a=matrices["A"][0][None],
         b=matrices["B"][None],
         c=matrices["C"][None],

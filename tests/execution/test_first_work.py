@@ -38,7 +38,7 @@ Registers = dict[str, Any]
 def registers(form: Instruction, *lead: int) -> Registers:
     """Random bits in every register, and legal metadata."""
     rng = np.random.default_rng(23)
-    lanes, bits = form.family.lanes, form.register_bits
+    lanes, bits = form.lanes, form.register_bits
     words: Registers = {
         name: rng.integers(0, 1 << bits, (*lead, lanes, count), f"u{bits // 8}")
         for name, count in form.registers.items()
@@ -73,7 +73,7 @@ def test_wgmma_and_matmul_too() -> None:
         expected = warpsim.matmul(form, A, B, C)
     with done_by_numpy():
         np.testing.assert_array_equal(warpsim.matmul(form, A, B, C).view("u4"), expected.view("u4"))
-        assert list(first_work.done) == [form.mnemonic]
+        assert list(first_work.done) == [form.product]
 
 
 @pytest.mark.parametrize("wrong", ["metadata", "selector", "register", "batch", "threads"])
@@ -113,7 +113,7 @@ def test_kernels_take_over_after_the_first_work(kernels_called: list[str]) -> No
     """A call counts for more than its products, mnemonics count apart, and there is no way back."""
     dense, sparse = FORMS[1], FORMS[0]
     words = registers(dense)
-    products = first_work.products_of(dense, 1)
+    products = dense.product.multiplications
     with done_by_numpy(3 * (products + first_work._CALL)):
         for _ in range(3):
             warpsim.execute(dense, **words)
@@ -122,12 +122,12 @@ def test_kernels_take_over_after_the_first_work(kernels_called: list[str]) -> No
             warpsim.execute(dense, **words)
         warpsim.execute(sparse, **registers(sparse))
         assert kernels_called == [dense.mnemonic] * 2
-        assert first_work.beyond == {dense.mnemonic}
+        assert first_work.beyond == {dense.product}
 
 
 def test_a_large_batch_is_for_kernels_from_the_start(kernels_called: list[str]) -> None:
     form = FORMS[0]
-    with done_by_numpy(first_work.products_of(form, 4)):
+    with done_by_numpy(4 * form.product.multiplications):
         warpsim.execute(form, **registers(form, 4))
     assert kernels_called == [form.mnemonic]
 

@@ -40,7 +40,7 @@ from warpsim.ptx.qualifiers import on_target
 from warpsim.views.information import rule_text
 
 SEED = 20240612
-FORMS = [form for form in nasty.arithmetics() if form.family.lanes == 32]
+FORMS = [form for form in nasty.arithmetics() if form.lanes == 32]
 each_form = pytest.mark.parametrize("form", FORMS, ids=nasty.name)
 
 F32, F16 = FORMATS["f32"], FORMATS["f16"]
@@ -139,7 +139,7 @@ def dot_inputs(form, dots, index):
         each = form.stored_k // form.scale_chunks
         both = (codes[index].repeat(each).tolist() for codes in (dots.scale_a, dots.scale_b))
         scales = list(zip(*both, strict=True))
-    return inputs_of(form, dots.a[index].tolist(), dots.b[index].tolist(), int(dots.c[index]), scales)
+    return inputs_of(form.product, dots.a[index].tolist(), dots.b[index].tolist(), int(dots.c[index]), scales)
 
 
 def check_step(step):

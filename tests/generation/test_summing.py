@@ -21,8 +21,10 @@ from warpsim.generation.sums.limits import limits_of
 from warpsim.generation.sums.rule_changes import changes
 from warpsim.generation.sums.summing import Change, summed, sums_of
 from warpsim.isa.formats import FORMATS
+from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import FusedSum
 
+Drawn = tuple[Instruction, nasty.Operands]
 ARITHMETICS = nasty.arithmetics()
 
 
@@ -45,7 +47,7 @@ def test_nothing_declared_unreachable_is_ever_hit(part):
         rng = np.random.default_rng(4)
         for maker in nasty.makers(instruction):
             dots = nasty.operands(instruction, maker(instruction, 60, rng), rng)
-            for name, mask in observations(dots):
+            for name, mask in observations(instruction, dots):
                 assert name in bins, name
                 assert not (bins[name] and mask.any()), (nasty.name(instruction), name, bins[name])
 
@@ -56,7 +58,7 @@ def test_outputs_that_a_change_does_not_concern_have_the_same_bits(part):
         rng = np.random.default_rng(5)
         for maker in nasty.makers(instruction):
             dots = nasty.operands(instruction, maker(instruction, 60, rng), rng)
-            assert unconcerned(dots) == [], (nasty.name(instruction), maker.__name__)
+            assert unconcerned(instruction, dots) == [], (nasty.name(instruction), maker.__name__)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +72,12 @@ def test_outputs_that_a_change_does_not_concern_have_the_same_bits(part):
 def test_nor_do_those_of_corner_cases(mnemonic, target):
     vectors = theme_chunk(warpsim.decode(mnemonic, target=target), "corner", 3, 0)
     for part in vectors.inputs():
-        assert unconcerned(gathered(vectors.instruction, part)) == []
+        assert unconcerned(vectors.instruction, gathered(vectors.instruction, part)) == []
 
 
-def unconcerned(operands: nasty.Operands) -> list[str]:
+def unconcerned(instruction: Instruction, operands: nasty.Operands) -> list[str]:
     """Changes that change an output that they say they do not concern."""
-    limits = limits_of(operands.instruction)
+    limits = limits_of(instruction)
     factors = factors_of(operands, limits.rule)
     done = sums_of(factors, limits.rule)
     return [
@@ -87,7 +89,7 @@ def unconcerned(operands: nasty.Operands) -> list[str]:
     ]
 
 
-def dots_of(text: str, a: list[int], b: list[int], c: int) -> nasty.Operands:
+def dots_of(text: str, a: list[int], b: list[int], c: int) -> Drawn:
     """One output of the first form whose short name contains the text; other factors are zero."""
     instruction = next(form for form in ARITHMETICS if text in nasty.name(form))
     rest = [0] * (instruction.stored_k - len(a))
@@ -96,11 +98,11 @@ def dots_of(text: str, a: list[int], b: list[int], c: int) -> nasty.Operands:
         b=np.array([b + rest], instruction.b.code_dtype),
         c=np.array([c], instruction.c.code_dtype),
     )
-    return nasty.operands(instruction, dots, np.random.default_rng(0))
+    return instruction, nasty.operands(instruction, dots, np.random.default_rng(0))
 
 
-def hit(dots: nasty.Operands) -> set[str]:
-    return {name for name, mask in observations(dots) if mask.any()}
+def hit(drawn: Drawn) -> set[str]:
+    return {name for name, mask in observations(*drawn) if mask.any()}
 
 
 def test_gaps_are_counted_from_the_largest_term():
@@ -140,9 +142,9 @@ def test_signed_zeros_infinities_and_nans_are_seen():
 
 def test_changes_show_only_where_bits_differ():
     """A change that cannot matter shows nowhere: exact sums have nothing to cut."""
-    dots = dots_of("sm_75 m16n8k8.f32.f16.f16.f32", [0x3C00, 0x4000], [0x3C00, 0x3C00], 0x3F800000)
-    assert not {name for name in hit(dots) if name.startswith("shown")}
-    rule = rule_for(dots.instruction)
+    form, dots = dots_of("sm_75 m16n8k8.f32.f16.f16.f32", [0x3C00, 0x4000], [0x3C00, 0x3C00], 0x3F800000)
+    assert not {name for name in hit((form, dots)) if name.startswith("shown")}
+    rule = rule_for(form)
     assert isinstance(rule, FusedSum)
     coarse = replace(rule, fraction_bits=0)
     assert summed(dots, coarse).code != summed(dots, rule).code

@@ -41,7 +41,7 @@ def unexecuted(form: Instruction, cases: int = 2, seed: int = 0, **options: Any)
     """A set whose D is random too, and whose cases have labels."""
     given = arguments(form, cases, seed)
     rng = np.random.default_rng([seed, 1])
-    shape = (cases, form.family.lanes, form.registers["d"])
+    shape = (cases, form.lanes, form.registers["d"])
     values: dict[str, Any] = {
         "registers": {name: given[name] for name in given if name in form.registers},
         "d": rng.integers(0, 1 << form.register_bits, shape, np.dtype(f"u{form.register_bits // 8}")),
@@ -62,12 +62,12 @@ def arguments(form: Instruction, cases: int, seed: int) -> dict[str, Any]:
     in_memory = {"a"} if "a_desc" in given else set()
     for name in sorted(form.registers.keys() - {"d", "e"} - in_memory):
         bits = form.register_bits if name in "abc" else 32
-        shape = (cases, form.family.lanes, form.registers[name])
+        shape = (cases, form.lanes, form.registers[name])
         given[name] = rng.integers(0, 1 << bits, shape, np.dtype(f"u{bits // 8}"))
     if form.sparse:
         selectors = rng.choice(form.selectors, cases)
         words = [warpsim.pack_metadata(form, _indices(form, rng), int(one)) for one in selectors]
-        noise = rng.integers(0, 1 << 32, (cases, form.family.lanes, 1), np.uint32)
+        noise = rng.integers(0, 1 << 32, (cases, form.lanes, 1), np.uint32)
         given |= {"e": _kept(form, np.stack(words), noise, selectors), "selector": selectors}
     if form.scale:
         given["thread_id_b"] = rng.integers(0, 4, cases)
@@ -76,7 +76,7 @@ def arguments(form: Instruction, cases: int, seed: int) -> dict[str, Any]:
 
 def _kept(form: Instruction, words: Any, noise: Any, selectors: Any) -> Any:
     """Random words in the lanes that a selector ignores."""
-    lanes = np.arange(form.family.lanes)
+    lanes = np.arange(form.lanes)
     used = [np.isin(lanes, warpsim.metadata_map(form, int(selector))[:, 0]) for selector in selectors]
     return np.where(np.stack(used)[..., None], words, noise)
 

@@ -194,8 +194,8 @@ def _hypothetical(words: Sequence[str], form: Instruction) -> Instruction:
     types = [word for word in words if kind_of(word) == "type" and not word.startswith("ue")]
     d, a, b, c = (FORMATS[name] for name in types)
     sparse = any(word.startswith("sp") for word in words)
-    guess = replace(
-        form,
+    product = replace(
+        form.product,
         shape=Shape(*map(int, re.findall(r"\d+", shape))),
         a=a,
         b=b,
@@ -205,6 +205,7 @@ def _hypothetical(words: Sequence[str], form: Instruction) -> Instruction:
         pattern=form.pattern if sparse else None,
         scale=form.scale if "block_scale" in words else None,
     )
+    guess = replace(form, product=product)
     if not all(guess.registers[role] in _VECTOR_SIZES for role in "dabc"):
         raise ValueError(f"no such vectors: {guess.registers}")
     return guess

@@ -199,7 +199,7 @@ def operands(instruction: Instruction, dots: Dots, rng: Rng) -> Operands:
         b = np.full((count, instruction.shape.k), instruction.b.mask, instruction.b.code_dtype)
         np.put_along_axis(b, where[:, 0], dots.b, axis=1)
     return Operands(
-        instruction=instruction,
+        product=instruction.product,
         a=dots.a[:, None],
         b=b[..., None],
         c=dots.c[:, None, None],
@@ -209,7 +209,7 @@ def operands(instruction: Instruction, dots: Dots, rng: Rng) -> Operands:
     )
 
 
-def difference(dots: Operands, fast: Array, slow: Array) -> str:
+def difference(form: Instruction, dots: Operands, fast: Array, slow: Array) -> str:
     """How many results differ, with all codes of the first; empty where none does."""
     wrong = np.argwhere(fast != slow)
     if not len(wrong):
@@ -227,7 +227,7 @@ def difference(dots: Operands, fast: Array, slow: Array) -> str:
     }
     lines = [f"  {key} = {_listed(value)}" for key, value in parts.items() if value is not None]
     title = f"{len(wrong)} of {fast.size} results differ, first [{batch}, {row}, {column}]:"
-    return "\n".join([f"{dots.instruction} on {dots.instruction.target}: {title}", *lines])
+    return "\n".join([f"{form} on {form.target}: {title}", *lines])
 
 
 def _listed(codes: Any) -> str:

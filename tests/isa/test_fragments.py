@@ -17,7 +17,7 @@ from warpsim.isa.codes import matrix_of
 from warpsim.isa.fragments import read_scales
 from warpsim.isa.instruction import Instruction
 
-FORMS = [form for form in warpsim.instructions() if form.family.lanes == 32]
+FORMS = [form for form in warpsim.instructions() if form.lanes == 32]
 SPARSE = [form for form in FORMS if form.sparse]
 SELECTED = [(form, selector) for form in SPARSE for selector in form.selectors]
 SCALED = [form for form in FORMS if form.scale]

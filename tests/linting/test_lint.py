@@ -15,7 +15,7 @@ from warpsim.linting.lint import Finding, lint
 FORMS = tuple(
     form
     for form in warpsim.instructions("sm_120a")
-    if form.sparse and form.ordered and not form.satfinite and form.b is form.a and form.family.lanes == 32
+    if form.sparse and form.ordered and not form.satfinite and form.b is form.a and form.lanes == 32
 )
 PREFIX = "mma.sp::ordered_metadata.sync.aligned.m16n8k"
 

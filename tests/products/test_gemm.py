@@ -315,12 +315,12 @@ def _executed(form: Instruction) -> Matrix:
     """D registers of one instruction, from words of any bits."""
     rng = np.random.default_rng(11)
     words = {
-        name: rng.integers(0, 1 << 32, (3, form.family.lanes, count), np.uint32)
+        name: rng.integers(0, 1 << 32, (3, form.lanes, count), np.uint32)
         for name, count in form.registers.items()
         if name in "abc"
     }
     if form.sparse:
-        words["e"] = np.full((form.family.lanes, 1), 0x44444444, np.uint32)
+        words["e"] = np.full((form.lanes, 1), 0x44444444, np.uint32)
     if form.scale:
         words |= dict.fromkeys(("scale_a", "scale_b"), np.full((32, 1), 0x7F7F7F7F, np.uint32))
     with done_by_kernels():

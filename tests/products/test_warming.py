@@ -71,10 +71,10 @@ def test_kernels_compute_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warming, "interpreted", lambda: False)
     form, other = next(warpsim.instructions("sm_75")), warpsim.decode(SPARSE, target="sm_90a")
     with done_by_numpy():
-        assert first_work.takes(form, 1)
+        assert first_work.takes(form.product, 1)
         warpsim.warmup("sm_75")
-        assert not first_work.takes(form, 1)
-        assert first_work.takes(other, 1)
+        assert not first_work.takes(form.product, 1)
+        assert first_work.takes(other.product, 1)
 
 
 def test_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,9 +96,9 @@ def test_places_in_a_warpgroup(text: str, roles: list[str]) -> None:
 
 
 def roles_of(form: Instruction) -> list[str]:
-    roles = [*form.family.operands, *["e"] * form.sparse]
+    roles = [*filter(form.has_registers, "abcd"), *["e"] * form.sparse]
     roles += ["scale_a", "scale_b", "ids_a", "ids_b"] if form.scale else []
-    return roles + (["a_descriptor", "b_descriptor", "scale_d"] if form.family.lanes == 128 else [])
+    return roles + (["a_descriptor", "b_descriptor", "scale_d"] if form.lanes == 128 else [])
 
 
 def test_every_operand_has_types_of_one_width() -> None:
@@ -106,7 +106,7 @@ def test_every_operand_has_types_of_one_width() -> None:
         for role in roles_of(form):
             types = operand_types(form, role) - {INTEGER, FLOAT}
             assert len({REGISTER_BITS[name] for name in types}) == 1
-            if role in form.family.operands:
+            if role in form.family.places and form.has_registers(role):
                 assert REGISTER_BITS[next(iter(types))] == form.register_bits
 
 

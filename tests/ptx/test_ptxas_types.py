@@ -34,7 +34,7 @@ def representatives() -> dict[str, list[Instruction]]:
     for form in warpsim.instructions():
         multiplicands = str(form.a) if form.a == form.b else "different"
         key = (form.family.name, form.kind, form.operation, multiplicands, str(form.c), str(form.d))
-        shape = str(form.shape) if form.family.lanes == 32 else ""
+        shape = str(form.shape) if form.lanes == 32 else ""
         chosen.setdefault((*key, shape, bool(form.scale)), form)
     found: dict[str, list[Instruction]] = {target: [] for target in TARGETS}
     for form in chosen.values():
@@ -48,7 +48,7 @@ EMULATED = {"sm_90": ("f8f6f4",), "sm_100a": ("integer", "b1")}  # operations th
 
 def operands_of(form: Instruction) -> Iterator[Operands]:
     """Legal operands: one set for a warp; for a warpgroup two, with A in registers and in shared memory."""
-    if form.family.lanes == 32:
+    if form.lanes == 32:
         yield legal_operands(form)
         return
     counts, result = form.registers, "f" if form.d.name == "f32" else "r"

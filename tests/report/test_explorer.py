@@ -105,7 +105,7 @@ def test_how_every_target_sums_every_form() -> None:
 
 def test_the_formulas_are_those_of_layout() -> None:
     for mnemonic, form in FORMS.items():
-        if form.family.lanes > 32 and form.shape.n not in (8, 64):
+        if form.lanes > 32 and form.shape.n not in (8, 64):
             continue
         for operand, number in ENTRIES[mnemonic]["formulas"].items():
             entry = TABLES["formulas"][number]
@@ -123,7 +123,7 @@ def test_the_layout_of_every_form_is_its_fragment() -> None:
         if form.c == form.d:
             assert numbers["c"] == numbers["d"]
         for operand in set(numbers) - ({"c"} if form.c == form.d else set()):
-            layout, fragment = TABLES["layouts"][numbers[operand]], form.family.fragment(form, operand)
+            layout, fragment = TABLES["layouts"][numbers[operand]], form.in_registers(operand).layout
             shape = (fragment.lanes, fragment.values, 2)
             made = grid_of(layout["lanes"], layout["values"], shape)
             assert (made[..., 0] == fragment.row_index).all()
@@ -226,7 +226,7 @@ def test_the_scripts_find_scales(scripts: Scripts, mnemonic: str, side: str, thr
             assert scripts("places", mnemonic, f"scale_{side}", 0, json.dumps(ids)) == expected
 
 
-@pytest.mark.parametrize("mnemonic", [name for name in SAMPLE if FORMS[name].family.lanes > 32])
+@pytest.mark.parametrize("mnemonic", [name for name in SAMPLE if FORMS[name].lanes > 32])
 def test_the_scripts_find_bytes_in_shared_memory(scripts: Scripts, mnemonic: str) -> None:
     form = form_of(mnemonic)
     for operand, number in ENTRIES[mnemonic]["shared"].items():
@@ -254,7 +254,7 @@ def test_figures_as_text_are_those_of_layout(scripts: Scripts, mnemonic: str) ->
         parts = (
             zip(*[iter(found)] * 2, strict=True) if operand == "e" else None
         )  # chunks and words of each warp
-        if parts and form.family.lanes > 32:
+        if parts and form.lanes > 32:
             assert len(list(parts)) == 4
         else:
             assert found == ["\n".join(figure_lines(one)) for one in figures(form, operand, selector)]
@@ -266,7 +266,7 @@ def one_of_a_kind() -> Iterator[tuple[str, Instruction]]:
     for mnemonic, form in FORMS.items():
         entry = ENTRIES[mnemonic]
         kind = (form.shape, *entry["layouts"].values(), *entry.get("metadata", ()), form.scale)
-        if kind not in seen and (form.family.lanes == 32 or form.shape.n == 24):
+        if kind not in seen and (form.lanes == 32 or form.shape.n == 24):
             seen.add(kind)
             yield mnemonic, form
 
@@ -275,7 +275,7 @@ def test_cute_layouts_of_every_kind_of_form(scripts: Scripts) -> None:
     for mnemonic, form in one_of_a_kind():
         for selector in form.selectors or (0,):
             expected = [" ".join(line.split()) for line in cute_lines(form, None, selector)]
-            if form.family.lanes > 32:  # its C is its D
+            if form.lanes > 32:  # its C is its D
                 expected = [re.sub("^C", "D", line) for line in expected]
             found = [" ".join(line.split()) for line in scripts("cute", mnemonic, selector)]
             assert found == expected, mnemonic
@@ -299,9 +299,9 @@ def split_ptx(text: str) -> tuple[str, str]:
 
 def test_the_ptx_of_forms_is_legal(scripts: Scripts) -> None:
     for mnemonic, form in FORMS.items():
-        if form.family.lanes > 32 and form.shape.n not in (8, 64, 256):
+        if form.lanes > 32 and form.shape.n not in (8, 64, 256):
             continue
-        for shared in (True, False) if form.family.lanes > 32 else (True,):
+        for shared in (True, False) if form.lanes > 32 else (True,):
             declared, statement = split_ptx(scripts("ptx", mnemonic, shared))
             version = max(form.since, (9, 0))
             assert warpsim.decode(statement, declarations=declared, version=version).mnemonic == mnemonic
@@ -351,12 +351,12 @@ def run_c(code: str, loops: list[str], folder: Path) -> list[list[int]]:
 def test_the_c_code_compiles_to_the_layouts(scripts: Scripts, mnemonic: str, tmp_path: Path) -> None:
     form = form_of(mnemonic)
     selector = form.selectors[-1] if form.selectors else 0
-    swizzle = "128B" if form.family.lanes > 32 else "none"
+    swizzle = "128B" if form.lanes > 32 else "none"
     code = scripts("code", mnemonic, selector, swizzle, "K")
     loops, expected = [], []
     for operand in [one for one in form.registers if f"int {one}_row(" in code]:
         several = form.products > 1
-        layout = form.family.fragment(form, operand)
+        layout = form.in_registers(operand).layout
         place = "product, row, column" if several else "row, column"
         product = f"{operand}_product(lane, i)" if several else "0"
         size = {"lanes": layout.lanes, "values": layout.values}
@@ -439,7 +439,7 @@ def test_groups_differ_in_n_alone(scripts: Scripts) -> None:
     assert sum(map(len, groups)) == len(FORMS)
     for group in groups:
         assert len({re.sub(r"n\d+k", "nNk", name) for name in group}) == 1
-        assert len(group) == 1 or FORMS[group[0]].family.lanes > 32
+        assert len(group) == 1 or FORMS[group[0]].lanes > 32
 
 
 # --- SASS: what nvdisasm 13.5 printed of what ptxas 13.0 made -------------------------------------------

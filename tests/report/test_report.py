@@ -297,7 +297,7 @@ def chosen_forms():
     """One form for each kind of rule, result and scale among the warp-level ones."""
     found = {}
     for form in arithmetics():
-        if form.family.lanes == 32:
+        if form.lanes == 32:
             rule = rule_for(form)
             key = (
                 type(rule),

@@ -87,7 +87,7 @@ def forms() -> list[Instruction]:
     found = {
         (form.family.name, form.a, form.b.is_float, form.d): form
         for form in warpsim.instructions("sm_90a")
-        if form.family.lanes == 128 and form.shape.n == 16
+        if form.lanes == 128 and form.shape.n == 16
     }
     return list(found.values())
 

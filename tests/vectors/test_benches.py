@@ -21,6 +21,7 @@ from warpsim.errors import OperandError
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.files.inputs import inputs_kept
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.fragments import gather
 from warpsim.vectors.benches import bit_maps, write_bench
 from warpsim.vectors.benches.sv_layout import package_lines
 from warpsim.vectors.formats import read_vectors
@@ -247,7 +248,7 @@ def check_package(vectors: VectorSet, folder: Path) -> None:
     gathered: dict[str, list[Any]] = {}
     for case in range(len(vectors)):
         [part] = vectors.inputs(case, case + 1)
-        operands = form.family.gather(form, inputs_by_name(dict(part.arguments)))
+        operands = gather(form, inputs_by_name(dict(part.arguments)))
         for name in printed:
             gathered.setdefault(name, []).extend(np.ravel(getattr(operands, name)).tolist())
     assert printed == gathered

@@ -46,7 +46,7 @@ WIDE = (8, 24, 256)  # of wgmma's N: the smallest, one that is no power of two, 
 def every_form():
     """Every form of mma, and of wgmma those with some N."""
     rows = [(family, row) for family in (WGMMA, WGMMA_SP) for row in family.rows if row.shape.n in WIDE]
-    warp = [form for form in warpsim.instructions() if form.family.lanes == 32]
+    warp = [form for form in warpsim.instructions() if form.lanes == 32]
     return [*warp, *(form for family, row in rows for form in _forms_of(family, row))]
 
 
@@ -62,16 +62,16 @@ def fragment_key(form, operand):
     """All that an operand's layout depends on."""
     layout = {"a": form.a_layout, "b": form.b_layout}.get(operand)
     own = (form.matrix_shape(operand), form.storage(operand), form.format(operand).bits, layout)
-    return (form.family.lanes, form.products, operand, form.sparse and operand == "a", *own)
+    return (form.lanes, form.products, operand, form.sparse and operand == "a", *own)
 
 
 def metadata_key(form, selector):
     """All that a metadata map depends on."""
-    return (form.family.lanes, form.shape, form.pattern, form.storage("a").bits, selector)
+    return (form.lanes, form.shape, form.pattern, form.storage("a").bits, selector)
 
 
 ALL = every_form()
-WARP = [form for form in ALL if form.family.lanes == 32]
+WARP = [form for form in ALL if form.lanes == 32]
 FRAGMENTS = distinct(product(ALL, "abcd"), fragment_key)
 FRAGMENTS = [(form, operand) for form, operand in FRAGMENTS if operand in form.registers]
 SPARSE = distinct(((form, selector) for form in ALL for selector in form.selectors), metadata_key)
@@ -171,7 +171,7 @@ def result_code(form, registers, selector, place):
 
 
 FED = [form for target in ("sm_70", "sm_75", "sm_80", "sm_120a") for form in warpsim.instructions(target)]
-FED = [form for form in FED if form.family.lanes == 32]
+FED = [form for form in FED if form.lanes == 32]
 FED = [FED[index] for index in np.random.default_rng(SEED).choice(len(FED), 24, replace=False)]
 
 
@@ -220,7 +220,7 @@ def read_figure(lines):
 def parts(form, operand, drawn, step=1):
     """Figures of an operand with the product that each shows."""
     chosen = drawn[::step]
-    assert len(chosen) == max(form.products, form.family.lanes // 32)
+    assert len(chosen) == max(form.products, form.lanes // 32)
     return [(number if form.products > 1 else 0, figure) for number, figure in enumerate(chosen)]
 
 
@@ -433,14 +433,14 @@ def test_formulas_name_the_section_of_the_manual():
 
 def test_formulas_name_the_section_of_the_warpgroup():
     for form in FORMS:
-        if form.family.lanes > 32:
+        if form.lanes > 32:
             number = {8: 2, 16: 1, 32: 3, 256: 4}[form.stored_k]
             assert section(form, "d") == f"9.7.15.5.1.1.{number}", form
 
 
 # --- SVG, HTML, markup and data --------------------------------------------------------------------
 
-SHOWN = [F16, SP32, QUADS, SCALES, next(form for form in FORMS if form.family.lanes > 32)]
+SHOWN = [F16, SP32, QUADS, SCALES, next(form for form in FORMS if form.lanes > 32)]
 shown = pytest.mark.parametrize("form", SHOWN, ids=str)
 
 
@@ -472,7 +472,7 @@ def test_page_is_well_formed_and_loads_nothing(form):
     parser.close()
     assert parser.open == []
     assert parser.loaded == []
-    assert parser.lanes == set(range(form.family.lanes))
+    assert parser.lanes == set(range(form.lanes))
     assert form.mnemonic in parser.texts
     assert "@import" not in text
     assert "url(" not in text

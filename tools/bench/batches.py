@@ -48,7 +48,7 @@ def _execution(form: Instruction, count: int, data: str) -> Callable[[], Any]:
     words = {}
     for operand in "abc":
         if data == "random bits":
-            size = (count, form.family.lanes, form.registers[operand])
+            size = (count, form.lanes, form.registers[operand])
             words[operand] = rng.integers(0, 1 << 32, size, np.uint32)
             continue
         matrix = rng.standard_normal((count, *form.matrix_shape(operand)))

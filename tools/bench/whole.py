@@ -59,7 +59,7 @@ def _packing(repeat: int) -> tuple[float, float]:
 
     form, rng = warpsim.decode(_F16, target="sm_90a"), np.random.default_rng(1)
     a, b = (rng.standard_normal((1024, 1024)).astype(np.float16) for _ in "ab")
-    plan, out = plan_of(form, rule_for(form)), np.zeros((1024, 1024), np.float32)
+    plan, out = plan_of(form.product, rule_for(form)), np.zeros((1024, 1024), np.float32)
     codes = a.view(np.uint16), b.view(np.uint16)
     problem = Problem(plan=plan, a=codes[0], b=codes[1], out=out, bounds=np.array([0, plan.passes(64)]))
     width = plan.variant.stride

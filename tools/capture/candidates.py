@@ -17,7 +17,7 @@ import numpy.typing as npt
 from warpsim.errors import WarpsimError
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.execution.pipeline import checked_inputs, execute_inputs, rule_for
-from warpsim.isa.fragments import registers_of
+from warpsim.isa.fragments import gather, registers_of
 from warpsim.isa.instruction import Inputs, Instruction, Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
@@ -88,7 +88,7 @@ def computing(
 
 def gathered(instruction: Instruction, inputs: Inputs) -> tuple[Operands, tuple[int, ...]]:
     """The operands with one leading axis, and the axes that it stands for."""
-    operands = instruction.family.gather(instruction, checked_inputs(instruction, inputs))
+    operands = gather(instruction, checked_inputs(instruction, inputs))
     inner = 3 if instruction.products > 1 else 2
     arrays = {name: getattr(operands, name) for name in _ARRAYS if getattr(operands, name) is not None}
     lead = np.broadcast_shapes(*(array.shape[:-inner] for array in arrays.values()))

@@ -100,7 +100,7 @@ class _Writer:
         self.sizes = {name: array[0].nbytes for name, array in arrays.items()}
         self.shared_bytes = _rounded_up(self.sizes.get("shared", 0), ALIGNMENT)
         self.word = instruction.register_bits // 8
-        self.threads = instruction.family.lanes
+        self.threads = instruction.lanes
 
     def kernel(self) -> Kernel:
         offsets, size = self.offsets()

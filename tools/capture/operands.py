@@ -231,7 +231,7 @@ def _three_sorts(rng: Rng, element: Format, shape: tuple[int, ...]) -> Array:
 
 def _metadata(rng: Rng, form: Instruction, cases: int, selector: Any) -> Array:
     fields = random_fields(rng, form, cases)
-    e = rng.integers(0, 1 << 32, (cases, form.family.lanes, 1), dtype=np.uint64).astype(np.uint32)
+    e = rng.integers(0, 1 << 32, (cases, form.lanes, 1), dtype=np.uint64).astype(np.uint32)
     selectors = np.broadcast_to(np.asarray(selector), cases)
     for value in form.selectors:
         mine = np.flatnonzero(selectors == value)
@@ -244,5 +244,5 @@ def _scale_words(rng: Rng, form: Instruction, cases: int) -> Array:
     """Four scales around one in every lane."""
     assert form.scale is not None
     one = form.scale.bias << form.scale.fraction_bits
-    codes = rng.integers(one - 6, one + 7, (cases, form.family.lanes, 4)).astype(np.uint8)
+    codes = rng.integers(one - 6, one + 7, (cases, form.lanes, 4)).astype(np.uint8)
     return codes.view(np.uint32)

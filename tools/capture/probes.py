@@ -40,7 +40,7 @@ def scales_of(form: Instruction, labels: list[str]) -> dict[str, Array] | None:
         return None
     rng, cases = np.random.default_rng(35), len(labels)
     one, step = form.scale.bias << form.scale.fraction_bits, 1 << form.scale.fraction_bits
-    codes = np.full((2, cases, form.family.lanes, 4), one)
+    codes = np.full((2, cases, form.lanes, 4), one)
     codes[:, ::3] = rng.integers(one - 6 * step, one + 4 * step, codes[:, ::3].shape)
     if not form.scale.fraction_bits:
         large = (form.d.bias - _highest(form.a) - _highest(form.b)) // 2

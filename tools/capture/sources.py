@@ -122,7 +122,7 @@ def _placements(form: Instruction) -> Iterator[Placement]:
 def _fitting(form: Instruction, placement: Placement, size: Size) -> int:
     """Cases that keep a set within its bytes, but at least eight."""
     word = form.register_bits // 8
-    case = sum(form.registers.values()) * form.family.lanes * word
+    case = sum(form.registers.values()) * form.lanes * word
     if form.family.opcode == "wgmma":
         case += (form.shape.n + 64 * placement.a_shared) * form.shape.k * max(form.b.bits, 8) // 8
     return max(8, min(size.cases, size.set_bytes // case))

@@ -56,7 +56,7 @@ def arithmetic(form: Instruction) -> tuple[Any, ...]:
     formats = (form.a, form.b, form.c, form.d, form.scale)
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.kind)
     fields = tuple(legal_fields(form)) if form.sparse else ()
-    place = (form.family.lanes, form.stored_k, form.selectors, fields, form.products, form.shape)
+    place = (form.lanes, form.stored_k, form.selectors, fields, form.products, form.shape)
     return (rule_for(form).bare, *map(str, formats), *modifiers, *place)
 
 

@@ -30,7 +30,7 @@ def launched(form: Instruction, arguments: Mapping[str, Any], schedule: str) -> 
         if name in arguments:
             given[name] = np.ascontiguousarray(arguments[name])
     text = kernel(form, given, {name: one for name, one in arguments.items() if np.ndim(one) == 0})
-    load_text(text)["k"](len(d), form.family.lanes, [*given.values()], schedule=schedule)
+    load_text(text)["k"](len(d), form.lanes, [*given.values()], schedule=schedule)
     return d
 
 
@@ -47,7 +47,7 @@ def kernel(form: Instruction, given: Mapping[str, Words], immediates: Mapping[st
         f".visible .entry k({parameters}) {{",
         ".reg .pred %p; .reg .b32 %t, %at, %end, %cta, %lane; .reg .b64 %from, %to, %xa_desc, %xb_desc;",
         "mov.u32 %cta, %ctaid.x; mov.u32 %t, %tid.x;",
-        f"mad.lo.u32 %lane, %cta, {form.family.lanes}, %t;",
+        f"mad.lo.u32 %lane, %cta, {form.lanes}, %t;",
     ]
     for name, array in given.items():
         lines += _prepared(name, array)

@@ -192,7 +192,7 @@ def _gathered(name: str, change: Callable[[Instruction, Inputs], Inputs], where:
 
 def warpgroup(limits: Limits) -> bool:
     """wgmma."""
-    return "b" not in limits.instruction.family.operands
+    return not limits.instruction.has_registers("b")
 
 
 def _selectors(limits: Limits) -> bool:

@@ -76,5 +76,5 @@ def slices(operands: Operands, first: int, rest: int) -> Iterator[tuple[slice, O
         arrays: dict[str, Any] = {
             name: None if getattr(operands, name) is None else getattr(operands, name)[cut] for name in ARRAYS
         }
-        yield cut, Operands(instruction=operands.instruction, **arrays)
+        yield cut, Operands(product=operands.product, **arrays)
         start, size = start + size, rest

@@ -21,7 +21,7 @@ from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
 from warpsim.generation.cases.corners import theme_chunk
 from warpsim.generation.coverage.vector_coverage import gathered
-from warpsim.isa.instruction import Operands
+from warpsim.isa.instruction import Instruction, Operands
 from warpsim.vectors.sets import VectorSet
 
 from .faults import Fault
@@ -63,7 +63,7 @@ def try_fault(fault: Fault, chunks: int = CHUNKS) -> Verdict:
     for index in range(chunks):
         vectors, operands, d = _chunk(fault.form, fault.target, index)
         tiles_a_case = vectors.instruction.products
-        for tile, count, differs in _looks(fault, module, operands, d):
+        for tile, count, differs in _looks(fault, module, vectors.instruction, operands, d):
             looked += count
             if differs:
                 case = tile // tiles_a_case
@@ -87,15 +87,15 @@ def _chunk(form: str, target: str, index: int) -> tuple[VectorSet, Operands, Any
         else np.concatenate([getattr(part, name) for _, part in parts])[order]
         for name in names
     }
-    operands = Operands(instruction=vectors.instruction, **arrays)
+    operands = Operands(product=vectors.instruction.product, **arrays)
     return vectors, operands, compute(operands, rule_for(vectors.instruction))
 
 
 def _looks(
-    fault: Fault, module: types.ModuleType | None, operands: Operands, d: Any
+    fault: Fault, module: types.ModuleType | None, form: Instruction, operands: Operands, d: Any
 ) -> Iterator[tuple[int, int, bool]]:
     """Tile, outputs looked at and whether one differs; every tile a little before any tile whole."""
-    rule = rule_for(operands.instruction)
+    rule = rule_for(form)
     if module is None:
         wrong = (compute(operands, rule.realigned(**fault.numbers)) != d).any((1, 2))
         first = int(np.argmax(wrong))
@@ -118,7 +118,7 @@ def _part(operands: Operands, tile: int, rows: slice, columns: slice) -> Operand
     if operands.scale_a is not None and operands.scale_b is not None:
         optional |= {"scale_a": operands.scale_a[one, rows], "scale_b": operands.scale_b[one, :, columns]}
     return Operands(
-        instruction=operands.instruction,
+        product=operands.product,
         a=operands.a[one, rows],
         b=operands.b[one, :, columns],
         c=operands.c[one, rows, columns],

@@ -17,6 +17,7 @@ from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.generation.generate import corner_vectors
 from warpsim.generation.sums.limits import Limits, limits_of
 from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.fragments import gather
 from warpsim.isa.instruction import Instruction, Operands
 from warpsim.vectors.sets import VectorSet
 
@@ -121,7 +122,7 @@ def _gathered(vectors: VectorSet) -> tuple[Operands, Any]:
         else np.concatenate([getattr(part, name) for _, part in parts])[order]
         for name in ARRAYS
     }
-    return Operands(instruction=vectors.instruction, **arrays), cases[order]
+    return Operands(product=vectors.instruction.product, **arrays), cases[order]
 
 
 def _shown(
@@ -153,13 +154,13 @@ def _shown_by_inputs(fault: Behaviour, limits: Limits, vectors: VectorSet) -> in
 
 
 def _computed(form: Instruction, inputs: Any, limits: Limits) -> Any:
-    operands = form.family.gather(form, inputs)
+    operands = gather(form, inputs)
     arrays: dict[str, Any] = {name: getattr(operands, name) for name in ARRAYS}
     lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays.values() if x is not None))
     for name, array in arrays.items():
         if array is not None:
             arrays[name] = np.broadcast_to(array, (*lead, *array.shape[-2:])).reshape(-1, *array.shape[-2:])
-    return compute(Operands(instruction=form, **arrays), limits.rule)
+    return compute(Operands(product=form.product, **arrays), limits.rule)
 
 
 def every_form(chosen: list[Instruction], only: str, jobs: int) -> Iterator[FormVerdicts]:

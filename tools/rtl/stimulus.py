@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.execution.pipeline import checked_inputs
-from warpsim.isa.fragments import codes_from
+from warpsim.isa.fragments import codes_from, gather
 from warpsim.isa.instruction import Instruction
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.sets import VectorSet
@@ -101,7 +101,7 @@ def _dots(vectors: VectorSet) -> Iterator[DotProduct]:
     form = vectors.instruction
     for part in vectors.inputs():
         inputs = inputs_by_name(part.arguments)
-        operands = form.family.gather(form, checked_inputs(form, inputs))
+        operands = gather(form, checked_inputs(form, inputs))
         d = codes_from(vectors.d[part.cases], form, "d")
         cases = np.arange(len(vectors))[part.cases]
         names = [vectors.labels[case] if vectors.labels else f"case {case}" for case in cases]

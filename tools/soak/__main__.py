@@ -78,7 +78,7 @@ def compare(number: int, kind: int, dots: int, seed: int) -> Result:
         fast, slow = numerics.compute(operands, rule), reference.compute(operands, rule)
         result.dots += count
         result.differences += int((fast != slow).sum())
-        text = nasty.difference(operands, fast, slow)
+        text = nasty.difference(instruction, operands, fast, slow)
         if text and not result.examples:
             result.examples.append(f"{make.__name__}, generator {[seed, number, kind, batch]}\n{text}")
     result.seconds = time.process_time() - started

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.products import Codes, Operands, Product
 from ..isa.rules import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
 from .kernels._jit import interpreted
 from .kernels.binary64 import ROUNDINGS
@@ -27,10 +27,10 @@ from .planes import Planes, canonical, planes
 _LOWEST_FLOOR = -600  # below, powers of two that align to it would be no normal numbers
 
 
-def applies(instruction: Instruction, rule: Rule) -> bool:
+def applies(product: Product, rule: Rule) -> bool:
     """Return whether ``compute`` takes this rule, here."""
     able = _ABLE.get(type(rule))
-    return able is not None and not interpreted() and able(instruction, rule)
+    return able is not None and not interpreted() and able(product, rule)
 
 
 def compute(operands: Operands, rule: Rule) -> Codes:
@@ -43,33 +43,33 @@ def compute(operands: Operands, rule: Rule) -> Codes:
 # --- f64 -----------------------------------------------------------------------------------------------
 
 
-def _has_fused(instruction: Instruction, rule: FusedMultiplyAdd) -> bool:
+def _has_fused(product: Product, rule: FusedMultiplyAdd) -> bool:
     return has_fused()
 
 
 def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
     a, b = (np.ascontiguousarray(codes).view(np.float64) for codes in (operands.a, operands.b))
     result = np.array(operands.c, order="C").view(np.float64)
-    with rounding(ROUNDINGS[operands.instruction.rounding]):
+    with rounding(ROUNDINGS[operands.product.rounding]):
         fused_chain(a, b, result)
-    return canonical(result, operands.instruction.d)
+    return canonical(result, operands.product.d)
 
 
 # --- m8n8k4 in software --------------------------------------------------------------------------------
 
 
-def _always(instruction: Instruction, rule: SoftwareQuad) -> bool:
+def _always(product: Product, rule: SoftwareQuad) -> bool:
     return True
 
 
 def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
-    form = operands.instruction
-    a, b = _single(operands.a, form.a), _single(operands.b, form.b)
-    result = _single(operands.c, form.c)
-    half = form.d is FORMATS["f16"]
+    product = operands.product
+    a, b = _single(operands.a, product.a), _single(operands.b, product.b)
+    result = _single(operands.c, product.c)
+    half = product.d is FORMATS["f16"]
     (half_quad_chain if half else quad_chain)(a, b, result)
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
-        return canonical(result.astype(form.d.dtype), form.d)
+        return canonical(result.astype(product.d.dtype), product.d)
 
 
 def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
@@ -81,11 +81,11 @@ def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
 # --- 4-bit block-scaled forms --------------------------------------------------------------------------
 
 
-def _groups_fit(form: Instruction, rule: ScaledGroups) -> bool:
-    terms = form.stored_k // rule.group + 1
-    largest = _largest(form.a) * _largest(form.b)
-    scale_bits = 2 * present(form.scale, "scale").fraction_bits
-    whole = rule.output.format == "f32" and form.stored_k % rule.group == 0
+def _groups_fit(product: Product, rule: ScaledGroups) -> bool:
+    terms = product.stored_k // rule.group + 1
+    largest = _largest(product.a) * _largest(product.b)
+    scale_bits = 2 * present(product.scale, "scale").fraction_bits
+    whole = rule.output.format == "f32" and product.stored_k % rule.group == 0
     if not whole or rule.exponent_floor < _LOWEST_FLOOR:
         return False
     return fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
@@ -103,24 +103,28 @@ def _largest(element: Format) -> int:
 
 
 def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
-    form = operands.instruction
-    scale = present(form.scale, "scale")
+    product = operands.product
+    scale = present(product.scale, "scale")
     of_a, of_b = (
         _arrays(planes(present(codes, "scales"), scale)) for codes in (operands.scale_a, operands.scale_b)
     )
-    product_bits = sum(x.fraction_bits - x.minimum_exponent for x in (form.a, form.b))
+    product_bits = sum(x.fraction_bits - x.minimum_exponent for x in (product.a, product.b))
     numbers = (
-        form.stored_k,
+        product.stored_k,
         rule.group,
-        form.shape.k // form.scale_chunks,
+        product.shape.k // product.scale_chunks,
         rule.fraction_bits,
         rule.exponent_floor,
         product_bits + 2 * scale.fraction_bits,
         rule.output.precision,
     )
-    a, b, result = _units(operands.a, form.a), _units(operands.b, form.b), _single(operands.c, form.c)
+    a, b, result = (
+        _units(operands.a, product.a),
+        _units(operands.b, product.b),
+        _single(operands.c, product.c),
+    )
     group_chain(a, b, _columns(operands), of_a, of_b, numbers, rule.output.nearest, result)
-    return canonical(result, form.d)
+    return canonical(result, product.d)
 
 
 def _columns(operands: Operands) -> npt.NDArray[np.intp]:
@@ -137,7 +141,7 @@ def _arrays(number: Planes) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDA
     )
 
 
-_ABLE: dict[type[Rule], Callable[[Instruction, Any], bool]] = {
+_ABLE: dict[type[Rule], Callable[[Product, Any], bool]] = {
     FusedMultiplyAdd: _has_fused,
     SoftwareQuad: _always,
     ScaledGroups: _groups_fit,

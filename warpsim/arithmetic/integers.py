@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.formats import Format
-from ..isa.instruction import Codes, Instruction
+from ..isa.products import Codes, Product
 from ..isa.sparsity import decompress
 from .kernels._jit import interpreted
 from .kernels.bits import add_populations
@@ -38,7 +38,7 @@ Sums = npt.NDArray[np.int32]
 class IntegerProblem:
     """Codes a (m, stored), b (k, n) and c (m, n) of int32, or None; A's unit indices where it is sparse."""
 
-    instruction: Instruction
+    product: Product
     a: Codes
     b: Codes
     c: Codes | None
@@ -51,22 +51,22 @@ def _largest(element: Format) -> int:
 
 def integer_product(problem: IntegerProblem, threads: int = 1) -> Codes:
     """Return codes of D (m, n); ``threads`` are for products by octets, as BLAS has its own."""
-    form = problem.instruction
+    product = problem.product
     a = problem.a
     if problem.indices is not None:
-        pattern = present(form.pattern, "pattern")
+        pattern = present(product.pattern, "pattern")
         a = decompress(a, problem.indices, pattern)[:, : problem.b.shape[0]]
     start = None if problem.c is None else problem.c.view(np.int32)
-    if form.bit_operation and not interpreted():
-        return _populations(a, problem.b, start, form.bit_operation == "xor").view(np.uint32)
-    if form.bit_operation == "xor":
+    if product.bit_operation and not interpreted():
+        return _populations(a, problem.b, start, product.bit_operation == "xor").view(np.uint32)
+    if product.bit_operation == "xor":
         return _exclusive(a, problem.b, start).view(np.uint32)
-    if has_octets() and not form.bit_operation:
-        total = _by_octets(start, _values(a, form.a), _values(problem.b, form.b), threads)
+    if has_octets() and not product.bit_operation:
+        total = _by_octets(start, _values(a, product.a), _values(problem.b, product.b), threads)
     else:
-        total = _with_products(start, a, form.a, problem.b, form.b)
-    if form.satfinite:
-        _saturate(total, start, a, problem.b, form)
+        total = _with_products(start, a, product.a, problem.b, product.b)
+    if product.satfinite:
+        _saturate(total, start, a, problem.b, product)
     return total.view(np.uint32)
 
 
@@ -176,13 +176,13 @@ def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
     return total
 
 
-def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, form: Instruction) -> None:
+def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, product: Product) -> None:
     """Replace the elements of total that some instruction may have clamped.
 
     The products of an element are at most ``reach`` together: if C is farther from the limits, no
     partial sum meets one, and total did not wrap.
     """
-    reach = a.shape[1] * _largest(form.a) * _largest(form.b)
+    reach = a.shape[1] * _largest(product.a) * _largest(product.b)
     room = _HIGH - reach
     if start is None:
         if room >= 0:
@@ -191,12 +191,12 @@ def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, form: Instruc
     if start.size and int(start.max()) <= room and int(start.min()) >= -room:
         return
     near = (start > room) | (start < -room)
-    left, right = _values(a, form.a), _values(b, form.b)
+    left, right = _values(a, product.a), _values(b, product.b)
     full = near.sum(axis=1) * _SHARE > near.shape[1]
-    _saturate_rows(total, start, np.flatnonzero(full), left, right, form.shape.k)
+    _saturate_rows(total, start, np.flatnonzero(full), left, right, product.shape.k)
     rows, columns = np.nonzero(near & ~full[:, None])
     sums = start[rows, columns].astype(np.int64)
-    clamped_sums(left, np.ascontiguousarray(right.T), rows, columns, form.shape.k, sums)
+    clamped_sums(left, np.ascontiguousarray(right.T), rows, columns, product.shape.k, sums)
     total[rows, columns] = sums
 
 

@@ -19,7 +19,7 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..isa.codes import integers, values_of
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Codes, Operands
+from ..isa.products import Codes, Operands
 from ..isa.rules import (
     BitCount,
     EmulatedF8,
@@ -43,11 +43,11 @@ def compute(operands: Operands, rule: Rule) -> Codes:
     from . import chains
     from .kernels import compiled
 
-    if chains.applies(operands.instruction, rule):
+    if chains.applies(operands.product, rule):
         codes = chains.compute(operands, rule)
     else:
         codes = RULES[type(rule)](operands, rule, compiled)
-    return codes.astype(operands.instruction.d.code_dtype)
+    return codes.astype(operands.product.d.code_dtype)
 
 
 _AT_ONCE = 1 << 18  # products, which bounds the temporary arrays of uncompiled sums
@@ -63,7 +63,7 @@ def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
     """Return what ``compute`` returns, with NumPy alone, for a rule that needs no compiler; slower, but at
     once.
     """
-    result = np.empty(operands.c.shape, operands.instruction.d.code_dtype)
+    result = np.empty(operands.c.shape, operands.product.d.code_dtype)
     for some in _shares(operands):
         part = cases(operands, some)
         result[some] = RULES[type(rule)](part, rule, uncompiled)
@@ -112,12 +112,12 @@ def _scaled(number: Planes, scale: Planes, axis: int) -> Planes:
 
 
 def _fused(operands: Operands, rule: FusedSum, kernels: ModuleType) -> Codes:
-    instruction = operands.instruction
-    a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
-    if instruction.scale and operands.scale_a is not None and operands.scale_b is not None:
-        a = _scaled(a, planes(operands.scale_a, instruction.scale), 2)
-        b = _scaled(b, planes(operands.scale_b, instruction.scale), 1)
-    return _fused_planes(a, b, planes(operands.c, instruction.c), _columns(operands), rule, kernels)
+    product = operands.product
+    a, b = planes(operands.a, product.a), planes(operands.b, product.b)
+    if product.scale and operands.scale_a is not None and operands.scale_b is not None:
+        a = _scaled(a, planes(operands.scale_a, product.scale), 2)
+        b = _scaled(b, planes(operands.scale_b, product.scale), 1)
+    return _fused_planes(a, b, planes(operands.c, product.c), _columns(operands), rule, kernels)
 
 
 def _fused_planes(
@@ -136,16 +136,16 @@ def _fused_planes(
 
 
 def _emulated_f8(operands: Operands, rule: EmulatedF8, kernels: ModuleType) -> Codes:
-    instruction = operands.instruction
+    product = operands.product
     stored = operands.a.shape[2]
     order = np.argsort(np.arange(stored) % 4 // 2, kind="stable")  # k % 4 in 0, 1 first, then 2, 3
-    a = planes(converted(operands.a[..., order], instruction.a, _F16), _F16)
-    b = planes(converted(operands.b, instruction.b, _F16), _F16)
-    zero = planes(np.zeros_like(operands.c), instruction.c)
+    a = planes(converted(operands.a[..., order], product.a, _F16), _F16)
+    b = planes(converted(operands.b, product.b, _F16), _F16)
+    zero = planes(np.zeros_like(operands.c), product.c)
     step = replace(rule.step, length=stored // 2)
     columns = np.ascontiguousarray(_columns(operands)[..., order])
     total = _fused_planes(a, b, zero, columns, step, kernels)
-    return _added(operands.c, total.astype(instruction.c.code_dtype), instruction.c)
+    return _added(operands.c, total.astype(product.c.code_dtype), product.c)
 
 
 def _added(x: Codes, y: Codes, element: Format) -> Codes:
@@ -158,25 +158,25 @@ def _added(x: Codes, y: Codes, element: Format) -> Codes:
 
 
 def _groups(operands: Operands, rule: ScaledGroups, kernels: ModuleType) -> Codes:
-    instruction = operands.instruction
-    scale = present(instruction.scale, "scale")
+    product = operands.product
+    scale = present(product.scale, "scale")
     scale_a = present(operands.scale_a, "scale a")
     scale_b = present(operands.scale_b, "scale b")
-    a, b = planes(operands.a, instruction.a), planes(operands.b, instruction.b)
-    c = planes(operands.c, instruction.c)
+    a, b = planes(operands.a, product.a), planes(operands.b, product.b)
+    c = planes(operands.c, product.c)
     codes = np.empty(operands.c.shape, np.int64)
     numbers = (
         rule.group,
         rule.fraction_bits,
         rule.exponent_floor,
-        a.fraction_bits + b.fraction_bits - instruction.a.minimum_exponent - instruction.b.minimum_exponent,
+        a.fraction_bits + b.fraction_bits - product.a.minimum_exponent - product.b.minimum_exponent,
         2 * scale.fraction_bits,
         c.fraction_bits,
-        instruction.shape.k // instruction.scale_chunks,
+        product.shape.k // product.scale_chunks,
     )
     kernels.scaled_groups(
-        _fixed_point(a, instruction.a),
-        _fixed_point(b, instruction.b),
+        _fixed_point(a, product.a),
+        _fixed_point(b, product.b),
         _columns(operands),
         _arrays(planes(scale_a, scale)),
         _arrays(planes(scale_b, scale)),
@@ -196,7 +196,7 @@ def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
 def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, kernels: ModuleType) -> Codes:
     codes = np.empty(operands.c.shape, np.int64)
     a, b, c = (np.ascontiguousarray(x).view(np.int64) for x in (operands.a, operands.b, operands.c))
-    kernels.multiply_add_chain(a, b, c, kernels.ROUNDINGS[operands.instruction.rounding], codes)
+    kernels.multiply_add_chain(a, b, c, kernels.ROUNDINGS[operands.product.rounding], codes)
     return codes.view(np.uint64)
 
 
@@ -206,18 +206,18 @@ def _quad(operands: Operands, rule: SoftwareQuad, kernels: ModuleType) -> Codes:
     A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to
     53 bits, which a second rounding to 24 cannot spoil (53 is twice 24 and two more).
     """
-    instruction = operands.instruction
-    a = values_of(operands.a, instruction.a).transpose(2, 0, 1)[..., None]
-    b = values_of(operands.b, instruction.b).transpose(1, 0, 2)[:, :, None]
-    c = values_of(operands.c, instruction.c)
+    product = operands.product
+    a = values_of(operands.a, product.a).transpose(2, 0, 1)[..., None]
+    b = values_of(operands.b, product.b).transpose(1, 0, 2)[:, :, None]
+    c = values_of(operands.c, product.c)
     with np.errstate(all="ignore"):
         p = a * b
-        if instruction.d is _F16:
+        if product.d is _F16:
             value = _f32(_f32(c + _f32(p[2] + p[3])) + _f32(p[0] + p[1])).astype(np.float16)
         else:
             chain = _f32(_f32(_f32(p[0] + 0.0) + p[1]) + p[2])
             value = _f32(c + _f32(chain + p[3])).astype(np.float32)
-    return canonical(value, instruction.d)
+    return canonical(value, product.d)
 
 
 def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -225,15 +225,15 @@ def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _integer(operands: Operands, rule: IntegerSum | BitCount, kernels: ModuleType) -> Codes:
-    instruction = operands.instruction
+    product = operands.product
     codes = np.empty(operands.c.shape, np.int64)
     kernels.integer_sum(
-        np.ascontiguousarray(integers(operands.a, instruction.a)),
-        np.ascontiguousarray(integers(operands.b, instruction.b)),
+        np.ascontiguousarray(integers(operands.a, product.a)),
+        np.ascontiguousarray(integers(operands.b, product.b)),
         _columns(operands),
-        np.ascontiguousarray(integers(operands.c, instruction.c)),
-        instruction.satfinite,
-        instruction.bit_operation == "xor",
+        np.ascontiguousarray(integers(operands.c, product.c)),
+        product.satfinite,
+        product.bit_operation == "xor",
         codes,
     )
     return codes

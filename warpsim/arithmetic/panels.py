@@ -19,7 +19,7 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Codes
+from ..isa.products import Codes
 from .kernels import decode, whole
 from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, panel_kernel
@@ -76,7 +76,7 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
     plan, rows, passes = problem.plan, stop - first, problem.passes
     size = rows * passes * plan.products
     values, exponents = scratch("a", size, np.float32), scratch("a_exponents", size, plan.exponents)
-    element, codes = plan.instruction.a, read_only(problem.a[first:stop])
+    element, codes = plan.product.a, read_only(problem.a[first:stop])
     emulated = plan.variant.emulated
     coding = coding_of(element, as_half=emulated, lift=LIFT_A)
     decode.pack_a(codes, values, exponents, plan.order, emulated, coding)
@@ -105,7 +105,7 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
     part = (first, count, n, stride)
     size = passes * plan.depth * stride
     values, exponents = scratch("b", size, np.float32), scratch("b_exponents", size, plan.exponents)
-    element = plan.instruction.b
+    element = plan.product.b
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     coding = coding_of(element, as_half=plan.variant.emulated, lift=LIFT_B)
     decode.pack_b(read_only(problem.b), part, values, exponents, order, coding)
@@ -124,7 +124,7 @@ def _lows(plan: Plan, name: str, values: Floats, *, negative: bool) -> Plane:
 
 def _scale_numbers(plan: Plan) -> tuple[int, int]:
     """Return bias and NaN code of scales that are powers of two."""
-    scale = present(plan.instruction.scale, "scale")
+    scale = present(plan.product.scale, "scale")
     if scale.fraction_bits:
         raise AssertionError(f"scales have {scale.fraction_bits} fraction bits: not powers of two")
     return scale.bias, scale.canonical_nan
@@ -200,10 +200,10 @@ def _without_jit(problem: Problem) -> None:
     problem = _filled_up(problem)
     for j in range(0, columns, _BLOCK_COLUMNS):
         right = slice(j, min(j + _BLOCK_COLUMNS, columns))
-        b = _planes(problem.b[:, right], problem, problem.plan.instruction.b)
+        b = _planes(problem.b[:, right], problem, problem.plan.product.b)
         for i in range(0, rows, _BLOCK_ROWS):
             left = slice(i, min(i + _BLOCK_ROWS, rows))
-            a = _planes(problem.a[left], problem, problem.plan.instruction.a)
+            a = _planes(problem.a[left], problem, problem.plan.product.a)
             _block(problem, left, right, a, b)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Instruction
+from ..isa.products import Product
 from ..isa.rules import EmulatedF8, FusedSum, Rule
 from .kernels import decode
 from .kernels.floors import MOST_FRACTION_BITS
@@ -33,7 +33,7 @@ class Plan:
     A, product by product, which unit of the pass it belongs to and where that unit's chunk begins.
     """
 
-    instruction: Instruction
+    product: Product
     variant: Variant
     numbers: tuple[int, int, int]
     order: npt.NDArray[np.int64]
@@ -58,13 +58,13 @@ class Plan:
 
     def passes(self, instructions: int) -> int:
         """Return passes of a number of instructions along k."""
-        return instructions * self.instruction.stored_k // self.products
+        return instructions * self.product.stored_k // self.products
 
 
-def applies(instruction: Instruction, rule: Rule) -> bool:
+def applies(product: Product, rule: Rule) -> bool:
     """Return whether the kernels compute this rule: sums of products of at most 12 significant bits."""
     step = _step_of(rule)
-    if step is None or instruction.c != instruction.d:
+    if step is None or product.c != product.d:
         return False
     half = step.output.format == "f16"
     return half or (step.exponent_floor <= _LOWEST_FLOOR and step.output.format == "f32")
@@ -76,17 +76,17 @@ def _step_of(rule: Rule) -> FusedSum | None:
     return step if isinstance(step, FusedSum) else None
 
 
-def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) -> Plan:
+def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
     """Return the plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best
     for many.
     """
     emulated = isinstance(rule, EmulatedF8)
     step = present(_step_of(rule), "step")
-    stored = instruction.stored_k
+    stored = product.stored_k
     length = stored // 2 if emulated else min(step.length, stored)
-    sparse = instruction.pattern is not None
+    sparse = product.pattern is not None
     steps = 2 if emulated else 1
-    compact = columns is None and instruction.scale is None and _are_compact(instruction)
+    compact = columns is None and product.scale is None and _are_compact(product)
     stride = columns or _stride(length * steps, sparse, compact)
     lanes = LANES if length <= 8 and not sparse else LANES // 2
     variant = Variant(
@@ -96,17 +96,17 @@ def plan_of(instruction: Instruction, rule: Rule, columns: int | None = None) ->
         steps=steps,
         half=step.output.format == "f16",
         emulated=emulated,
-        scaled=instruction.scale is not None,
+        scaled=product.scale is not None,
         sparse=sparse,
         compact=compact,
-        floored=compact and not emulated and _has_floors(instruction, step),
+        floored=compact and not emulated and _has_floors(product, step),
     )
     order = np.arange(variant.products)
     if emulated:
         order = np.argsort(order % 4 // 2, kind="stable")
-    chunk, kept, unit = _pattern(instruction)
+    chunk, kept, unit = _pattern(product)
     return Plan(
-        instruction=instruction,
+        product=product,
         variant=variant,
         numbers=(step.fraction_bits, step.exponent_floor, step.output.precision),
         order=order,
@@ -124,26 +124,25 @@ def _stride(products: int, sparse: bool, compact: bool) -> int:
     return 512 if compact and rows <= 8 and not sparse else 256 if rows <= 16 else 128
 
 
-def _are_compact(instruction: Instruction) -> bool:
+def _are_compact(product: Product) -> bool:
     """Return whether the exponents of A and B have room in bytes (those of f16 do, which others may take
     on).
     """
     return all(
-        element.minimum_exponent >= NARROWEST and element.bias <= WIDEST
-        for element in (instruction.a, instruction.b)
+        element.minimum_exponent >= NARROWEST and element.bias <= WIDEST for element in (product.a, product.b)
     )
 
 
-def _has_floors(instruction: Instruction, step: FusedSum) -> bool:
+def _has_floors(product: Product, step: FusedSum) -> bool:
     """Return whether kernels.floors computes the sums, on a CPU that can."""
-    formats = instruction.a, instruction.b
+    formats = product.a, product.b
     lowest = min(element.minimum_exponent - element.fraction_bits for element in formats)
     return step.fraction_bits <= MOST_FRACTION_BITS and lowest >= -LIFT_LOW and has_roundings()
 
 
-def _pattern(instruction: Instruction) -> tuple[int, int, int]:
+def _pattern(product: Product) -> tuple[int, int, int]:
     """Return elements of a chunk, units kept of it and elements of a unit (1, 1, 1 for dense A)."""
-    pattern = instruction.pattern
+    pattern = product.pattern
     return (pattern.chunk, pattern.kept, pattern.unit) if pattern else (1, 1, 1)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.formats import FORMATS, Format, Specials
-from ..isa.instruction import Instruction, Operands
+from ..isa.products import Operands, Product
 from ..isa.rules import (
     BitCount,
     EmulatedF8,
@@ -309,7 +309,7 @@ class Dot(NamedTuple):
         return [product(x, y) for x, y in zip(self.a, self.b, strict=True)]
 
 
-def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> int:
+def _fused_sum(rule: FusedSum, form: Product, inputs: Dot) -> int:
     """Return f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3,
     .kind::mxf8f6f4).
     """
@@ -319,7 +319,7 @@ def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> int:
     return fused_chain(rule, products, inputs.c)[-1].code
 
 
-def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> int:
+def _emulated_f8(rule: EmulatedF8, form: Product, inputs: Dot) -> int:
     """fp8 as ptxas writes it for f16 units: the operands become f16, C is added last.
 
     An e4m3 subnormal is a normal number of f16, so that f16's exponent is the one to align by.
@@ -329,11 +329,11 @@ def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> int
     partial = ZERO
     for halves in ((0, 1), (2, 3)):  # the two bytes of a register that each step unpacks
         chosen = [term for position, term in enumerate(products) if position % 4 in halves]
-        partial = decode(fused_chain(rule.step, chosen, partial)[-1].code, instruction.d)
-    return ieee_sum([inputs.c, partial], instruction.d)
+        partial = decode(fused_chain(rule.step, chosen, partial)[-1].code, form.d)
+    return ieee_sum([inputs.c, partial], form.d)
 
 
-def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) -> int:
+def _scaled_groups(rule: ScaledGroups, form: Product, inputs: Dot) -> int:
     """4-bit block scaling (9.7.14.3, .kind::mxf4 and mxf4nvf4): exact groups, aligned by their scales.
 
     Only the scales' exponent counts in the alignment; it does so even if the group's products cancel.
@@ -350,44 +350,44 @@ def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) ->
     return fuse([*terms, inputs.c], exponents, rule).code
 
 
-def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs: Dot) -> int:
+def _fused_multiply_add(rule: FusedMultiplyAdd, form: Product, inputs: Dot) -> int:
     """Return f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
     d = inputs.c
     for term in inputs.products:
-        d = decode(ieee_sum([term, d], instruction.d, ROUNDINGS[instruction.rounding]), instruction.d)
-    return ieee_sum([d], instruction.d)
+        d = decode(ieee_sum([term, d], form.d, ROUNDINGS[form.rounding]), form.d)
+    return ieee_sum([d], form.d)
 
 
-def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) -> int:
+def _software_quad(rule: SoftwareQuad, form: Product, inputs: Dot) -> int:
     """m8n8k4 f16 without tensor cores: FFMA, FMUL and FADD in f32, as ptxas writes them."""
     p0, p1, p2, p3 = inputs.products
-    if instruction.d == F32:
+    if form.d == F32:
         chain = ieee(F32, p3, ieee(F32, p2, ieee(F32, p1, ieee(F32, p0, ZERO))))
         return ieee_sum([inputs.c, chain], F32)
     upper = ieee(F32, inputs.c, ieee(F32, p3, ieee(F32, p2)))
     lower = ieee(F32, p1, ieee(F32, p0))
-    return ieee_sum([ieee(F32, upper, lower)], instruction.d)
+    return ieee_sum([ieee(F32, upper, lower)], form.d)
 
 
-def _integer_sum(rule: IntegerSum, instruction: Instruction, inputs: Dot) -> int:
+def _integer_sum(rule: IntegerSum, form: Product, inputs: Dot) -> int:
     """Exact (9.7.14.5.14); .satfinite clamps once at the end, otherwise the result wraps."""
     total = inputs.c.signed + sum(term.signed for term in inputs.products)
-    if instruction.satfinite:
-        total = max(-instruction.d.sign_bit, min(total, instruction.d.sign_bit - 1))
-    return total & instruction.d.mask
+    if form.satfinite:
+        total = max(-form.d.sign_bit, min(total, form.d.sign_bit - 1))
+    return total & form.d.mask
 
 
 _BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xor": int.__xor__}
 
 
-def _bit_count(rule: BitCount, instruction: Instruction, inputs: Dot) -> int:
+def _bit_count(rule: BitCount, form: Product, inputs: Dot) -> int:
     """Return b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of ones."""
-    combine = _BIT_OPERATIONS[instruction.bit_operation]
+    combine = _BIT_OPERATIONS[form.bit_operation]
     ones = sum(combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True))
-    return (inputs.c.signed + ones) & instruction.d.mask
+    return (inputs.c.signed + ones) & form.d.mask
 
 
-RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], int]] = {
+RULES: dict[type[Rule], Callable[[Any, Product, Dot], int]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
@@ -398,13 +398,13 @@ RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], int]] = {
 }
 
 
-def dot(rule: Rule, instruction: Instruction, inputs: Dot) -> int:
+def dot(rule: Rule, form: Product, inputs: Dot) -> int:
     """Code of one element of D."""
-    return RULES[type(rule)](rule, instruction, inputs)
+    return RULES[type(rule)](rule, form, inputs)
 
 
 def inputs_of(
-    instruction: Instruction,
+    form: Product,
     a: Sequence[int],
     b: Sequence[int],
     c: int,
@@ -412,10 +412,10 @@ def inputs_of(
 ) -> Dot:
     """Return the dot of codes: factors in stored order and, with block scaling, each product's two scales."""
     return Dot(
-        a=[decode(code, instruction.a) for code in a],
-        b=[decode(code, instruction.b) for code in b],
-        c=decode(c, instruction.c),
-        scales=[product(*(decode(code, _scale(instruction)) for code in both)) for both in scales],
+        a=[decode(code, form.a) for code in a],
+        b=[decode(code, form.b) for code in b],
+        c=decode(c, form.c),
+        scales=[product(*(decode(code, _scale(form)) for code in both)) for both in scales],
     )
 
 
@@ -424,21 +424,19 @@ def inputs_of(
 
 def compute(operands: Operands, rule: Rule) -> npt.NDArray[Any]:
     """Result codes of D, ``(batch, m, n)`` in the code dtype of D's format."""
-    instruction = operands.instruction
+    form = operands.product
     codes = [
-        dot(rule, instruction, inputs)
-        for matrix in range(len(operands.c))
-        for inputs in _elements(operands, matrix)
+        dot(rule, form, inputs) for matrix in range(len(operands.c)) for inputs in _elements(operands, matrix)
     ]
-    return np.array(codes, instruction.d.code_dtype).reshape(operands.c.shape)
+    return np.array(codes, form.d.code_dtype).reshape(operands.c.shape)
 
 
 def _elements(operands: Operands, matrix: int) -> Iterator[Dot]:
     """Yield the dots of every element of D of one matrix of the batch, row by row."""
-    instruction = operands.instruction
-    a = _numbers(operands.a[matrix], instruction.a)
-    b = _numbers(operands.b[matrix].T, instruction.b)
-    c = _numbers(operands.c[matrix], instruction.c)
+    form = operands.product
+    a = _numbers(operands.a[matrix], form.a)
+    b = _numbers(operands.b[matrix].T, form.b)
+    c = _numbers(operands.c[matrix], form.c)
     scales = _scales(operands, matrix)
     for row, column in pairs(range(len(c)), range(len(b))):
         stored = _stored_columns(operands, matrix, row)
@@ -461,17 +459,17 @@ def _scales(operands: Operands, matrix: int) -> Callable[[int, int, int], Number
     """Return (row, column, k) -> the scale of that product: both scales of the chunk that holds logical k."""
     if operands.scale_a is None or operands.scale_b is None:
         return None
-    instruction = operands.instruction
-    width = instruction.shape.k // instruction.scale_chunks
-    scale_a = _numbers(operands.scale_a[matrix], _scale(instruction))
-    scale_b = _numbers(operands.scale_b[matrix].T, _scale(instruction))
+    form = operands.product
+    width = form.shape.k // form.scale_chunks
+    scale_a = _numbers(operands.scale_a[matrix], _scale(form))
+    scale_b = _numbers(operands.scale_b[matrix].T, _scale(form))
     return lambda row, column, k: product(scale_a[row][k // width], scale_b[column][k // width])
 
 
-def _scale(instruction: Instruction) -> Format:
-    if instruction.scale is None:
-        raise AssertionError(f"{instruction} has no block scales")
-    return instruction.scale
+def _scale(form: Product) -> Format:
+    if form.scale is None:
+        raise AssertionError(f"{form} has no block scales")
+    return form.scale
 
 
 def _numbers(codes: npt.NDArray[Any], element: Format) -> list[list[Number]]:

@@ -198,7 +198,7 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
     from ..diagnosis import holding
     from ..diagnosis.dumps.dump_contents import words_read
 
-    names = "AC" if form.family.lanes > WARP else "ABC"
+    names = "AC" if form.lanes > WARP else "ABC"
     matrices = {name: given[name] for name in names if name in given}
     if not matrices or _is_product(form, given):
         return []
@@ -224,7 +224,7 @@ def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
 
     made: dict[str, Any] = {}
     unread = given.pop("e_unread", None)
-    if form.family.lanes > WARP and "B" in given:
+    if form.lanes > WARP and "B" in given:
         made |= _in_shared(form, given.pop("B"), given)
     if "A" in given:
         values = given.pop("A")

@@ -134,7 +134,7 @@ def _of_trace(source: str) -> list[tuple[str, Any]]:
         place = event.statement.location()
         for first, inputs, _ in event.executions():
             given: dict[str, Any] = {name: words for name, words in inputs.registers.items() if name in "abe"}
-            warp = f", warp {first // 32}" if len(event.d) > event.instruction.family.lanes else ""
+            warp = f", warp {first // 32}" if len(event.d) > event.instruction.lanes else ""
             title = f"{place.file}:{place.line}: event {number}{warp}: {event.instruction.mnemonic}"
             found.append((title, lint(event.instruction, **given, selector=inputs.selector)))
     return found

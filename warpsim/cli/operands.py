@@ -152,7 +152,7 @@ def _words(text: str, form: Instruction, operand: str) -> Any:
     bits = form.register_bits if operand in "abcd" else 32
     element = form.format(operand) if operand in "abcd" and form.storage(operand).bits >= 8 else None
     registers = form.registers.get(operand, 1)
-    return reading_from(text, form.family.lanes, registers, bits, operand, element).words
+    return reading_from(text, form.lanes, registers, bits, operand, element).words
 
 
 def read_dump(source: str) -> Any:

@@ -49,7 +49,7 @@ def _fits(form: Instruction, operation: str, words: list[str]) -> bool:
     a, b = (named * 2)[:2] if named else (kinds[0], kinds[0])
     shape = form.shape.m, form.shape.n, form.shape.k
     results = [word for word in words if word in ("f32", "f16")]
-    group = form.family.lanes == 128
+    group = form.lanes == 128
     return (
         ("G" in operation) == group
         and _shape(words, group) == shape

@@ -24,6 +24,7 @@ from ..arithmetic.plans import applies as has_panels
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
 from ..isa.instruction import Codes, Inputs, Instruction, Operands
+from ..isa.products import Product
 from ..isa.registers import Words, with_registers
 from ..isa.rules import Rule
 from .recipes import Recipe, narrow_plan, recipe_of, tiles_of
@@ -32,9 +33,9 @@ Table = npt.NDArray[Any]
 _SHARE = 1 << 16  # words of D that a thread makes at a time
 
 
-def applies(instruction: Instruction, rule: Rule) -> bool:
-    """Whether ``compute`` handles the rule of this instruction (under this interpreter)."""
-    return not interpreted() and has_panels(instruction, rule)
+def applies(product: Product, rule: Rule) -> bool:
+    """Whether ``compute`` handles the rule of this product (under this interpreter)."""
+    return not interpreted() and has_panels(product, rule)
 
 
 # --- from registers ----------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
         lead = next(
             (array.shape[:-2] for name, array in registers.items() if name not in ("c", "shared")), ()
         )
-        shape = instruction.family.lanes, instruction.registers["c"]
+        shape = instruction.lanes, instruction.registers["c"]
         registers["c"] = np.broadcast_to(np.zeros((), _WORD), (*lead, *shape))
     return registers
 
@@ -201,9 +202,9 @@ def _way(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
 
     if interpreted() and not numerics.needs_compiler(rule):
         return numerics.compute_uncompiled
-    form, n = operands.instruction, operands.b.shape[2]
-    fits = n % COLUMNS == 0 and form.products == 1 and _is_large(operands)
-    return compute if fits and applies(form, rule) else numerics.compute
+    product, n = operands.product, operands.b.shape[2]
+    fits = n % COLUMNS == 0 and product.products == 1 and _is_large(operands)
+    return compute if fits and applies(product, rule) else numerics.compute
 
 
 def _is_large(operands: Operands) -> bool:
@@ -213,14 +214,14 @@ def _is_large(operands: Operands) -> bool:
 @in_default_environment
 def compute(operands: Operands, rule: Rule) -> Codes:
     """What numerics.compute returns, for an instruction and rule that ``applies``; n is a multiple of 8."""
-    form = operands.instruction
+    product = operands.product
     count, m, _ = operands.a.shape
     n = operands.b.shape[2]
-    plan = narrow_plan(form, rule, n)
-    results = np.empty(operands.c.shape, form.d.code_dtype)
+    plan = narrow_plan(product, rule, n)
+    results = np.empty(operands.c.shape, product.d.code_dtype)
     if not results.size:
         return results
-    scale = form.scale
+    scale = product.scale
     scales = [_flat(codes, np.uint8) for codes in (operands.scale_a, operands.scale_b)]
     depth = np.arange(plan.depth) if plan.variant.sparse else plan.order
     _matrix_kernel(plan.variant)(
@@ -237,7 +238,7 @@ def compute(operands: Operands, rule: Rule) -> Codes:
 
 def _matrix_coding(plan: Plan, operand: str) -> tuple[int, ...]:
     emulated = plan.variant.emulated and operand != "c"
-    return coding_of(plan.instruction.format(operand), as_half=emulated)
+    return coding_of(plan.product.format(operand), as_half=emulated)
 
 
 def _flat(array: Table | None, dtype: npt.DTypeLike | None = None) -> Table:

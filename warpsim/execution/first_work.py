@@ -11,40 +11,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..isa.instruction import Instruction
+from ..isa.products import Product
 from ..isa.registers import Words
 
 LIMIT = 1 << 21  # products of a mnemonic that NumPy computes
 _CALL = 1 << 15  # products that take as long as all else that there is to do in a call
 
-done: dict[str, int] = {}  # products by mnemonic, so far
-beyond: set[str] = set()  # mnemonics that kernels compute from now on
+done: dict[Product, int] = {}  # multiplications by product, so far
+beyond: set[Product] = set()  # products that kernels compute from now on
 
 
 def is_first(instruction: Instruction, registers: Mapping[str, Words]) -> bool:
     """Whether what these registers need is within the limit."""
-    if instruction.mnemonic in beyond:
+    if instruction.product in beyond:
         return False
-    counts, lanes = instruction.registers, instruction.family.lanes
+    counts, lanes = instruction.registers, instruction.lanes
     sizes = [array.size // (lanes * counts[name]) for name, array in registers.items() if name in counts]
-    return _within(instruction, products_of(instruction, max(sizes, default=1)))
+    return _within(instruction.product, instruction.product.multiplications * max(sizes, default=1))
 
 
-def takes(instruction: Instruction, products: int) -> bool:
-    """Whether so many products are within the limit; if they are, they count from now on."""
-    if instruction.mnemonic in beyond or not _within(instruction, products):
+def takes(product: Product, count: int) -> bool:
+    """Whether so many multiplications are within the limit; if they are, they count from now on."""
+    if product in beyond or not _within(product, count):
         return False
-    done[instruction.mnemonic] = done.get(instruction.mnemonic, 0) + products + _CALL
+    done[product] = done.get(product, 0) + count + _CALL
     return True
 
 
-def products_of(instruction: Instruction, executions: int) -> int:
-    """Products that executions of an instruction sum."""
-    shape = instruction.shape
-    return executions * instruction.products * shape.m * shape.n * instruction.stored_k
-
-
-def _within(instruction: Instruction, products: int) -> bool:
-    if done.get(instruction.mnemonic, 0) + products + _CALL <= LIMIT:
+def _within(product: Product, count: int) -> bool:
+    if done.get(product, 0) + count + _CALL <= LIMIT:
         return True
-    beyond.add(instruction.mnemonic)
+    beyond.add(product)
     return False

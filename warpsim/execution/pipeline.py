@@ -20,7 +20,7 @@ from ..errors import IllegalInstruction, OperandError
 from ..isa.architectures import rule_of
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.comparisons import Evidence
-from ..isa.fragments import checked_registers, columns_of, fields_of, registers_of, shaped
+from ..isa.fragments import checked_registers, columns_of, fields_of, gather, registers_of, shaped
 from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.registers import Words
 from ..isa.rules import Rule
@@ -85,7 +85,7 @@ def _by_kernel(operands: Operands, rule: Rule, threads: int | None) -> Codes:
     from ..arithmetic import numerics
 
     products = operands.a.size * operands.b.shape[2]
-    if not numerics.needs_compiler(rule) and first_work.takes(operands.instruction, products):
+    if not numerics.needs_compiler(rule) and first_work.takes(operands.product, products):
         return numerics.compute_uncompiled(operands, rule)
     codes: Codes = _batches().computed(operands, rule, threads)
     return codes
@@ -104,23 +104,25 @@ def execute_inputs(
     d: Words | None = _batches().execute(instruction, inputs, threads) if compiled else None
     if d is not None:
         return d
-    rule_for(instruction)
+    rule = rule_for(instruction)
     checked = checked_inputs(instruction, inputs)
     if compiled and any(checked.registers[name] is not x for name, x in inputs.registers.items()):
         d = _batches().execute(instruction, checked, threads)  # which takes only registers as they should be
         if d is not None:
             return d
-    operands = instruction.family.gather(instruction, checked)
-    return registers_of(execute_operands(operands, engine, threads), instruction, "d")
+    operands = gather(instruction, checked)
+    return registers_of(execute_operands(operands, rule, engine, threads), instruction, "d")
 
 
-def execute_operands(operands: Operands, engine: Engine = "kernel", threads: int | None = None) -> Codes:
+def execute_operands(
+    operands: Operands, rule: Rule, engine: Engine = "kernel", threads: int | None = None
+) -> Codes:
     """Codes of D ``(..., m, n)``, of m8n8k4 f16 ``(..., 4, m, n)``; operands may be some rows and columns."""
-    instruction = operands.instruction
-    batch = _batch_of(operands, instruction.products)
-    merged = _flattened(operands, batch, instruction.products)
-    codes = _computed(merged, rule_for(instruction), engine, threads)
-    products = (instruction.products,) if instruction.products > 1 else ()
+    product = operands.product
+    batch = _batch_of(operands, product.products)
+    merged = _flattened(operands, batch, product.products)
+    codes = _computed(merged, rule, engine, threads)
+    products = (product.products,) if product.products > 1 else ()
     return codes.reshape(*batch, *products, *codes.shape[-2:])
 
 
@@ -143,7 +145,7 @@ def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
 
 def _check_settings(instruction: Instruction, inputs: Inputs) -> None:
     """Raise OperandError for what the instruction has not: it would be passed over in silence."""
-    if instruction.family.rules != "wgmma" and not inputs.warp_level:
+    if not instruction.reads_tiles and not inputs.warp_level:
         raise OperandError(
             f"{instruction} takes no descriptors, shared memory, scale_d, imm_scale or imm_trans: wgmma does"
         )
@@ -176,7 +178,7 @@ def _flattened(operands: Operands, batch: tuple[int, ...], products: int = 1) ->
         return np.ascontiguousarray(full).reshape(prod(lead), *array.shape[-2:])
 
     merged = {name: merge(getattr(operands, name)) for name in _ARRAYS}
-    return Operands(instruction=operands.instruction, **merged)  # type: ignore[arg-type]
+    return Operands(product=operands.product, **merged)  # type: ignore[arg-type]
 
 
 # --- from matrices ---------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ def matrix_operands(
     stored, columns = _multiplicand(instruction, a, literal)
     zero = np.zeros((shape.m, shape.n), instruction.c.code_dtype)
     return Operands(
-        instruction=instruction,
+        product=instruction.product,
         a=stored,
         columns=columns,
         b=shaped(codes_of(b, instruction.b, "B"), (shape.k, shape.n), "B"),

@@ -27,6 +27,7 @@ from ..isa.descriptors.matrix_descriptor import Descriptor
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Inputs, Instruction
+from ..isa.products import Product
 from ..isa.rules import Rule
 from ..isa.sparsity import Pattern
 
@@ -65,14 +66,14 @@ class Tiles:
     common: bool
 
 
-def applies_to_registers(instruction: Instruction, rule: Rule) -> bool:
+def applies_to_registers(product: Product, rule: Rule) -> bool:
     """Whether there are recipes: one product, no block scales, metadata for elements."""
     return (
         not interpreted()
-        and applies(instruction, rule)
-        and instruction.products == 1
-        and instruction.scale is None
-        and (instruction.pattern is None or instruction.pattern.unit == 1)
+        and applies(product, rule)
+        and product.products == 1
+        and product.scale is None
+        and (product.pattern is None or product.pattern.unit == 1)
     )
 
 
@@ -95,26 +96,25 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
         sparse=instruction.sparse,
         types=types,
     )
-    if not applies_to_registers(instruction, rule) or (family == "wgmma") != (tiles is not None):
+    if not applies_to_registers(instruction.product, rule) or instruction.reads_tiles != (tiles is not None):
         return None
-    plan = narrow_plan(instruction, rule, instruction.shape.n)
+    plan = narrow_plan(instruction.product, rule, instruction.shape.n)
     try:
         a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
     except (WarpsimError, _NotInWords):
         return None
-    return _recipe(plan, literal, tiles, _tables(plan, selector, a, b))
+    return _recipe(instruction, plan, literal, tiles, _tables(instruction, plan, selector, a, b))
 
 
 @cache
-def narrow_plan(instruction: Instruction, rule: Rule, n: int) -> Plan:
+def narrow_plan(product: Product, rule: Rule, n: int) -> Plan:
     """A plan for n columns, up to 256, whose planes have one of few widths: few kernels to compile."""
     stride = next(width for width in (COLUMNS, 256) if n <= width)
-    plan = plan_of(instruction, rule, stride)
+    plan = plan_of(product, rule, stride)
     return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))
 
 
-def _recipe(plan: Plan, literal: bool, tiles: Tiles | None, tables: Tables) -> Recipe:
-    form = plan.instruction
+def _recipe(form: Instruction, plan: Plan, literal: bool, tiles: Tiles | None, tables: Tables) -> Recipe:
     pattern = form.pattern
     legal = _known_fields(form) if pattern and not literal else 0xFFFF
     names = _sources(form, tiles)
@@ -142,12 +142,12 @@ def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]
     if name == "shared":
         tiles = present(tiles, "tiles")
         return 1, tiles.words
-    return form.family.lanes, form.registers[name]
+    return form.lanes, form.registers[name]
 
 
 def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
     """The numbers of a recipe; ``sizes``: words of a case in A, B, C and metadata."""
-    form = plan.instruction
+    form = plan.product
     a, b, c, *e = sizes
     fraction_bits, exponent_floor, precision = plan.numbers
     return Header(
@@ -182,7 +182,7 @@ def _words(form: Instruction, operand: str, tiles: Tiles | None, literal: bool) 
     each = 32 // form.storage(operand).bits
     descriptor = None if tiles is None else {"a": tiles.a, "b": tiles.b}[operand]
     if tiles is None or descriptor is None:
-        return words_of(form.family.fragment(form, operand).inverse, each, "ba".index(operand))
+        return words_of(form.in_registers(operand).layout.inverse, each, "ba".index(operand))
     rows, columns = form.matrix_shape("a") if operand == "a" else form.matrix_shape("b")[::-1]
     bits = form.format(operand).bits
     addresses = tile_addresses(
@@ -210,22 +210,23 @@ def _known_fields(instruction: Instruction) -> int:
 
 
 def _coding(plan: Plan, operand: str) -> Coding:
-    form = plan.instruction
+    form = plan.product
     if operand == "c":
         return coding_of(form.c)
     shift = form.storage(operand).shift
     return coding_of(form.format(operand), as_half=plan.variant.emulated, shift=shift)
 
 
-def _tables(plan: Plan, selector: int, a: Table, b: Table) -> Tables:
+def _tables(form: Instruction, plan: Plan, selector: int, a: Table, b: Table) -> Tables:
     """The tables of a recipe, of the places of the words of A and B."""
-    form = plan.instruction
     depth = form.shape.k
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     # Row r of the planes is row whole[r] of B.
     whole = (np.arange(0, depth, plan.depth)[:, None] + order).reshape(-1)
-    c = words_of(form.family.fragment(form, "c").inverse, 2, 1)
-    bases, words, bits = _NO_METADATA if form.pattern is None else _metadata(plan, form.pattern, selector)
+    c = words_of(form.in_registers("c").layout.inverse, 2, 1)
+    bases, words, bits = (
+        _NO_METADATA if form.pattern is None else _metadata(form, plan, form.pattern, selector)
+    )
     return Tables(a, b, c, np.argsort(whole), plan.order, bases, words, bits)
 
 
@@ -241,9 +242,8 @@ def words_of(places: Table, each: int, axis: int) -> Table:
 _NO_METADATA = (np.zeros(0, np.int64),) * 3
 
 
-def _metadata(plan: Plan, pattern: Pattern, selector: int) -> tuple[Table, Table, Table]:
+def _metadata(form: Instruction, plan: Plan, pattern: Pattern, selector: int) -> tuple[Table, Table, Table]:
     """Offsets of the chunks of a row, and place and lowest bit of every four fields (see kernels.batches)."""
-    form = plan.instruction
     lane, bit, _, _, _ = metadata_map(form, selector).T.reshape(5, -1, 4)  # by row of A, then chunk
     if (lane != lane[:, :1]).any() or (bit != bit[:, :1] + np.arange(0, 16, 4)).any():
         raise AssertionError("four fields are not neighbours in a register")
@@ -255,7 +255,7 @@ def _metadata(plan: Plan, pattern: Pattern, selector: int) -> tuple[Table, Table
 def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
     """What an instruction reads from shared memory, if the kernel can: K-major, alike in all cases."""
     memory, words = inputs.shared, (inputs.a_descriptor, inputs.b_descriptor)
-    if instruction.family.rules != "wgmma" or inputs.b_descriptor is None:
+    if not instruction.reads_tiles or inputs.b_descriptor is None:
         return None
     if memory is None or any(inputs.negate) or any(inputs.transposed):
         return None

@@ -75,7 +75,7 @@ def explain_matrices(
 
 
 def _explained(gathered: Gathered, row: int, column: int, product: int) -> Explanation:
-    instruction = gathered.operands.instruction
+    instruction = gathered.instruction
     selected = {"product": product, "selector": gathered.selector}
     found = feeds(instruction, row, column, scales=gathered.scales, **selected)
     pairs = list(_pairs(gathered, found, row, column, product))
@@ -102,7 +102,7 @@ def _explained(gathered: Gathered, row: int, column: int, product: int) -> Expla
 
 def _numbers(instruction: Instruction, pairs: Sequence[dict[str, Any]], c: int) -> Dot:
     return inputs_of(
-        instruction,
+        instruction.product,
         [pair["a"].code for pair in pairs],
         [pair["b"].code for pair in pairs],
         c,
@@ -126,7 +126,7 @@ def _matrix(gathered: Gathered, operand: str, product: int) -> npt.NDArray[Any]:
 
 def _pairs(gathered: Gathered, found: Feeds, row: int, column: int, product: int) -> Iterator[dict[str, Any]]:
     """Of every product its k and its factors, scales and metadata, each with its place."""
-    operands, instruction = gathered.operands, gathered.operands.instruction
+    operands, instruction = gathered.operands, gathered.instruction
     a, b = _matrix(gathered, "a", product)[row].tolist(), _matrix(gathered, "b", product)[:, column].tolist()
     columns = range(len(a)) if operands.columns is None else operands.columns[row].tolist()
     for position, k in enumerate(columns):
@@ -145,7 +145,7 @@ def _selection(
     gathered: Gathered, metadata: Sequence[Place], row: int, position: int, k: int
 ) -> dict[str, Any]:
     """Return what made a stored element of A the one of column k: field, its place, and the index in it."""
-    pattern = gathered.operands.instruction.pattern
+    pattern = gathered.instruction.pattern
     if pattern is None or gathered.fields is None:
         return {}
     chunk = position // pattern.stored
@@ -157,7 +157,7 @@ def _selection(
 
 
 def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> dict[str, Any]:
-    operands, instruction = gathered.operands, gathered.operands.instruction
+    operands, instruction = gathered.operands, gathered.instruction
     if instruction.scale is None or operands.scale_a is None or operands.scale_b is None:
         return {}
     chunk = k * instruction.scale_chunks // instruction.shape.k

@@ -62,7 +62,7 @@ class Summation(NamedTuple):
 def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
     """Return the steps of one element of D; the last one's code is reference.dot's."""
     found: Summation = RULES[type(rule)](rule, instruction, inputs)
-    expected = dot(rule, instruction, inputs)
+    expected = dot(rule, instruction.product, inputs)
     if found.steps[-1].code != expected:
         raise AssertionError(f"{instruction}: steps end in {found.steps[-1].code:#x}, not {expected:#x}")
     return found

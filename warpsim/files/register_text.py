@@ -18,8 +18,8 @@ import numpy.typing as npt
 from ..environment import in_default_environment
 from ..errors import TraceError, WarpsimError
 from ..isa.formats import Format
-from ..isa.instruction import Storage
 from ..isa.numerals import whole_number
+from ..isa.products import Storage
 from ..isa.registers import Words, packed
 from .decimals import Printed, is_integer, nearest, number_of, printed_of
 

@@ -40,7 +40,7 @@ class _Writer:
         self.vectors, self.form = vectors, vectors.instruction
         self.arrays: Arrays = {}
         self.lines = [f"// {vectors.title}", f"//! target {self.form.target}", f"//! data {data}"]
-        self.descriptors = "b" not in self.form.family.operands
+        self.descriptors = not self.form.has_registers("b")
         if self.descriptors:
             shared = present(vectors.shared, "shared")
             self.lines += [

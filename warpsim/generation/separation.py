@@ -136,7 +136,7 @@ def separate(
 
 
 def _results(models: tuple[Model, Model], dots: Operands) -> tuple[Array, Array]:
-    codes = [compute(replace(dots, instruction=model.instruction), model.rule) for model in models]
+    codes = [compute(dots, model.rule) for model in models]
     return codes[0][:, 0, 0], codes[1][:, 0, 0]
 
 
@@ -164,16 +164,15 @@ def _differing(models: tuple[Model, Model], seed: int) -> Operands | None:
 
 
 def _dots_of(models: tuple[Model, Model], draft: Draft) -> Iterator[Operands]:
-    instruction = models[0].instruction
     operands = Operands(
-        instruction=instruction,
+        product=models[0].instruction.product,
         a=draft.a,
         b=draft.b[:, : draft.k],  # of a free sparse draft the first rows
         c=draft.c,
         scale_a=draft.scale_a,
         scale_b=draft.scale_b,
     )
-    codes = [compute(replace(operands, instruction=model.instruction), model.rule) for model in models]
+    codes = [compute(operands, model.rule) for model in models]
     tile, row, column = np.nonzero(codes[0] != codes[1])
     if len(tile):
         yield _at(operands, tile[:64], row[:64], column[:64])
@@ -189,7 +188,7 @@ def _at(operands: Operands, tile: Array, row: Array, column: Array) -> Operands:
             "scale_b": operands.scale_b[tile, :, column][..., None],
         }
     return Operands(
-        instruction=operands.instruction,
+        product=operands.product,
         a=operands.a[tile, row][:, None],
         b=b[..., None],
         c=operands.c[tile, row, column][:, None, None],
@@ -239,7 +238,7 @@ def _chosen(better: Array, candidate: Operands, dots: Operands) -> Operands:
 
 def _simplifications(dots: Operands) -> Iterator[Callable[[Operands], Operands]]:
     """Steps towards simplicity, the largest first."""
-    form = dots.instruction
+    form = dots.product
     stored = dots.a.shape[2]
     for place in range(stored):
         yield lambda x, at=place: _with_product(x, at, 0, 0)  # type: ignore[misc]
@@ -258,7 +257,7 @@ def _with_product(dots: Operands, place: int, a: Any, b: Any) -> Operands:
 
 
 def _plain_product(dots: Operands, place: int) -> Operands:
-    form = dots.instruction
+    form = dots.product
     a, b = _simple(dots.a[:, 0, place], form.a), _simple(dots.b[:, place, 0], form.b)
     return _with_product(dots, place, a, b)
 
@@ -277,7 +276,7 @@ def _simple(codes: Array, element: Format) -> Array:
 
 def _weight(dots: Operands) -> Array:
     """Smaller is shorter: terms that are not zero, then bits of significands that are set."""
-    form = dots.instruction
+    form = dots.product
     a, b, c = decode(dots.a[:, 0], form.a), decode(dots.b[..., 0], form.b), decode(dots.c[:, 0, 0], form.c)
     products = (a.significand != 0) & (b.significand != 0)
     special = ((a.special | b.special) != 0).any(-1) | (c.special != 0)

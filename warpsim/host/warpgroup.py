@@ -21,9 +21,9 @@ from ..checks.hazards import HazardChecker
 from ..checks.races import RaceChecker
 from ..errors import Location, NotModelled, UndefinedBehavior, located
 from ..execution.pipeline import Undefined, is_literal
-from ..isa.families.wgmma import tile_bytes
 from ..isa.instruction import Inputs
 from ..isa.memory import SHARED_BYTES
+from ..isa.placements import tile_bytes
 from ..isa.warps import WARP
 from ..machine.opcodes.matrix.wgmma_groups import is_wgmma_order
 from ..machine.run.engines import Engine, EngineName
@@ -183,8 +183,8 @@ class Warpgroup(Machine):
             if descriptor is not None:
                 with located(partial(statement.operand_location, bound.places[f"{'ab'[side]}_descriptor"])):
                     memory_bytes, literal = len(self.shared), inputs.literal
-                    major = inputs.transposed[side]
-                    ranges.append(tile_bytes(form, side, int(descriptor), memory_bytes, literal, major))
+                    tile, major = form.in_shared_memory("ab"[side]), inputs.transposed[side]
+                    ranges.append(tile_bytes(tile, int(descriptor), memory_bytes, literal, major))
         return np.concatenate(ranges)
 
     def _report(

@@ -16,10 +16,11 @@ from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBeh
 from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of
+from .formats import Format
 from .instruction import Codes, Inputs, Instruction, Operands
 from .layouts.field_layout import LANE, FieldLayout, scale_fields
 from .layouts.strides import points
-from .registers import Words, checked, packed, unpacked
+from .registers import Words, checked
 from .sparsity import Pattern, stored_columns
 
 Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
@@ -29,29 +30,20 @@ Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field eac
 
 
 def registers_of(codes: Codes, instruction: Instruction, operand: str) -> Words:
-    """Registers ``(..., lanes, registers)`` of a matrix of codes (m8n8k4 f16: of its four products)."""
-    if instruction.products > 1:
-        *lead, products, rows, columns = codes.shape
-        codes = codes.reshape(*lead, products * rows, columns)
-    values = instruction.family.fragment(instruction, operand).distribute(codes)
-    return packed(values, instruction.storage(operand), instruction.register_bits)
+    """Return registers ``(..., lanes, registers)`` of a matrix of codes (m8n8k4 f16: of four products)."""
+    return instruction.in_registers(operand).scatter(codes)
 
 
 def codes_from(words: Words, instruction: Instruction, operand: str) -> Codes:
-    """The matrix of codes that registers hold; the inverse of registers_of."""
-    element = instruction.format(operand)
-    values = unpacked(words, instruction.storage(operand), instruction.register_bits, element.mask)
-    codes = instruction.family.fragment(instruction, operand).collect(values)
-    if instruction.products > 1:
-        rows, columns = instruction.matrix_shape(operand)
-        codes = codes.reshape(*codes.shape[:-2], instruction.products, rows, columns)
-    return codes.astype(element.code_dtype, copy=False)
+    """Return the matrix of codes that registers hold; the inverse of registers_of."""
+    return instruction.in_registers(operand).codes(words)
 
 
 def checked_registers(words: npt.ArrayLike, instruction: Instruction, operand: str) -> Words:
-    """Registers of an operand, checked; raises OperandError."""
-    bits = 32 if operand in ("e", "scale_a", "scale_b") else instruction.register_bits
-    return checked(words, instruction.family.lanes, instruction.registers[operand], bits, operand)
+    """Return registers of an operand, checked; raises OperandError."""
+    if operand in ("e", "scale_a", "scale_b"):
+        return checked(words, (instruction.lanes, 1), 32, operand)
+    return instruction.in_registers(operand).checked(words)
 
 
 def pack(instruction: Instruction, operand: str, matrix: npt.ArrayLike) -> Words:
@@ -91,10 +83,7 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
     Columns of sparse A are stored columns; rows of m8n8k4 f16 count within the lane's own product.
     """
-    layout = instruction.family.fragment(instruction, operand)
-    rows, _ = instruction.matrix_shape(operand)
-    places = np.stack([layout.row_index % rows, layout.column_index], axis=-1)
-    return places.reshape(layout.lanes, instruction.registers[operand], -1, 2)
+    return instruction.in_registers(operand).places()
 
 
 # --- metadata --------------------------------------------------------------------------------------
@@ -141,7 +130,7 @@ def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Wor
     lane, bit, _, _, _ = metadata_map(instruction, selector).T
     flat = fields.reshape(*fields.shape[:-2], len(lane)).astype(np.uint32) << bit.astype(np.uint32)
     order = np.argsort(lane, kind="stable").reshape(-1, 8)  # eight fields a word
-    e = np.zeros((*fields.shape[:-2], instruction.family.lanes, 1), np.uint32)
+    e = np.zeros((*fields.shape[:-2], instruction.lanes, 1), np.uint32)
     e[..., lane[order[:, 0]], 0] = np.bitwise_or.reduce(flat[..., order], axis=-1)
     return e
 
@@ -300,7 +289,7 @@ def columns_of(
 
 
 def gathered_columns(instruction: Instruction, inputs: Inputs) -> npt.NDArray[np.intp] | None:
-    """Logical columns that the metadata registers name; None for a dense form."""
+    """Return the logical columns that the metadata registers name; None for a dense form."""
     if not instruction.sparse:
         return None
     check_selector(instruction, inputs.selector)
@@ -308,13 +297,38 @@ def gathered_columns(instruction: Instruction, inputs: Inputs) -> npt.NDArray[np
     return columns_of(instruction, fields, inputs.selector, literal=inputs.literal)
 
 
+def gathered_scales(instruction: Instruction, inputs: Inputs) -> dict[str, Codes]:
+    """Return the scale codes that the scale registers hold, by operand; empty without block scales."""
+    if not instruction.scale:
+        return {}
+    ids, words = inputs.scale_selectors, inputs.registers
+    return {
+        "scale_a": read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a),
+        "scale_b": read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b),
+    }
+
+
+def signed(codes: Codes, element: Format, negated: bool) -> Codes:
+    """Return the codes, every sign flipped where ``negated``."""
+    return codes ^ element.code_dtype.type(element.sign_bit) if negated else codes
+
+
 def gather(instruction: Instruction, inputs: Inputs) -> Operands:
-    """Operands of a warp-level instruction: everything is in registers."""
-    scales: dict[str, Codes] = {}
-    if instruction.scale:
-        ids, words = inputs.scale_selectors, inputs.registers
-        scales["scale_a"] = read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a)
-        scales["scale_b"] = read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b)
-    a, b, c = (codes_from(inputs.registers[name], instruction, name) for name in "abc")
-    columns = gathered_columns(instruction, inputs)
-    return Operands(instruction=instruction, a=a, b=b, c=c, columns=columns, **scales)
+    """Return the numbers of an instruction, each operand read where the inputs give it.
+
+    C counts as +0 where scale-d is false. Raises what the family's check, reading a place, and metadata
+    without a meaning raise.
+    """
+    instruction.family.check(instruction, inputs)
+    product = instruction.product.with_immediates(inputs.negate, inputs.transposed)
+    scales = gathered_scales(instruction, inputs)
+    b, a = (instruction.place(name, inputs).gather(inputs, product) for name in "ba")
+    zero = np.zeros(product.matrix_shape("c"), product.c.code_dtype)
+    return Operands(
+        product=instruction.product,
+        a=signed(a, product.a, product.negated[0]),
+        b=signed(b, product.b, product.negated[1]),
+        c=instruction.place("c", inputs).gather(inputs, product) if inputs.scale_d else zero,
+        columns=gathered_columns(instruction, inputs),
+        **scales,
+    )

@@ -1,38 +1,32 @@
-"""The vocabulary: shapes, table rows, families, instructions and the operands of one execution.
+"""Instructions: a spelling, a product and places.
 
-Frozen records without arithmetic. ``Operands`` is the hinge of the package: whatever stands before
-it knows lanes and registers and no floating point, whatever stands behind it knows numbers and no
-lanes.
+``Spelling`` is what the text says, on a target; ``Instruction`` adds the ``Product`` that it computes, which
+the mnemonic states (mma, wgmma) or a descriptor in a register does (``Spelling.described``); its family says
+where each operand may lie (``Placement``). ``Row`` is a line of a family's table. No arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, Generic, TypeVar
 
 from .formats import Format
 from .layouts.field_layout import FieldLayout
 from .layouts.fragment_layout import Layout
+from .placements import NO_SCALE_SELECTORS as NO_SCALE_SELECTORS
+from .placements import Inputs as Inputs
+from .placements import Placement, Registers, SharedTile
+from .placements import ScaleSelectors as ScaleSelectors
+from .placements import arrays_of as arrays_of
+from .placements import part_of as part_of
+from .products import Codes as Codes
+from .products import Operands as Operands
+from .products import Product, Storage
+from .products import Shape as Shape
 from .sparsity import Pattern
-
-Codes = npt.NDArray[Any]  # unsigned integers: the bits of the elements
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """``m x n x k`` of one instruction; for sparse forms k counts logical columns."""
-
-    m: int
-    n: int
-    k: int
-
-    def __str__(self) -> str:
-        return f"m{self.m}n{self.n}k{self.k}"
+from .warps import WARP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +34,7 @@ class Row:
     """One line of a family's table: the forms are the product of its lists.
 
     ``accumulators`` lists ``D.C`` pairs, ``multiplicands`` the types that A and B may each have.
-    ``operation`` names the arithmetic in architectures; ``scales`` lists (scale vector, scale type)
+    ``operation`` names the arithmetic in the table of rules; ``scales`` lists (scale vector, scale type)
     spellings; the empty string stands for a qualifier that is left out.
     """
 
@@ -59,24 +53,50 @@ class Row:
     bit_operation: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Storage:
-    """How one element lies in a register: the bits it occupies and the code's lowest bit in them."""
+# --- families ----------------------------------------------------------------------------------------
 
-    bits: int
-    shift: int = 0
+
+def in_registers(instruction: Instruction, operand: str) -> Placement:
+    """Return the registers of an operand, in the layout of the family."""
+    return Registers(
+        operand=operand,
+        element=instruction.format(operand),
+        lanes=instruction.lanes,
+        matrix=instruction.matrix_shape(operand),
+        fragment=partial(instruction.family.fragment, instruction, operand),
+        storage=instruction.storage(operand),
+        register_bits=instruction.register_bits,
+        products=instruction.products,
+    )
+
+
+def in_shared_memory(instruction: Instruction, operand: str) -> Placement:
+    """Return the tile of A or B in shared memory, its rows along M or N."""
+    rows, columns = instruction.matrix_shape(operand)
+    if operand == "b":
+        rows, columns = columns, rows
+    return SharedTile(operand=operand, element=instruction.format(operand), rows=rows, columns=columns)
+
+
+def accepts_all(instruction: Instruction, inputs: Inputs) -> None:
+    """Accept every input: what a family without settings of its own checks."""
+
+
+Place = Callable[["Instruction", str], Placement]
+REGISTERS: Mapping[str, tuple[Place, ...]] = dict.fromkeys("abcd", (in_registers,))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """An instruction family: its opcode, its lanes, its table, its layouts and how it reads operands.
+    """An instruction family: its opcode, its lanes, its table, and where its operands lie.
 
     A mnemonic is the opcode, the fixed ``modifiers``, and the qualifiers of the form; ``types`` are the
-    operands whose types it spells, in order. ``gather`` turns inputs into numbers.
+    operands whose types it spells, in order. ``places`` lists the places that each operand may have.
 
-    ``fragment(instruction, operand)`` is the layout of an operand in registers, ``operands`` the names
-    of those that live there; ``metadata(instruction, selector)`` the layout of the metadata fields.
-    ``rules`` names its rules in architectures.
+    ``fragment(instruction, operand)`` is the layout of an operand in registers;
+    ``metadata(instruction, selector)`` the layout of the metadata fields. ``rules`` names its rules in the
+    table of rules. ``check`` raises for inputs that the form does not take. ``product(spelling,
+    descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it.
     """
 
     name: str
@@ -85,50 +105,40 @@ class Family:
     rules: str
     rows: tuple[Row, ...]
     fragment: Callable[[Instruction, str], Layout]
-    gather: Callable[[Instruction, Inputs], Operands]
+    places: Mapping[str, tuple[Place, ...]]
     metadata: Callable[[Instruction, int], FieldLayout] | None = None
-    operands: str = "abcd"
+    check: Callable[[Instruction, Inputs], None] = accepts_all
+    product: Callable[[Spelling, int], Product] | None = None
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"
 
     def __hash__(self) -> int:
-        return hash(self.name)  # names are unique, and hashing is on the way of every call
+        return hash(self.name)  # names are unique, and caches look a family up in every call
 
     def __repr__(self) -> str:
-        return f"<family {self.name}>"  # its tables would fill screens
+        return f"<family {self.name}>"  # the tables would fill screens
+
+
+# --- instructions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instruction:
-    """One legal form, on one target (None: not yet chosen, enough for layouts).
+class Spelling:
+    """What the text of an instruction says, on one target (None: not yet chosen, enough for layouts).
 
-    ``mnemonic`` is the canonical spelling, PTX's order of qualifiers. ``products`` is the number of
-    independent matrix products (4 for m8n8k4 f16). ``since`` is the first PTX version with the form.
+    ``mnemonic`` is the canonical spelling, in PTX's order of qualifiers. ``since`` is the first PTX version
+    with the form.
     """
 
     mnemonic: str
     target: str | None
     family: Family
-    shape: Shape
-    a: Format
-    b: Format
-    c: Format
-    d: Format
-    operation: str
     since: tuple[int, int]
     targets: frozenset[str]
     a_layout: str = "row"
     b_layout: str = "col"
     variant: str = ""
-    kind: str = ""
     scale_vector: str = ""
-    scale: Format | None = None
-    scale_chunks: int = 0
-    satfinite: bool = False
-    rounding: str = ""
-    bit_operation: str = ""
-    products: int = 1
-    pattern: Pattern | None = None
 
     def __hash__(self) -> int:
         return hash((self.mnemonic, self.target))
@@ -140,59 +150,129 @@ class Instruction:
         return self.mnemonic
 
     @property
-    def sparse(self) -> bool:
-        """Whether A is stored compressed, with metadata."""
-        return self.pattern is not None
+    def lanes(self) -> int:
+        """Lanes that execute the instruction together."""
+        return self.family.lanes
+
+    @property
+    def warps(self) -> int:
+        """Warps that execute the instruction together: 4 for a warpgroup."""
+        return self.family.lanes // WARP
 
     @property
     def ordered(self) -> bool:
         """Whether metadata indices must ascend."""
         return self.variant == "sp::ordered_metadata"
 
-    @property
-    def stored_k(self) -> int:
-        """Columns of A that are stored."""
-        return self.shape.k * self.pattern.stored // self.pattern.chunk if self.pattern else self.shape.k
+    def described(self, descriptor: int) -> Instruction:
+        """Return the instruction whose product a descriptor states; raises what the family raises."""
+        return _described(self, descriptor)
+
+
+T = TypeVar("T")
+
+
+class Fact(Generic[T]):
+    """A fact of the product that callers read from the instruction: looked up once, then an attribute."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instruction: Instruction, owner: type | None = None) -> T:
+        fact: T = getattr(instruction.product, self.name)
+        instruction.__dict__[self.name] = fact
+        return fact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction(Spelling):
+    """One legal form: a spelling with its product; the family gives the places of the operands."""
+
+    product: Product
+
+    def __hash__(self) -> int:
+        return hash((self.mnemonic, self.target))
+
+    __repr__ = Spelling.__repr__
+
+    shape = Fact[Shape]()
+    a = Fact[Format]()
+    b = Fact[Format]()
+    c = Fact[Format]()
+    d = Fact[Format]()
+    operation = Fact[str]()
+    kind = Fact[str]()
+    pattern = Fact[Pattern | None]()
+    sparse = Fact[bool]()
+    stored_k = Fact[int]()
+    scale = Fact[Format | None]()
+    scale_chunks = Fact[int]()
+    satfinite = Fact[bool]()
+    rounding = Fact[str]()
+    bit_operation = Fact[str]()
+    products = Fact[int]()
 
     def format(self, operand: str) -> Format:
-        """The element format of operand a, b, c or d."""
-        formats: dict[str, Format] = {"a": self.a, "b": self.b, "c": self.c, "d": self.d}
-        return formats[operand]
+        """Return the element format of operand a, b, c or d."""
+        return self.product.format(operand)
 
     def matrix_shape(self, operand: str) -> tuple[int, int]:
-        """Rows and columns of operand a, b, c or d as it is stored (A compressed where sparse)."""
-        m, n, k = self.shape.m, self.shape.n, self.shape.k
-        return {"a": (m, self.stored_k), "b": (k, n), "c": (m, n), "d": (m, n)}[operand]
+        """Return rows and columns of operand a, b, c or d as it is stored (A compressed where sparse)."""
+        return self.product.matrix_shape(operand)
 
     def storage(self, operand: str) -> Storage:
-        """How an element of a, b, c or d lies in a register.
+        """Return how an element of a, b, c or d lies in a register."""
+        return self.product.storage(operand)
 
-        f8f6f4 kinds give each multiplicand a byte (PTX ISA 9.1, section 9.7.14.5 "Matrix fragments").
-        """
-        element = self.format(operand)
-        if self.kind.endswith("f8f6f4") and operand in "ab":
-            return Storage(bits=8, shift=element.container_shift)
-        return Storage(bits=element.bits)
+    # Places.
 
     @property
     def register_bits(self) -> int:
         """Width of a register: 64 for f64, otherwise 32."""
-        return 64 if self.a.bits == 64 else 32
+        return 64 if self.product.a.bits == 64 else 32
 
     @cached_property
     def registers(self) -> dict[str, int]:
         """Registers of each operand in one lane."""
-        counts = {name: self._register_count(name) for name in self.family.operands}
+        held = [name for name in self.family.places if self.has_registers(name)]
+        counts = {name: self.in_registers(name).words for name in held}
         if self.sparse:
             counts["e"] = 1
         if self.scale:
             counts |= {"scale_a": 1, "scale_b": 1}
         return counts
 
-    def _register_count(self, operand: str) -> int:
-        rows, columns = self.matrix_shape(operand)
-        bits = rows * columns * self.products * self.storage(operand).bits
-        return bits // (self.family.lanes * self.register_bits)
+    def places(self, operand: str) -> tuple[Placement, ...]:
+        """Return the places that operand a, b, c or d may have."""
+        return _places(self, operand)
+
+    def place(self, operand: str, inputs: Inputs) -> Placement:
+        """Return the place in which the inputs give operand a, b, c or d."""
+        places = _places(self, operand)
+        return next((place for place in places if place.holds(inputs)), places[-1])
+
+    def has_registers(self, operand: str) -> bool:
+        """Whether operand a, b, c or d may lie in registers."""
+        return in_registers in self.family.places[operand]
+
+    def has_tile(self, operand: str) -> bool:
+        """Whether operand a, b, c or d may lie in shared memory, behind a descriptor."""
+        return in_shared_memory in self.family.places[operand]
+
+    @property
+    def reads_tiles(self) -> bool:
+        """Whether an operand lies in shared memory in some of its forms."""
+        return self.has_tile("b")
+
+    def in_registers(self, operand: str) -> Registers:
+        """Return the registers of operand a, b, c or d, which it must have (see has_registers)."""
+        return next(place for place in _places(self, operand) if isinstance(place, Registers))
+
+    def in_shared_memory(self, operand: str) -> SharedTile:
+        """Return the tile of A or B in shared memory, which it must have (see has_tile)."""
+        return next(place for place in _places(self, operand) if isinstance(place, SharedTile))
+
+    # Metadata.
 
     @cached_property
     def metadata_words(self) -> int:
@@ -208,86 +288,15 @@ class Instruction:
         return tuple(range(4 // self.metadata_words)) if self.sparse else ()
 
 
-class ScaleSelectors(NamedTuple):
-    """Which byte and which thread of a quad supply the block scales of A and B."""
-
-    byte_id_a: int = 0
-    thread_id_a: int = 0
-    byte_id_b: int = 0
-    thread_id_b: int = 0
-
-
-NO_SCALE_SELECTORS = ScaleSelectors()
+@lru_cache(maxsize=4096)
+def _described(spelling: Spelling, descriptor: int) -> Instruction:
+    if spelling.family.product is None:
+        raise AssertionError(f"{spelling}: the mnemonic states the product")
+    product = spelling.family.product(spelling, descriptor)
+    own: dict[str, Any] = {name: getattr(spelling, name) for name in Spelling.__dataclass_fields__}
+    return Instruction(**own, product=product)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """Everything one execution reads, as the instruction's operands give it.
-
-    ``registers`` are arrays ``(..., lanes, registers)`` by operand. ``literal`` executes metadata that
-    PTX leaves undefined, or whose effect is unknown, by reading every field as it stands. For wgmma:
-    ``shared (..., bytes)`` uint8, 64-bit matrix descriptors of A (None: in registers) and B, and the
-    immediates; ``scale_d`` false means that D is not read.
-    """
-
-    registers: dict[str, npt.NDArray[Any]]
-    selector: int = 0
-    scale_selectors: ScaleSelectors = NO_SCALE_SELECTORS
-    literal: bool = False
-    shared: npt.NDArray[np.uint8] | None = None
-    a_descriptor: npt.NDArray[np.uint64] | None = None
-    b_descriptor: npt.NDArray[np.uint64] | None = None
-    scale_d: bool = True
-    negate: tuple[bool, bool] = (False, False)  # of A, of B: imm-scale -1
-    transposed: tuple[bool, bool] = (False, False)  # of A, of B: imm-trans 1, MN-major
-
-    @classmethod
-    def plain(cls, registers: dict[str, npt.NDArray[Any]], selector: int, literal: bool) -> Inputs:
-        """What an instruction of registers and a selector reads; a microsecond less than Inputs(...)."""
-        inputs = object.__new__(cls)
-        inputs.__dict__.update(_PLAIN, registers=registers, selector=selector, literal=literal)
-        return inputs
-
-    @property
-    def warp_level(self) -> bool:
-        """Whether there is nothing in it that only wgmma has."""
-        return (
-            self.a_descriptor is self.b_descriptor is self.shared is None
-            and self.scale_d
-            and self.negate == self.transposed == (False, False)
-        )
-
-
-_PLAIN = dict(vars(Inputs(registers={})))
-_BATCHED = ("shared", "a_descriptor", "b_descriptor")  # with an axis of executions in front, where not None
-
-
-def part_of(inputs: Inputs, chosen: Any) -> Inputs:
-    """The inputs of one execution of a batch, by its number, or of some, by a mask."""
-    registers = {name: words[chosen] for name, words in inputs.registers.items()}
-    more = {name: value[chosen] for name in _BATCHED if (value := getattr(inputs, name)) is not None}
-    return replace(inputs, registers=registers, **more)
-
-
-def arrays_of(inputs: Inputs) -> Iterator[npt.NDArray[Any]]:
-    """Every array that the inputs hold."""
-    yield from inputs.registers.values()
-    yield from (value for name in _BATCHED if (value := getattr(inputs, name)) is not None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operands:
-    """Numbers in, ready for arithmetic; leading axes already merged into one batch axis.
-
-    ``a (batch, m, s)``, ``b (batch, k, n)``, ``c (batch, m, n)`` are codes. ``columns (batch, m, s)``
-    is the logical column of each stored element of A, None where A is dense. Scales are codes:
-    ``scale_a (batch, m, chunks)`` and ``scale_b (batch, chunks, n)``.
-    """
-
-    instruction: Instruction
-    a: Codes
-    b: Codes
-    c: Codes
-    columns: npt.NDArray[np.intp] | None = None
-    scale_a: Codes | None = None
-    scale_b: Codes | None = None
+@lru_cache(maxsize=1 << 14)
+def _places(instruction: Instruction, operand: str) -> tuple[Placement, ...]:
+    return tuple(place(instruction, operand) for place in instruction.family.places[operand])

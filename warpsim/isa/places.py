@@ -71,7 +71,7 @@ def check_operand(instruction: Instruction, operand: str) -> None:
     """Raise OperandError for an operand that the instruction does not have in registers."""
     if operand in instruction.registers:
         return
-    if operand == "b" and instruction.family.lanes > 32:
+    if operand == "b" and instruction.lanes > 32:
         raise OperandError(f"B of {instruction} lies in shared memory, not in registers")
     names = ", ".join(register_operands(instruction))
     raise OperandError(f"{instruction} has no operand {operand!r} in registers; it has {names}")
@@ -96,7 +96,7 @@ def places(
 
 @lru_cache(maxsize=16)
 def _element_places(instruction: Instruction, operand: str) -> tuple[Place, ...]:
-    layout = instruction.family.fragment(instruction, operand)
+    layout = instruction.in_registers(operand).layout
     return tuple(
         _element(instruction, operand, lane, index)
         for lane in range(layout.lanes)
@@ -105,7 +105,7 @@ def _element_places(instruction: Instruction, operand: str) -> tuple[Place, ...]
 
 
 def _element(instruction: Instruction, operand: str, lane: int, index: int) -> Place:
-    layout = instruction.family.fragment(instruction, operand)
+    layout = instruction.in_registers(operand).layout
     rows, _ = instruction.matrix_shape(operand)
     storage = instruction.storage(operand)
     slots = layout.values // instruction.registers[operand]
@@ -179,7 +179,7 @@ def element_place(instruction: Instruction, operand: str, row: int, column: int,
     """
     check_operand(instruction, operand)
     check_element(instruction, operand, row, column, product)
-    layout = instruction.family.fragment(instruction, operand)
+    layout = instruction.in_registers(operand).layout
     rows, _ = instruction.matrix_shape(operand)
     lane, index = divmod(int(layout.inverse[product * rows + row, column]), layout.values)
     return _element(instruction, operand, lane, index)
@@ -213,8 +213,8 @@ def lane_places(
     scales: ScaleSelectors = NO_SCALES,
 ) -> tuple[Place, ...]:
     """What a lane, or one of its registers, holds of an operand; nothing where its bits are not read."""
-    if not 0 <= lane < instruction.family.lanes:
-        raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.family.lanes - 1}")
+    if not 0 <= lane < instruction.lanes:
+        raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.lanes - 1}")
     found = places(instruction, operand, selector, scales)
     count = instruction.registers[operand]
     if register is not None and not 0 <= register < count:

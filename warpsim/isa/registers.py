@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from .arrays import as_array
-from .instruction import Codes, Storage
+from .products import Codes, Storage
 
 Words = npt.NDArray[Any]  # uint32, or uint64 for .f64: (..., lanes, registers)
 
@@ -21,7 +21,7 @@ _LITTLE = {8: "<u1", 16: "<u2", 32: "<u4", 64: "<u8"}
 
 
 def packed(codes: Codes, storage: Storage, register_bits: int) -> Words:
-    """Words ``(..., lanes, registers)`` of codes ``(..., lanes, values)``, lowest bits first."""
+    """Return words ``(..., lanes, registers)`` of codes ``(..., lanes, values)``, lowest bits first."""
     word = np.dtype(_LITTLE[register_bits])
     if storage.bits in _LITTLE and not storage.shift:
         return _seen_as(np.ascontiguousarray(codes, _LITTLE[storage.bits]), word)
@@ -32,7 +32,7 @@ def packed(codes: Codes, storage: Storage, register_bits: int) -> Words:
 
 
 def unpacked(words: Words, storage: Storage, register_bits: int, mask: int) -> Codes:
-    """Codes ``(..., lanes, values)`` of words; bits outside ``mask`` (padding of a container) are dropped."""
+    """Return codes ``(..., lanes, values)`` of words, without the bits outside ``mask`` (padding)."""
     word = np.dtype(_LITTLE[register_bits])
     if storage.bits in _LITTLE and not storage.shift:
         codes: Codes = np.ascontiguousarray(words, word).view(_LITTLE[storage.bits])
@@ -52,8 +52,8 @@ def _shifts(storage: Storage, register_bits: int) -> Words:
     return (np.arange(each) * storage.bits + storage.shift).astype(_LITTLE[register_bits])
 
 
-def checked(words: npt.ArrayLike, lanes: int, count: int, bits: int, what: str) -> Words:
-    """``words`` as an unsigned array ``(..., lanes, count)``.
+def checked(words: npt.ArrayLike, shape: tuple[int, int], bits: int, what: str) -> Words:
+    """Return ``words`` as an unsigned array ``(..., lanes, registers)``, of a ``shape`` (lanes, registers).
 
     Other integer arrays are taken by value if every value fits; a single register may come without
     its last axis. Raises OperandError.
@@ -62,8 +62,9 @@ def checked(words: npt.ArrayLike, lanes: int, count: int, bits: int, what: str) 
     word = np.dtype(_LITTLE[bits])
     if array.dtype != word:
         array = _as_words(array, word, what)
-    array = with_registers(array, lanes, count)
-    if array.shape[-2:] != (lanes, count):
+    array = with_registers(array, *shape)
+    if array.shape[-2:] != shape:
+        lanes, count = shape
         raise OperandError(
             f"{what} has shape {array.shape}, but its registers come as (..., {lanes}, {count}): "
             f"lanes, then registers"
@@ -72,7 +73,7 @@ def checked(words: npt.ArrayLike, lanes: int, count: int, bits: int, what: str) 
 
 
 def with_registers(words: Words, lanes: int, count: int) -> Words:
-    """The words ``(..., lanes, count)``: a single register may come without its last axis."""
+    """Return the words ``(..., lanes, count)``: a single register may come without its last axis."""
     alone = count == 1 and words.shape[-1:] == (lanes,) and words.shape[-2:] != (lanes, 1)
     return words[..., None] if alone else words
 

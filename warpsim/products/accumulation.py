@@ -90,14 +90,15 @@ def _rounded(value: Matrix, element: Format) -> Codes:
 
 
 def _chained(request: Request, promote_every: int | None, threads: int) -> Codes:
-    if applies(request.instruction, request.rule):
+    if applies(request.instruction.product, request.rule):
         return _panels(request, promote_every, threads)
     if promote_every:
         return _promoted(request, promote_every, threads)
     if isinstance(request.rule, (IntegerSum, BitCount)) and not _repeats(request):
         form, c = request.instruction, request.c
         return integer_product(
-            IntegerProblem(instruction=form, a=request.a, b=request.b, c=c, indices=request.indices), threads
+            IntegerProblem(product=form.product, a=request.a, b=request.b, c=c, indices=request.indices),
+            threads,
         )
     return _one_by_one(request, threads)
 
@@ -127,7 +128,7 @@ def _promoted(request: Request, every: int, threads: int) -> Codes:
 
 def _panels(request: Request, promote_every: int | None, threads: int) -> Codes:
     form = request.instruction
-    plan = plan_of(form, request.rule)
+    plan = plan_of(form.product, request.rule)
     count = request.instructions
     stops = range(promote_every, count, promote_every) if promote_every else ()
     bounds = np.array([plan.passes(i) for i in (0, *stops, count)])
@@ -184,7 +185,7 @@ def _one_by_one(request: Request, threads: int) -> Codes:
 def _chain_of(request: Request) -> Codes:
     form = request.instruction
     c = np.zeros(request.shape, form.c.code_dtype) if request.c is None else request.c
-    each = request.instructions if follow_on(form, request.rule) else 1
+    each = request.instructions if follow_on(form.product, request.rule) else 1
     for i in range(0, request.instructions, max(each, 1)):
         c = compute(_operands(request.part(i, i + each), c), request.rule)[0]
     return c
@@ -204,7 +205,7 @@ def _operands(part: Request, c: Codes) -> Operands:
     one = form.scale.bias if form.scale else 0
     chunks = max(form.scale_chunks, 1)
     return Operands(
-        instruction=form,
+        product=form.product,
         a=padded(part.a, 1, form.stored_k)[None],
         b=padded(part.b, 0, form.shape.k)[None],
         c=c[None],

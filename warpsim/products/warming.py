@@ -45,7 +45,7 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
             progress(number, len(jobs))
         job()
     if jobs:
-        first_work.beyond.update(form.mnemonic for form in instructions(target))
+        first_work.beyond.update(form.product for form in instructions(target))
     return len(jobs)
 
 
@@ -63,15 +63,18 @@ def _jobs(target: str | None) -> Iterator[Job]:
 def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
     """The kernels that an instruction can run on, each with what tells it from others."""
     dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
-    yield ("scalar", type(rule), form.d if chains.applies(form, rule) else None), partial(_scalar, form, rule)
+    yield (
+        ("scalar", type(rule), form.d if chains.applies(form.product, rule) else None),
+        partial(_scalar, form, rule),
+    )
     if isinstance(rule, IntegerSum | BitCount):
         yield ("integers", bool(form.bit_operation), form.satfinite), partial(_integers, form)
-    if not applies(form, rule):
+    if not applies(form.product, rule):
         return
-    narrow = narrow_plan(form, rule, form.shape.n).variant
-    yield ("panel", plan_of(form, rule).variant, *dtypes), partial(_panel, form)
+    narrow = narrow_plan(form.product, rule, form.shape.n).variant
+    yield ("panel", plan_of(form.product, rule).variant, *dtypes), partial(_panel, form)
     yield ("matrices", narrow, *dtypes), partial(_matrices, form, rule)
-    if applies_to_registers(form, rule):
+    if applies_to_registers(form.product, rule):
         bits = form.storage("a").bits
         yield ("registers", narrow, bits), partial(_registers, form)
 
@@ -89,7 +92,7 @@ def _zeros(form: Instruction) -> Operands:
     if form.scale:
         arrays["scale_a"] = np.zeros((1, form.shape.m, form.scale_chunks), np.uint8)
         arrays["scale_b"] = np.zeros((1, form.scale_chunks, form.shape.n), np.uint8)
-    return Operands(instruction=form, **arrays)
+    return Operands(product=form.product, **arrays)
 
 
 def _scalar(form: Instruction, rule: Rule) -> None:
@@ -125,7 +128,7 @@ def _integers(form: Instruction) -> None:
 
 def _registers(form: Instruction) -> None:
     registers = {
-        name: np.zeros((form.family.lanes, count), np.uint32)
+        name: np.zeros((form.lanes, count), np.uint32)
         for name, count in form.registers.items()
         if name != "d"
     }

@@ -135,7 +135,7 @@ class Debugger:
                     cta=event.cta,
                     warp=event.warp,
                     index=number,
-                    lanes=np.ones(instruction.family.lanes, np.bool_),
+                    lanes=np.ones(instruction.lanes, np.bool_),
                     event=event,
                 )
                 self._stop(line, stop)

@@ -36,7 +36,7 @@ class Event:
 
     def executions(self) -> Iterator[tuple[int, Inputs, npt.NDArray[Any]]]:
         """First lane, inputs and D of each execution: an ``mma`` is one for each warp, a ``wgmma`` is one."""
-        lanes = self.instruction.family.lanes
+        lanes = self.instruction.lanes
         for first in sorted({WARP * warp // lanes * lanes for warp in self.warps}):
             part = slice(first, first + lanes)
             words = {name: array[part] for name, array in self.inputs.registers.items()}

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.families.wgmma import tile_bytes
 from ..isa.instruction import Inputs, Instruction, arrays_of, part_of
+from ..isa.placements import tile_bytes
 from ..isa.warps import WARP
 from ..machine.state.lanes import DivergentPath
 from ..ptx.binding import Bound, bind
@@ -61,7 +61,7 @@ class LaunchEvent(Event):
     @property
     def own_warps(self) -> range:
         """The warps of the CTA that execute it: one, or the four of a warpgroup."""
-        return range(self.warp, self.warp + self.instruction.family.lanes // WARP)
+        return range(self.warp, self.warp + self.instruction.lanes // WARP)
 
     @property
     def place(self) -> str:
@@ -140,7 +140,7 @@ class Recorder:
         if pc not in self._lines:
             self._lines[pc] = record.statement.location().line
             self._bound[pc] = bound_of(instruction, record.statement)
-        width = instruction.family.lanes // WARP
+        width = instruction.lanes // WARP
         chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
         if not chosen.any():
             return
@@ -183,14 +183,15 @@ def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
         return inputs
     size, end = inputs.shared.shape[-1], 0
     for side, words in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
+        tile = instruction.in_shared_memory("ab"[side])
         for word in () if words is None else np.unique(words).tolist():
-            read = tile_bytes(instruction, side, word, size, inputs.literal, inputs.transposed[side])
+            read = tile_bytes(tile, word, size, inputs.literal, inputs.transposed[side])
             end = max(end, int(read[-1, 1]))
     return replace(inputs, shared=inputs.shared[..., : min(-(-end // _WHOLE) * _WHOLE, size)])
 
 
 def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:
     """The operands of a matrix instruction by name."""
-    binder: Any = bind if instruction.family.lanes == WARP else bind_warpgroup
+    binder: Any = bind if instruction.lanes == WARP else bind_warpgroup
     bound: Bound | WarpgroupBound = binder(instruction, statement, None)
     return bound

@@ -264,7 +264,7 @@ class TimelineRecorder(StripKeeper):
         warps: npt.NDArray[np.intp],
     ) -> None:
         """Warps execute an mma; that of warpgroups is told apart."""
-        if instruction.family.lanes == WARP:
+        if instruction.lanes == WARP:
             for warp in warps.tolist():
                 execution = self._state(wave).execution(warp, path.pc)
                 strip = self._add(wave, warp, path.pc, "matrix", name="mma", run="mma")

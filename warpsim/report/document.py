@@ -127,7 +127,7 @@ class _Writer:
     ) -> Document:
         form = event.instruction
         gathered = from_registers(form, inputs)
-        alone = len(event.d) == form.family.lanes
+        alone = len(event.d) == form.lanes
         words = {role: self._words(words) for role, words in inputs.registers.items()}
         return {
             "layout": self._layout(form, inputs),
@@ -159,10 +159,10 @@ class _Writer:
 
     def _result(self, number: int, gathered: Gathered, d: npt.NDArray[Any]) -> Document:
         """Where the D of this instruction lies; from here on it can be referred to."""
-        if not is_forecast(gathered.operands.instruction) or d.tobytes() in self._results:
+        if not is_forecast(gathered.instruction) or d.tobytes() in self._results:
             return self._words(d)
         self._results[d.tobytes()] = number
-        return {"differences": self.pool.add(differences(gathered.operands, d))}
+        return {"differences": self.pool.add(differences(gathered.instruction, gathered.operands, d))}
 
     def _columns(self, gathered: Gathered) -> Reference | None:
         """The logical column of every stored element of A."""

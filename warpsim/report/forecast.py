@@ -27,13 +27,13 @@ _F32_BIAS, _F32_FRACTION_BITS = 127, 23
 
 def is_forecast(instruction: Instruction) -> bool:
     """Whether D is given by differences: of wgmma, which has neither scales nor 64-bit registers."""
-    return instruction.family.lanes == 128
+    return instruction.lanes == 128
 
 
-def differences(operands: Operands, d: npt.NDArray[Any]) -> Codes:
+def differences(instruction: Instruction, operands: Operands, d: npt.NDArray[Any]) -> Codes:
     """``(m, n)``: what to add to the codes of the forecast, modulo their width, for those of D."""
-    codes = codes_from(d, operands.instruction, "d")
-    found: Codes = codes - _forecast(operands).astype(codes.dtype)
+    codes = codes_from(d, instruction, "d")
+    found: Codes = codes - _forecast(instruction, operands).astype(codes.dtype)
     return found
 
 
@@ -58,9 +58,8 @@ class _Numbers:
         )
 
 
-def _forecast(operands: Operands) -> Integers:
+def _forecast(form: Instruction, operands: Operands) -> Integers:
     """``(m, n)``: codes of C and all products, cut to units of the largest exponent and summed."""
-    form = operands.instruction
     rule = rule_for(form)
     terms = [_numbers(operands.c, form.c), *_products(operands)]
     exponent = np.full(operands.c.shape, getattr(rule, "exponent_floor", 0))
@@ -78,7 +77,7 @@ def _forecast(operands: Operands) -> Integers:
 
 def _products(operands: Operands) -> list[_Numbers]:
     """``(m, n)`` each, along the stored columns of A."""
-    form = operands.instruction
+    form = operands.product
     a, b = _numbers(operands.a, form.a), _numbers(operands.b, form.b)
     stored = np.arange(form.stored_k)
     columns = np.broadcast_to(stored, operands.a.shape) if operands.columns is None else operands.columns

@@ -36,7 +36,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
         "target": instruction.target,
         "family": instruction.family.name,
         "shape": asdict(instruction.shape),
-        "lanes": instruction.family.lanes,
+        "lanes": instruction.lanes,
         "stored_k": instruction.stored_k,
         "products": instruction.products,
         "formats": {operand: instruction.format(operand).name for operand in "abcd"},

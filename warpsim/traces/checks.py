@@ -165,7 +165,7 @@ def _difference(
     if origin := warp.origin(register):
         event, index = origin
         element = element_of(event.instruction, lane, index, words)
-        if event.instruction.family.lanes < warp.lanes:
+        if event.instruction.lanes < warp.lanes:
             element = replace(element, warp=lane // WARP)
     bits = dtype_bits(actual.dtype)
     return Difference(
@@ -177,7 +177,7 @@ def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int
     """Return the element of D with the lowest bit that differs between two words of a lane's register."""
     bits, changed = instruction.storage("d").bits, words[0] ^ words[1]
     low = ((changed & -changed).bit_length() - 1) // bits * bits
-    layout = instruction.family.fragment(instruction, "d")
+    layout = instruction.in_registers("d").layout
     lane %= layout.lanes
     place = index * (instruction.register_bits // bits) + low // bits
     product, row = divmod(int(layout.row_index[lane, place]), instruction.shape.m)

@@ -186,7 +186,7 @@ def make_vectors(
     arrays = {name: np.asarray(value) for name, value in arguments.items() if name not in immediate}
     registers = {name: array for name, array in arrays.items() if name not in (*DESCRIPTORS, "shared")}
     cases = len(next(iter(registers.values()), ()))
-    lanes, bits = form.family.lanes, form.register_bits
+    lanes, bits = form.lanes, form.register_bits
     vectors = VectorSet(
         instruction=form,
         registers=registers,
@@ -241,7 +241,7 @@ def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
     if instruction.scale:
         for side in "ab":
             legal[f"byte_id_{side}"], legal[f"thread_id_{side}"] = legal_scale_ids(instruction, side)
-    if "b" not in instruction.family.operands:
+    if not instruction.has_registers("b"):
         signs = (-1, 1) if instruction.a.is_float else (1,)
         majors = (0, 1) if instruction.a.bits == 16 else (0,)
         legal |= {"scale_d": (0, 1), "imm_scale_a": signs, "imm_scale_b": signs}
@@ -272,13 +272,13 @@ def check_specs(
 
 def _specs_of(instruction: Instruction, cases: int) -> dict[str, Spec]:
     """Return every array but immediates that an instruction can have; shared memory may be smaller."""
-    lanes = instruction.family.lanes
+    lanes = instruction.lanes
     words = np.dtype(f"u{instruction.register_bits // 8}")
     specs: dict[str, Spec] = {
         name: (words if name in ("a", "b", "c", "d") else np.dtype(np.uint32), (cases, lanes, count))
         for name, count in instruction.registers.items()
     }
-    if "b" not in instruction.family.operands:
+    if not instruction.has_registers("b"):
         specs |= {name: (np.dtype(np.uint64), (cases,)) for name in DESCRIPTORS}
         specs["shared"] = (np.dtype(np.uint8), (cases, SHARED_BYTES))
     return specs

@@ -37,7 +37,7 @@ def form_lines(form: Instruction) -> Iterator[str]:
     """One form: shape, registers, metadata, scales, and its arithmetic with its evidence by target."""
     yield form.mnemonic
     yield f"  shape      {form.shape}" + (f", {form.stored_k} stored columns" if form.sparse else "")
-    for operand in sorted(form.family.operands, key="dabc".index):
+    for operand in filter(form.has_registers, "dabc"):
         rows, columns = form.matrix_shape(operand)
         yield (
             f"  {operand}          {form.registers[operand]} registers of {form.register_bits} bits: "

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import OperandError
 from ..execution.pipeline import checked_inputs, is_literal, matrix_operands
-from ..isa.fragments import Fields, fields_of, read_fields
+from ..isa.fragments import Fields, fields_of, gather, read_fields
 from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.places import NO_SCALES
 
@@ -24,6 +24,7 @@ class Gathered:
     ``absent`` names the operands among a, b and c that were not read from registers.
     """
 
+    instruction: Instruction
     operands: Operands
     fields: Fields | None = None
     selector: int = 0
@@ -35,7 +36,7 @@ class Gathered:
 def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
     """What an instruction reads, gathered as for execution; raises what execution raises for it."""
     checked = checked_inputs(instruction, inputs)
-    operands = instruction.family.gather(instruction, checked)
+    operands = gather(instruction, checked)
     _one_execution(operands)
     fields = None
     if instruction.sparse:
@@ -44,6 +45,7 @@ def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
     absent |= set() if "a" in checked.registers else {"a"}
     absent |= set() if inputs.scale_d else {"c"}
     return Gathered(
+        instruction=instruction,
         operands=operands,
         fields=fields,
         selector=inputs.selector,
@@ -61,7 +63,7 @@ def _conditions(inputs: Inputs) -> list[str]:
 
 
 def _one_execution(operands: Operands) -> None:
-    inner = 3 if operands.instruction.products > 1 else 2
+    inner = 3 if operands.product.products > 1 else 2
     for name in ("a", "b", "c", "columns", "scale_a", "scale_b"):
         array = getattr(operands, name)
         if array is not None and array.ndim > inner:
@@ -78,12 +80,13 @@ def from_matrices(
     if any(array.ndim > 2 for array in (operands.a, operands.b, operands.c)):
         raise OperandError("matrices with batch axes: explain takes one product")
     absent = frozenset("b") - set(instruction.registers)
-    return Gathered(operands=operands, fields=_fields_from(operands), absent=absent)
+    fields = _fields_from(instruction, operands)
+    return Gathered(instruction=instruction, operands=operands, fields=fields, absent=absent)
 
 
-def _fields_from(operands: Operands) -> Fields | None:
+def _fields_from(instruction: Instruction, operands: Operands) -> Fields | None:
     """The metadata fields that name the stored columns."""
-    pattern, columns = operands.instruction.pattern, operands.columns
+    pattern, columns = instruction.pattern, operands.columns
     if pattern is None or columns is None:
         return None
-    return fields_of(operands.instruction, columns[..., :: pattern.unit] % pattern.chunk // pattern.unit)
+    return fields_of(instruction, columns[..., :: pattern.unit] % pattern.chunk // pattern.unit)

@@ -57,7 +57,7 @@ def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]
 def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     given = operands[0].operand.given
     count = len(given.places)
-    who = "warp" if given.instruction.family.lanes == 32 else "warpgroup"
+    who = "warp" if given.instruction.lanes == 32 else "warpgroup"
     place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {who}"
     yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
     for one in operands:

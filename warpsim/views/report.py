@@ -47,7 +47,7 @@ def event_lines(event: Event) -> Iterator[str]:
     yield f"  {evidence(form)}"
     for index, matrix in enumerate(result_matrices(event)):
         product = f" of product {index % form.products}" if form.products > 1 else ""
-        product += f" of warp {index // form.products}" if len(event.d) > form.family.lanes else ""
+        product += f" of warp {index // form.products}" if len(event.d) > form.lanes else ""
         yield f"  D{product} ({form.shape.m} x {form.shape.n}, {form.d}):"
         yield from (f" {line}" for line in matrix_lines(matrix))
 
@@ -67,7 +67,7 @@ def result_matrices(event: Event) -> npt.NDArray[Any]:
     There are several warps where each warp of a warpgroup executes ``mma`` by itself.
     """
     form = event.instruction
-    words = event.d.reshape(-1, form.family.lanes, event.d.shape[-1])
+    words = event.d.reshape(-1, form.lanes, event.d.shape[-1])
     matrix = matrix_of(codes_from(words, form, "d"), form.d)
     return matrix.reshape(-1, form.shape.m, form.shape.n)
 

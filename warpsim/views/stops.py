@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import OperandError, UndefinedBehavior
 from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
-from ..isa.fragments import codes_from
+from ..isa.fragments import codes_from, gather
 from ..isa.instruction import Inputs, Instruction
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
@@ -84,7 +84,7 @@ def _tile(event: Event, operand: str) -> npt.NDArray[Any]:
     """A or B of a wgmma as it lies in shared memory, before imm-scale."""
     form = event.instruction
     inputs = replace(event.inputs, negate=(False, False))
-    return matrix_of(getattr(form.family.gather(form, inputs), operand), form.format(operand))
+    return matrix_of(getattr(gather(form, inputs), operand), form.format(operand))
 
 
 def _title(form: Instruction, operand: str, inputs: Inputs) -> str:

@@ -163,7 +163,7 @@ def scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
     assert form.scale is not None
     words = {}
     for name, part in (("scale_a", exponents // 2), ("scale_b", exponents - exponents // 2)):
-        codes = np.zeros((len(exponents), form.family.lanes, 4), np.uint8)
+        codes = np.zeros((len(exponents), form.lanes, 4), np.uint8)
         codes[:, :, : form.scale_chunks] = (form.scale.bias + part)[:, None]
         words[name] = codes.view(np.uint32)
     return words

@@ -21,7 +21,7 @@ _LOWEST, _HIGHEST = -(1 << 31), (1 << 31) - 1
 
 def _stepwise(operands: Operands, rule: Rule, *, length: int, backward: bool) -> Array:
     """Saturation after every ``length`` products."""
-    form = operands.instruction
+    form = operands.product
     a = integers(operands.a, form.a)[..., None]
     products = a * paired(operands, integers(operands.b, form.b))
     total = integers(operands.c, form.c)
@@ -47,7 +47,7 @@ def candidates(form: Instruction) -> Iterator[Candidate]:
 
 
 def _wrapped(operands: Operands, rule: Rule) -> Array:
-    form = operands.instruction
+    form = operands.product
     products = integers(operands.a, form.a)[..., None] * paired(operands, integers(operands.b, form.b))
     wrapped: Array = (integers(operands.c, form.c) + products.sum(axis=2)) & 0xFFFF_FFFF
     return wrapped

@@ -85,7 +85,7 @@ def selecting(rule_of_pair: Callable[[int, int], Pair]) -> Callable[[Operands, R
     dropped = np.array([[x is None for x in pair] for pair in table])
 
     def compute(operands: Operands, rule: Rule) -> Array:
-        pattern = operands.instruction.pattern
+        pattern = operands.product.pattern
         assert pattern is not None
         assert operands.columns is not None
         units = operands.columns[..., :: pattern.unit]

@@ -42,13 +42,13 @@ def _quiet(element: Format) -> int:
 
 
 def _with_nan(operands: Operands, rule: Rule, *, nan: int) -> Array:
-    codes, element = rule_compute(operands, rule), operands.instruction.d
+    codes, element = rule_compute(operands, rule), operands.product.d
     return np.where(is_nan(codes, element), element.code_dtype.type(nan), codes)
 
 
 def _from_c(operands: Operands, rule: Rule) -> Array:
     """Where C is a NaN it stays, made quiet; otherwise the model's."""
-    codes, form = rule_compute(operands, rule), operands.instruction
+    codes, form = rule_compute(operands, rule), operands.product
     kept = operands.c | form.c.code_dtype.type(_quiet(form.c))
     return np.where(is_nan(operands.c, form.c), kept, codes).astype(codes.dtype)
 
@@ -77,7 +77,7 @@ def _fixed(form: Instruction) -> Iterator[Candidate]:
 
 def chained(operands: Operands, rule: Rule, *, order: str, invalid: int) -> Array:
     """Each step hands on the first NaN of a, b and c in an order, made quiet; 0 * Inf gives ``invalid``."""
-    form = operands.instruction
+    form = operands.product
     codes = rule_compute(operands, rule)
     quiet = np.uint64(_quiet(form.d))
     b = paired(operands, operands.b)

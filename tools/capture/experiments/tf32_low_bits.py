@@ -65,7 +65,7 @@ def _changed(change: Callable[[Array], Array], operands: Operands) -> Operands:
 
 def _all_bits(operands: Operands, rule: Rule) -> Array:
     f32 = FORMATS["f32"]
-    return rule_compute(replace(operands, instruction=replace(operands.instruction, a=f32, b=f32)), rule)
+    return rule_compute(replace(operands, product=replace(operands.product, a=f32, b=f32)), rule)
 
 
 def candidates() -> Iterator[Candidate]:

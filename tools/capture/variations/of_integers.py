@@ -37,7 +37,7 @@ class Steps:
 
 def summed(operands: Operands, steps: Steps) -> Array:
     """Codes ``(batch, m, n)``."""
-    form = operands.instruction
+    form = operands.product
     products = integers(operands.a, form.a)[..., None] * paired(operands, integers(operands.b, form.b))
     if steps.product_bits:
         top = 1 << (steps.product_bits - 1)

@@ -85,8 +85,8 @@ def multiplied(operands: Operands, rule: Rule, reading: Reading) -> Array:
     """Codes of D; an operand that is not read so loses its low bits."""
     plain, f32 = Reading(dropped=13, rounding="zero"), FORMATS["f32"]
     a, b = (read(getattr(operands, name), reading if name in reading.where else plain) for name in ("a", "b"))
-    form = replace(operands.instruction, a=f32, b=f32)
-    return rule_compute(replace(operands, a=a, b=b, instruction=form), rule)
+    form = replace(operands.product, a=f32, b=f32)
+    return rule_compute(replace(operands, a=a, b=b, product=form), rule)
 
 
 def settled(reading: Reading) -> bytes:

@@ -35,7 +35,7 @@ class Written:
 
 def written(operands: Operands, rule: Rule, *, codes: Written) -> Array:
     """Codes of D."""
-    form = operands.instruction
+    form = operands.product
     found = rule_compute(operands, rule)
     nan = is_nan(found, form.d)
     b = is_nan(paired(operands, operands.b), form.b).any(axis=2)

@@ -115,7 +115,7 @@ def _plane(codes: Array, element: Format, flush: bool) -> tuple[Planes, Array]:
 
 def _products(operands: Operands, choices: Choices) -> Terms:
     """All products ``(batch, m, s, n)``, with the exponents of their scales."""
-    form = operands.instruction
+    form = operands.product
     a, a_negative = _plane(operands.a, form.a, "a" in choices.flushed)
     codes = paired(operands, operands.b)
     b, b_negative = _plane(codes, form.b, "b" in choices.flushed)
@@ -142,7 +142,7 @@ def _products(operands: Operands, choices: Choices) -> Terms:
 
 def _scaled(operands: Operands, terms: Terms, choices: Choices) -> Terms:
     """Products with their scales; of 4-bit kinds the exact sums of so many of them."""
-    form = operands.instruction
+    form = operands.product
     if form.scale is None:
         return terms
     assert operands.scale_a is not None
@@ -183,9 +183,9 @@ def _sign(scale: Format) -> int:
 
 def computed(operands: Operands, choices: Choices) -> Array:
     """Codes ``(batch, m, n)`` of D. Where C comes last the products are those of f16, as ptxas emits them."""
-    if choices.c_last and operands.instruction.a.bits == 8:
+    if choices.c_last and operands.product.a.bits == 8:
         operands = _as_f16(operands)
-    form = operands.instruction
+    form = operands.product
     terms = _scaled(operands, _products(operands, choices), choices)
     zero = np.zeros(operands.c.shape, form.d.code_dtype)
     partial = zero if choices.c_last else _widened(operands.c, form)
@@ -198,9 +198,9 @@ def computed(operands: Operands, choices: Choices) -> Array:
 
 
 def _as_f16(operands: Operands) -> Operands:
-    form, f16 = operands.instruction, FORMATS["f16"]
+    form, f16 = operands.product, FORMATS["f16"]
     a, b = (converted(getattr(operands, name), form.format(name), f16) for name in "ab")
-    return replace(operands, a=a, b=b, instruction=replace(form, a=f16, b=f16))
+    return replace(operands, a=a, b=b, product=replace(form, a=f16, b=f16))
 
 
 def _places(choices: Choices, count: int) -> Iterator[list[int]]:

@@ -15,7 +15,7 @@ from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.codes import values_of
 from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Storage
+from ...isa.products import Storage
 from ...isa.registers import Words, unpacked
 
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)

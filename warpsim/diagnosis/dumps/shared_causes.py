@@ -60,7 +60,7 @@ def _held(setting: Setting, operand: str, some: Mask, axis: int) -> Iterator[str
         yield f"row{'s'[: len(count) != 1]} {ranges(count)} of the tile of {operand.upper()} in shared memory"
         return
     form = setting.instruction
-    layout = form.family.fragment(form, operand)
+    layout = form.in_registers(operand).layout
     index = layout.column_index if axis else layout.row_index
     elements = some[index].reshape(layout.lanes, form.registers[operand], -1)
     inside = np.asarray(elements.all(axis=2))

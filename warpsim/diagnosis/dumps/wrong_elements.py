@@ -36,7 +36,7 @@ class Wrong:
 
 def wrong_elements(instruction: Instruction, mask: Mask) -> Wrong:
     """The pattern of a mask ``(tiles, lanes * registers * slots)`` in the order of the registers."""
-    layout = instruction.family.fragment(instruction, "d")
+    layout = instruction.in_registers("d").layout
     anywhere = mask.any(axis=0).reshape(layout.lanes, -1)
     matrix = layout.collect(anywhere)
     words = anywhere.reshape(layout.lanes, instruction.registers["d"], -1)

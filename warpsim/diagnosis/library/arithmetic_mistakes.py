@@ -18,7 +18,7 @@ from ...isa.architectures import ARCHITECTURES
 from ...isa.codes import codes_of, matrix_of
 from ...isa.families import forms
 from ...isa.formats import Format
-from ...isa.fragments import codes_from, gathered_columns, registers_of
+from ...isa.fragments import codes_from, gather, gathered_columns, registers_of, signed
 from ...isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
 from ...isa.registers import Words
 from ...isa.rules import Rule
@@ -76,18 +76,18 @@ class Arithmetic:
         before = codes_from(registers["c"], nominal, "c")
         c = registers_of(_converted(before, nominal.c, other.c), other, "c")
         operands = part.of_operands(_gathered(setting, other, registers | {"c": c}))
-        d = _converted(_executed(operands, self.half), other.d, nominal.d)
+        d = _converted(_executed(other, operands, self.half), other.d, nominal.d)
         return _added(d, part.of_result(before), nominal.d) if self.adds_c else d
 
 
-def _executed(operands: Operands, half: Instruction | None) -> Codes:
+def _executed(form: Instruction, operands: Operands, half: Instruction | None) -> Codes:
     """Codes of D; of two instructions with half the k where there is such a form."""
     if half is None:
-        return execute_operands(operands)
+        return execute_operands(operands, rule_for(form))
     k, c = half.shape.k, operands.c
     for part in (slice(0, k), slice(k, 2 * k)):
         a, b = operands.a[..., part], operands.b[..., part, :]
-        c = execute_operands(replace(operands, instruction=half, a=a, b=b, c=c))
+        c = execute_operands(replace(operands, product=half.product, a=a, b=b, c=c), rule_for(half))
     return c
 
 
@@ -113,20 +113,16 @@ def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Oper
         literal=True,
     )
     if setting.tiles is None:
-        return form.family.gather(form, inputs)
+        return gather(form, inputs)
     negate_a, negate_b = setting.tiles.negate
     a = registers["a"] if setting.in_shared("a") else codes_from(registers["a"], form, "a")
     return Operands(
-        instruction=form,
-        a=_signed(a, form.a, negate_a),
-        b=_signed(np.swapaxes(registers["b"], -1, -2), form.b, negate_b),
+        product=form.product,
+        a=signed(a, form.a, negate_a),
+        b=signed(np.swapaxes(registers["b"], -1, -2), form.b, negate_b),
         c=codes_from(registers["c"], form, "c"),
         columns=gathered_columns(form, inputs),
     )
-
-
-def _signed(codes: Codes, element: Format, negate: bool) -> Codes:
-    return codes ^ codes.dtype.type(element.sign_bit) if negate else codes
 
 
 def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:

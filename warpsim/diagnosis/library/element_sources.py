@@ -176,7 +176,7 @@ def by_element(element: Callable[[Grid, Index, Index], tuple[Index, Index]]) -> 
     """A formula on (row, column) of the operand's stored matrix."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-        layout = grid.instruction.family.fragment(grid.instruction, grid.operand)
+        layout = grid.instruction.in_registers(grid.operand).layout
         row, column = element(grid, layout.row_index, layout.column_index)
         place = layout.inverse[row, column].reshape(lane.shape)
         per_lane = grid.registers * grid.slots

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.instruction import Instruction, ScaleSelectors, Storage
+from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.products import Storage
 from ...isa.registers import Words, packed, unpacked
 
 Index = npt.NDArray[np.intp]
@@ -102,7 +103,7 @@ def grid_of(setting: Setting, operand: str) -> Grid:
     return Grid(
         setting=setting,
         operand=operand,
-        lanes=instruction.family.lanes,
+        lanes=instruction.lanes,
         registers=instruction.registers[operand],
         slots=width // bits,
         bits=bits,

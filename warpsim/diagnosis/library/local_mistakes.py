@@ -219,7 +219,7 @@ def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -
 def _linear(setting: Setting, row: Index, column: Index) -> Made:
     """C loaded as if lane l had elements 4 l to 4 l + 3."""
     grid = grid_of(setting, "c")
-    layout = setting.instruction.family.fragment(setting.instruction, "c")
+    layout = setting.instruction.in_registers("c").layout
     each = layout.row_index.size // grid.lanes
     columns = row.shape[1]
     flat = np.arange(layout.row_index.size)
@@ -231,7 +231,7 @@ def _linear(setting: Setting, row: Index, column: Index) -> Made:
 
 def _taken(setting: Setting, operand: str, name: str, row: Index, column: Index) -> Mistake:
     """Every element from another one of the matrix."""
-    layout = setting.instruction.family.fragment(setting.instruction, operand)
+    layout = setting.instruction.in_registers(operand).layout
     source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
     advice = f"check the addresses from which {operand.upper()} is loaded"
     return in_operand(name, operand, advice, Rearrangement(grid=grid_of(setting, operand), source=source))

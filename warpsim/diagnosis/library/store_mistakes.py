@@ -43,7 +43,7 @@ def _made(name: str, advice: str, read: Reading) -> Mistake:
 
 def _lanes(setting: Setting) -> Made:
     """Lanes and warps that did not store, or stored what others should."""
-    lane = np.arange(setting.instruction.family.lanes)
+    lane = np.arange(setting.instruction.lanes)
     advice = "these lanes do not store: check their condition"
     for text, chosen in LANE_SETS:
         yield _made(f"{text} are zero", advice, _where(~chosen(lane)))
@@ -91,7 +91,7 @@ def _registers(setting: Setting) -> Made:
 
 def _partly(setting: Setting) -> Made:
     """Rearrangements of the tables on some lanes only."""
-    lane = np.arange(setting.instruction.family.lanes)
+    lane = np.arange(setting.instruction.lanes)
     for known in mistakes(setting):
         if known.operands != ("d",) or known.read is None:
             continue
@@ -127,8 +127,8 @@ def _matrix(setting: Setting) -> Made:
             picked = (moved, column) if axis == "row" else (row, moved)
             name = f"{axis}s rotated by {by}: place r holds r + {by} (mod {size})"
             yield _made(name, "check the addresses to which D is stored", _taken(setting, *picked))
-    layout = form.family.fragment(form, "d")
-    each = layout.row_index.size // form.family.lanes
+    layout = form.in_registers("d").layout
+    each = layout.row_index.size // form.lanes
     place = np.empty((rows, columns), np.intp)
     place[layout.row_index.reshape(-1), layout.column_index.reshape(-1)] = np.arange(rows * columns)
     flat = row * columns + column
@@ -150,7 +150,7 @@ def _cleared(setting: Setting, where: npt.NDArray[np.bool_]) -> Reading:
 
 def _taken(setting: Setting, row: Any, column: Any) -> Rearrangement:
     """Every element of D from another one."""
-    layout = setting.instruction.family.fragment(setting.instruction, "d")
+    layout = setting.instruction.in_registers("d").layout
     source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
     return Rearrangement(grid=grid_of(setting, "d"), source=source)
 

@@ -39,7 +39,7 @@ def _first_elements(setting: Setting, operand: str) -> tuple[Index, Index]:
     if setting.in_shared(operand):
         mn, k = np.indices((grid.lanes, grid.registers))
         return (mn, k) if operand == "a" else (k, mn)
-    layout, (rows, _) = instruction.family.fragment(instruction, operand), instruction.matrix_shape(operand)
+    layout, (rows, _) = instruction.in_registers(operand).layout, instruction.matrix_shape(operand)
     elements = (grid.lanes, grid.registers, -1)
     row, column = (index.reshape(elements)[..., 0] for index in (layout.row_index, layout.column_index))
     return row % rows, column

@@ -70,7 +70,7 @@ class Loop:
         self.a, self.b, self.c = _padded(a, m, k), _padded(b, k, n), _padded(c, m, n)
         self.steps, self.rows, self.columns = self.a.shape[1] // k, len(self.a) // m, self.b.shape[1] // n
         shared = SharedTiles(a=None if a_in_registers else 0, b=0, memory_bytes=0)
-        self.setting = Setting(instruction=form, tiles=shared if form.family.lanes > WARP else None)
+        self.setting = Setting(instruction=form, tiles=shared if form.lanes > WARP else None)
 
     @cached_property
     def registers(self) -> Registers:

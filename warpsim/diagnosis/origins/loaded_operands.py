@@ -170,7 +170,7 @@ def layout_of(operand: Operand) -> Layout:
     """Where lanes and values stand in the tile."""
     if operand.in_shared:
         return _tile_layout(*operand.bits.shape[1:], operand.role == "b")
-    return operand.instruction.family.fragment(operand.instruction, operand.role)
+    return operand.instruction.in_registers(operand.role).layout
 
 
 @cache

@@ -57,7 +57,7 @@ class Watch:
     def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
         """A D of tags: nothing is computed."""
         read = inputs.registers.get("a", inputs.b_descriptor)
-        lead = (present(read, "A or B").shape[0], instruction.family.lanes)
+        lead = (present(read, "A or B").shape[0], instruction.lanes)
         word = np.dtype(f"u{instruction.register_bits // 8}")
         byte = int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
         return np.full((*lead, instruction.registers["d"]), byte, word)

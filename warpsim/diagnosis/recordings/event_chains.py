@@ -17,6 +17,7 @@ from ...errors import OperandError, UndefinedBehavior
 from ...execution.interface import unpack
 from ...execution.pipeline import checked_inputs, execute_inputs
 from ...isa.codes import matrix_of
+from ...isa.fragments import gather
 from ...isa.instruction import Codes, Inputs, Instruction, Operands
 from ...recording.events import Event
 from ..loops.loop_search import LoopDiagnosis, diagnose_product
@@ -73,7 +74,7 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
 def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
     """Several events as a product along k, whose D was to be another; None where that is not for them."""
     form = events[found.events[0]].instruction
-    whole = all(len(events[one].d) == form.family.lanes for one in found.events)
+    whole = all(len(events[one].d) == form.lanes for one in found.events)
     if len(found.events) < 2 or not whole:
         return None
     read = [found.inputs, *(events[one].inputs for one in found.events[1:])]
@@ -94,14 +95,14 @@ def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any
 
 def _gathered(form: Instruction, inputs: Inputs) -> Operands:
     """The matrices of one instruction, wherever they lie, as codes."""
-    return form.family.gather(form, checked_inputs(form, inputs))
+    return gather(form, checked_inputs(form, inputs))
 
 
 def _left(operands: Operands) -> Codes:
     """The logical A ``(m, k)``. Raises OperandError where several stored elements are of one column."""
     if operands.columns is None:
         return operands.a
-    form, columns = operands.instruction, operands.columns
+    form, columns = operands.product, operands.columns
     if (np.diff(np.sort(columns, axis=1), axis=1) == 0).any():
         raise OperandError("metadata names a column twice")
     a = np.zeros((*operands.a.shape[:1], form.shape.k), operands.a.dtype)

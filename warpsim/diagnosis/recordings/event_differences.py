@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
-from ...isa.families.wgmma import tile_bytes
+from ...isa.placements import tile_bytes
 from ...recording.recorder import LaunchEvent
 from ...vectors.recordings import Recording
 
@@ -114,7 +114,6 @@ def _tile(event: LaunchEvent, side: int, descriptor: Any) -> npt.NDArray[np.uint
     """The bytes behind a descriptor."""
     inputs = event.inputs
     memory = present(inputs.shared, "shared")
-    ranges = tile_bytes(
-        event.instruction, side, int(descriptor), memory.size, inputs.literal, inputs.transposed[side]
-    )
+    tile = event.instruction.in_shared_memory("ab"[side])
+    ranges = tile_bytes(tile, int(descriptor), memory.size, inputs.literal, inputs.transposed[side])
     return np.concatenate([memory[first:past] for first, past in ranges.tolist()])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...errors import OperandError
 from ...execution.pipeline import checked_inputs, rule_for
-from ...isa.fragments import check_selector, checked_registers, matrix_codes, registers_of
+from ...isa.fragments import check_selector, checked_registers, gather, matrix_codes, registers_of
 from ...isa.instruction import Inputs, Instruction
 from ...isa.registers import Words
 from ..library.grids import Registers, Setting, SharedTiles
@@ -32,7 +32,7 @@ def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
         check_selector(instruction, inputs.selector)
     given = replace(inputs, literal=True, registers=_with_c(instruction, inputs.registers))
     checked = checked_inputs(instruction, given)
-    instruction.family.gather(instruction, checked)
+    gather(instruction, checked)
     setting = setting_of(instruction, checked)
     tiles = _broadcast(checked.registers | {"d": _written(instruction, np.asarray(d))}, checked.shared)
     return Case(setting=setting, actual=tiles.pop("d"), registers=with_tiles(setting, tiles))
@@ -76,7 +76,7 @@ def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
 
 
 def _with_c(instruction: Instruction, registers: Registers) -> Registers:
-    shape = instruction.family.lanes, instruction.registers["c"]
+    shape = instruction.lanes, instruction.registers["c"]
     zeros = np.zeros(shape, f"u{instruction.register_bits // 8}")
     return {"c": zeros} | registers
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ...errors import present
 from ...files.decimals import Printed
 from ...isa.fragments import codes_from, registers_of
-from ...isa.instruction import Instruction, Storage
+from ...isa.instruction import Instruction
+from ...isa.products import Storage
 from ...isa.registers import Words, unpacked
 from ..dumps.closeness import closeness
 from ..library.all_mistakes import composed

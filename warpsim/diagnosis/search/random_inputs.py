@@ -26,7 +26,7 @@ def probe(setting: Setting, tiles: int, seed: int) -> Registers:
         registers["e"] = _metadata(instruction, tiles, rng)
     if instruction.scale:
         for name in ("scale_a", "scale_b"):
-            codes = random_codes(instruction.scale, (tiles, instruction.family.lanes, 4), rng)
+            codes = random_codes(instruction.scale, (tiles, instruction.lanes, 4), rng)
             registers[name] = np.ascontiguousarray(codes, np.uint8).view("<u4")
     if setting.tiles is not None:
         registers["shared"] = _memory(instruction, (tiles, setting.tiles.memory_bytes), rng)

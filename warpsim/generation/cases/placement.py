@@ -54,7 +54,7 @@ def arguments_of(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place =
     if instruction.scale is not None:
         arguments |= _scale_registers(instruction, draft, rng)
     arguments["c"] = _registers(instruction, "c", draft.c, cases)
-    if "b" in instruction.family.operands:
+    if instruction.has_registers("b"):
         arguments["a"] = _registers(instruction, "a", draft.a, cases)
         arguments["b"] = _registers(instruction, "b", b, cases)
         return arguments
@@ -108,7 +108,7 @@ def _metadata(instruction: Instruction, fields: Array, rng: Rng, plain: bool) ->
     if plain:
         return {"e": write_fields(instruction, fields, 0), "selector": np.zeros(len(fields), np.int8)}
     selector = rng.choice(instruction.selectors, len(fields))
-    words = rng.integers(0, 1 << 32, (len(fields), instruction.family.lanes, 1), np.uint64).astype(np.uint32)
+    words = rng.integers(0, 1 << 32, (len(fields), instruction.lanes, 1), np.uint64).astype(np.uint32)
     for value in instruction.selectors:
         cases = np.flatnonzero(selector == value)
         written = write_fields(instruction, fields[cases], value)

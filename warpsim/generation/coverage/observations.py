@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import Format
-from ...isa.instruction import Operands
+from ...isa.instruction import Instruction, Operands
 from ...isa.rules import EmulatedF8, ScaledGroups
 from ..sums.exact_numbers import FINITE, HALF, Array
 from ..sums.factors import Factors, factors_of
@@ -29,9 +29,9 @@ TAILS = ((1, "below half a unit"), (2, "half a unit"), (3, "above half a unit"))
 SIGNS = ((False, "positive"), (True, "negative"))
 
 
-def observations(operands: Operands) -> Iterator[Mask]:
+def observations(instruction: Instruction, operands: Operands) -> Iterator[Mask]:
     """Bins of the arithmetic that a batch hits, each with its outputs."""
-    limits = limits_of(operands.instruction)
+    limits = limits_of(instruction)
     factors = factors_of(operands, limits.rule)
     done = sums_of(factors, limits.rule)
     for index, step in enumerate(done.steps):

@@ -54,7 +54,7 @@ def classes(codes: Array, element: Format) -> Iterator[Mask]:
 
 def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
     """Bins of the operands of every output, each with the outputs that hit it."""
-    form = operands.instruction
+    form = operands.product
     for side in "ab":
         for name, mask in classes(getattr(operands, side), form.format(side)):
             yield f"{side}: {name}", _somewhere(mask, operands, side)
@@ -78,7 +78,7 @@ def _somewhere(mask: Array, operands: Operands, side: str) -> Array:
 
 
 def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
-    form = operands.instruction
+    form = operands.product
     if not form.a.is_float:
         return
     b = decode(operands.b, form.b)
@@ -92,7 +92,7 @@ def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
 
 def _small_times_small(operands: Operands) -> Array:
     """Outputs with a product of two subnormal factors."""
-    form = operands.instruction
+    form = operands.product
     a, b = (_is_subnormal(getattr(operands, side), form.format(side)) for side in "ab")
     if operands.columns is None:  # so many of them, exact in float32
         return np.asarray(a.astype(np.float32) @ b.astype(np.float32) > 0)

@@ -209,7 +209,7 @@ def _of_c(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:
 
 def _of_scales(operands: Operands, asked: Array, some: Factors) -> Iterator[Mask]:
     """A NaN of one of the scales."""
-    scale = present(operands.instruction.scale, "scale")
+    scale = present(operands.product.scale, "scale")
     nan: Callable[[Array], Array] = lambda codes: decode(codes, scale).special == NOT_A_NUMBER  # noqa: E731
     of_a = np.broadcast_to(nan(present(operands.scale_a, "scale a")).any(-1)[:, :, None], asked.shape)[asked]
     of_b = np.broadcast_to(nan(present(operands.scale_b, "scale b")).any(-2)[:, None, :], asked.shape)[asked]

@@ -17,7 +17,7 @@ from ...errors import present
 from ...execution.inputs import inputs_by_name
 from ...execution.pipeline import checked_inputs
 from ...isa.descriptors.matrix_descriptor import Descriptor
-from ...isa.fragments import read_fields
+from ...isa.fragments import gather, read_fields
 from ...isa.instruction import Inputs, Instruction, Operands
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
@@ -103,7 +103,7 @@ class Coverage:
         step = max(1, _TERMS // terms)
         for start in range(0, len(cases), step):
             cut = slice(start * per_case, (start + step) * per_case)
-            for name, outputs in _merged(observations(_slice(operands, cut))).items():
+            for name, outputs in _merged(observations(instruction, _slice(operands, cut))).items():
                 per = outputs.reshape(len(cases[start : start + step]), -1)
                 self._count(name, cases[start : start + step], per.any(1), per.sum(1))
 
@@ -150,7 +150,7 @@ def coverage_of(vectors: VectorSet) -> Coverage:
 def gathered(instruction: Instruction, part: Part) -> Operands:
     """The operands of a part's cases; those of a case's several products one after the other."""
     inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
-    operands = instruction.family.gather(instruction, inputs)
+    operands = gather(instruction, inputs)
     products = instruction.products
     counts = [
         array.shape[0] for array in (*inputs.registers.values(), inputs.b_descriptor) if array is not None
@@ -165,7 +165,7 @@ def gathered(instruction: Instruction, part: Part) -> Operands:
 
     names = ("a", "b", "c", "columns", "scale_a", "scale_b")
     arrays: dict[str, Any] = {name: merge(getattr(operands, name)) for name in names}
-    return Operands(instruction=instruction, **arrays)
+    return Operands(product=instruction.product, **arrays)
 
 
 def _slice(operands: Operands, cut: slice) -> Operands:
@@ -173,7 +173,7 @@ def _slice(operands: Operands, cut: slice) -> Operands:
     arrays: dict[str, Any] = {
         name: None if getattr(operands, name) is None else getattr(operands, name)[cut] for name in names
     }
-    return Operands(instruction=operands.instruction, **arrays)
+    return Operands(product=operands.product, **arrays)
 
 
 # --- settings: immediates, metadata, descriptors -----------------------------------------------------
@@ -193,7 +193,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
                 f"metadata: chunk {chunk}, field {value:#06b}": "" for value in legal_fields(instruction)
             }
         bins["metadata: rows of different patterns"] = ""
-    if "b" not in instruction.family.operands:
+    if not instruction.has_registers("b"):
         for side in "ab" if a_in == "shared" else "b":
             bins |= {f"{side}: swizzle {swizzle}": "" for swizzle in swizzles_of(instruction, side)}
     return bins

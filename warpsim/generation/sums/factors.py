@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Instruction, Operands
+from ...isa.products import Operands, Product
 from ...isa.rules import EmulatedF8, Rule
 from .exact_numbers import Array, decode, product
 from .terms import Terms, terms_of, times
@@ -31,7 +31,7 @@ class Factors:
     both. ``c`` has none. Of chosen outputs the factors may be left out.
     """
 
-    instruction: Instruction
+    product: Product
     a: Any
     b: Any
     products: Any
@@ -49,7 +49,7 @@ class Factors:
     @property
     def subnormal(self) -> Array:
         """Outputs with a subnormal factor, or a subnormal C."""
-        form = self.instruction
+        form = self.product
         factors = self.a.subnormal(form.a).any(-1) | self.b.subnormal(form.b).any(-1)
         flags: Array = factors | self.c.subnormal(form.c)
         return flags
@@ -57,12 +57,12 @@ class Factors:
 
 def factors_of(operands: Operands, rule: Rule) -> Factors:
     """The factors of every output of a batch of operands."""
-    form, aligned = operands.instruction, rule.aligned is not None
+    form, aligned = operands.product, rule.aligned is not None
     a, b = (_factor(operands, side, rule) for side in "ab")
     scales = None if form.scale is None else _scales(operands)
     c = decode(operands.c, form.c)
     return Factors(
-        instruction=form,
+        product=form,
         a=a,
         b=b,
         products=times(a, b).outermost if aligned else product(a, b),
@@ -85,7 +85,7 @@ def paired(values: Array, operands: Operands, side: str) -> Array:
 
 
 def _factor(operands: Operands, side: str, rule: Rule) -> Any:
-    element = operands.instruction.format(side)
+    element = operands.product.format(side)
     numbers: Any = decode(getattr(operands, side), element)
     if rule.aligned is not None:
         numbers = terms_of(numbers)
@@ -110,13 +110,13 @@ def as_stored(numbers: Terms, element: Format) -> Terms:
 
 def _scales(operands: Operands) -> Terms:
     """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
-    instruction = operands.instruction
-    scale = present(instruction.scale, "scale")
+    form = operands.product
+    scale = present(form.scale, "scale")
     scale_a = present(operands.scale_a, "scale a")
     scale_b = present(operands.scale_b, "scale b")
     a = terms_of(decode(scale_a, scale))[:, :, None, :]
     b = terms_of(decode(scale_b.swapaxes(1, 2), scale))[:, None, :, :]
     both = times(a, b)  # (tiles, m, n, chunks)
     stored = operands.a.shape[2]
-    chunk = np.arange(stored) * instruction.scale_chunks // stored
+    chunk = np.arange(stored) * form.scale_chunks // stored
     return both[..., chunk].outermost

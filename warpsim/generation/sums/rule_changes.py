@@ -270,7 +270,7 @@ def _subnormal(factors: Factors, done: Sums) -> Array:
 
 def _subnormal_c(factors: Factors, done: Sums) -> Array:
     """C is subnormal."""
-    return np.asarray(factors.c.subnormal(factors.instruction.c))
+    return np.asarray(factors.c.subnormal(factors.product.c))
 
 
 def _other(output: Output) -> Output:

@@ -128,14 +128,14 @@ def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
 def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS) -> Sums:
     """Every step of outputs whose factors are known."""
     steps = RULES[type(rule)](factors, rule, change)
-    return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.instruction.d.code_dtype))
+    return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.product.d.code_dtype))
 
 
 def _products(factors: Factors, change: Change, *, converted: bool = False) -> Any:
     """The products, their factors read otherwise where a change says so; ``converted`` ones came from fp8."""
     if not change.rereads:
         return factors.products
-    form, (a, b) = factors.instruction, (factors.a, factors.b)
+    form, (a, b) = factors.product, (factors.a, factors.b)
     if change.flush_inputs:
         a, b = a.flushed(form.a), b.flushed(form.b)
     if change.other_subnormals and converted:
@@ -147,8 +147,8 @@ def _products(factors: Factors, change: Change, *, converted: bool = False) -> A
 
 def _accumulator(factors: Factors, change: Change) -> Any:
     if change.raises_c:
-        return factors.c.raised(factors.instruction.c)
-    return factors.c.flushed(factors.instruction.c) if change.flush_inputs else factors.c
+        return factors.c.raised(factors.product.c)
+    return factors.c.flushed(factors.product.c) if change.flush_inputs else factors.c
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def _fused_sum(factors: Factors, rule: FusedSum, change: Change) -> list[Step]:
 
 def _emulated_f8(factors: Factors, rule: EmulatedF8, change: Change) -> list[Step]:
     products = _products(factors, change, converted=True)
-    stored, result = products.value.shape[-1], factors.instruction.d
+    stored, result = products.value.shape[-1], factors.product.d
     c = numbers_of(_accumulator(factors, change))
     partial = decode(np.zeros(factors.c.value.shape, np.uint32), result)
     halves = [np.flatnonzero(np.arange(stored) % 4 // 2 == half) for half in (0, 1)]
@@ -332,8 +332,8 @@ def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
 
 
 def _multiply_add(factors: Factors, rule: FusedMultiplyAdd, change: Change) -> list[Step]:
-    element = factors.instruction.d
-    mode = _MODES[factors.instruction.rounding]
+    element = factors.product.d
+    mode = _MODES[factors.product.rounding]
     products = _products(factors, change)
     d = _accumulator(factors, change)
     order = list(range(products.significand.shape[-1]))
@@ -359,7 +359,7 @@ def _quad(factors: Factors, rule: SoftwareQuad, change: Change) -> list[Step]:
         steps.append(_ieee(joined(list(terms)), element, "rn", change))
         return decode(steps[-1].code, element)
 
-    if factors.instruction.d is F32:
+    if factors.product.d is F32:
         chain = decode(np.zeros(c.special.shape, np.uint32), F32)
         for term in p:
             chain = add(term, chain)
@@ -374,7 +374,7 @@ def _quad(factors: Factors, rule: SoftwareQuad, change: Change) -> list[Step]:
 
 
 def _integer(factors: Factors, rule: IntegerSum | BitCount, change: Change) -> list[Step]:
-    instruction, operation = factors.instruction, factors.instruction.bit_operation
+    instruction, operation = factors.product, factors.product.bit_operation
     terms = _ones(factors.a, factors.b, operation) if operation else factors.products
     terms = beside(terms, _accumulator(factors, change))
     total = terms.significand.sum(-1)

@@ -9,6 +9,7 @@ from itertools import product
 
 from ..formats import FORMATS
 from ..instruction import Family, Instruction, Row
+from ..products import Product
 from ..sparsity import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, Pattern
 from .mma import MMA
 from .mma_sp import MMA_SP
@@ -22,10 +23,10 @@ _PATTERNS: dict[int, Pattern] = {32: ONE_OF_TWO, 16: TWO_OF_FOUR, 8: TWO_OF_FOUR
 
 @cache
 def forms(opcode: str | None = None) -> dict[str, Instruction]:
-    """Every legal form of an opcode, or of all, on any target, by canonical mnemonic; ``target`` is None."""
+    """Return every legal form of an opcode, or of all, on any target, by canonical mnemonic."""
     if opcode is None:
         opcodes = dict.fromkeys(family.opcode for family in FAMILIES)
-        return {name: form for one in opcodes for name, form in forms(one).items()}
+        return {name: form for each in opcodes for name, form in forms(each).items()}
     table: dict[str, Instruction] = {}
     for family in FAMILIES:
         for row in family.rows if family.opcode == opcode else ():
@@ -35,54 +36,69 @@ def forms(opcode: str | None = None) -> dict[str, Instruction]:
 
 
 def _merged(known: Instruction | None, form: Instruction) -> Instruction:
-    """Two rows may have a form in common on different targets."""
+    """Return a form with the targets of both rows, where two have it in common on different targets."""
     if known is None:
         return form
     return replace(known, targets=known.targets | form.targets, since=min(known.since, form.since))
 
 
 def _forms_of(family: Family, row: Row) -> Iterator[Instruction]:
-    spellings = product(row.variants, row.layouts, row.satfinite, row.scales, row.roundings)
-    types = tuple(product(row.accumulators, row.multiplicands, row.multiplicands))
-    for (variant, layouts, satfinite, scale, rounding), (accumulators, a, b) in product(spellings, types):
-        d, c = accumulators.split(".")
-        vector, scale_type = scale
+    spellings = product(row.variants, row.layouts, row.scales)
+    products = tuple(_products_of(row))
+    for (variant, (a_layout, b_layout), (vector, scale)), bare in product(spellings, products):
+        computed = _with_scales(bare, row, vector, scale)
+        if variant:
+            computed = replace(computed, pattern=_PATTERNS[computed.storage("a").bits])
         form = Instruction(
             mnemonic="",
             target=None,
             family=family,
+            product=computed,
+            since=row.since,
+            targets=row.targets,
+            a_layout=a_layout,
+            b_layout=b_layout,
+            variant=variant,
+            scale_vector=vector,
+        )
+        yield replace(form, mnemonic=_mnemonic(form))
+
+
+def _products_of(row: Row) -> Iterator[Product]:
+    """Yield the products of a row, dense and without block scales."""
+    types = product(row.accumulators, row.multiplicands, row.multiplicands)
+    for satfinite, rounding, (accumulators, a, b) in product(row.satfinite, row.roundings, types):
+        d, c = accumulators.split(".")
+        yield Product(
             shape=row.shape,
             a=FORMATS[a],
             b=FORMATS[b],
             c=FORMATS[c],
             d=FORMATS[d],
             operation=row.operation,
-            since=row.since,
-            targets=row.targets,
-            a_layout=layouts[0],
-            b_layout=layouts[1],
-            variant=variant,
             kind=row.kind,
-            scale_vector=vector,
-            scale=FORMATS[scale_type] if scale_type else None,
-            scale_chunks=_scale_chunks(row, vector) if scale_type else 0,
             satfinite=satfinite,
             rounding=rounding,
             bit_operation=row.bit_operation,
             products=4 if row.operation == "m8n8k4.f16" else 1,
         )
-        pattern = _PATTERNS[form.storage("a").bits] if variant else None
-        yield replace(form, pattern=pattern, mnemonic=_mnemonic(form))
+
+
+def _with_scales(computed: Product, row: Row, vector: str, scale: str) -> Product:
+    """Return the product with the block scales of a spelling; they are the same where it has none."""
+    if not scale:
+        return computed
+    return replace(computed, scale=FORMATS[scale], scale_chunks=_scale_chunks(row, vector))
 
 
 def _scale_chunks(row: Row, vector: str) -> int:
-    """Scales along k: n of ``.scale_vec::nX``, and the kind's only choice where it is left out."""
+    """Return the scales along k: n of ``.scale_vec::nX``, or the only choice of the kind where left out."""
     spelled = [choice for choice, _ in row.scales if choice]
     return int((vector or spelled[0]).removesuffix("X"))
 
 
 def _mnemonic(form: Instruction) -> str:
-    """The spelling in the order of the PTX manual's syntax."""
+    """Return the spelling in the order of the PTX manual's syntax."""
     parts = [
         form.family.opcode,
         *form.family.modifiers,

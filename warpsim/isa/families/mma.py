@@ -11,9 +11,9 @@ from functools import cache
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..fragments import gather
-from ..instruction import Family, Instruction, Row, Shape
+from ..instruction import REGISTERS, Family, Instruction, Row, Shape
 from ..layouts.fragment_layout import Layout, column_fragment, quad_fragment, row_fragment
+from ..warps import WARP
 
 _ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))
 _F8, _F4 = floats_of(8), floats_of(4)
@@ -102,7 +102,7 @@ def fragment(instruction: Instruction, operand: str) -> Layout:
         orders = {"a": instruction.a_layout, "b": instruction.b_layout}
         return quad_fragment(operand, orders.get(operand) or instruction.format(operand).name)
     rows, columns = instruction.matrix_shape(operand)
-    lanes, slots = instruction.family.lanes, instruction.register_bits // instruction.storage(operand).bits
+    lanes, slots = instruction.lanes, instruction.register_bits // instruction.storage(operand).bits
     values = rows * columns // lanes
     if operand == "b":
         return column_fragment(values=values, width=slots)
@@ -111,5 +111,5 @@ def fragment(instruction: Instruction, operand: str) -> Layout:
 
 
 MMA = Family(
-    name="mma", opcode="mma", lanes=32, rules="mma", rows=ROWS, fragment=fragment, gather=gather
+    name="mma", opcode="mma", lanes=WARP, rules="mma", rows=ROWS, fragment=fragment, places=REGISTERS
 )

@@ -12,10 +12,10 @@ from ...errors import present
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..fragments import gather
-from ..instruction import Family, Instruction, Row, Shape
+from ..instruction import REGISTERS, Family, Instruction, Row, Shape
 from ..layouts.field_layout import FieldLayout, metadata_fields
 from ..sparsity import FIELD_BITS
+from ..warps import WARP
 from .mma import MX_SCALES, MXF4_SCALES, NVF4_SCALES, NVF4_SCALES_9_1, fragment
 
 _BOTH_SINCE = (("sp", (7, 1)), ("sp::ordered_metadata", (8, 5)))
@@ -117,10 +117,10 @@ def metadata_layout(instruction: Instruction, selector: int) -> FieldLayout:
 MMA_SP = Family(
     name="mma.sp",
     opcode="mma",
-    lanes=32,
+    lanes=WARP,
     rules="mma",
     rows=ROWS,
     fragment=fragment,
-    gather=gather,
+    places=REGISTERS,
     metadata=metadata_layout,
 )

@@ -1,26 +1,28 @@
 """``wgmma.mma_async`` and ``wgmma.mma_async.sp``: table of forms; fragments of the 128 lanes.
 
 PTX ISA 9.1, sections 9.7.15.5 "Asynchronous warpgroup level matrix multiply-accumulate" and 9.7.15.6
-(sparse). A lies in registers or in shared memory, B always in shared memory (see descriptors), the
+(sparse). A lies in registers or in shared memory, B always in shared memory (see descriptor.py), the
 accumulator D in registers. Warp i of the warpgroup holds rows 16i to 16i + 15 in the fragments of mma.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
 from itertools import chain
 
-import numpy as np
-import numpy.typing as npt
-
-from ...errors import IllegalInstruction, OperandError, present
+from ...errors import IllegalInstruction, OperandError
 from ..architectures import targets_with
-from ..descriptors.matrix_descriptor import Descriptor, Major
-from ..descriptors.tile_addresses import load_tile, touched_bytes
 from ..features import Feature
-from ..formats import Format, floats_of, integers_of
-from ..fragments import codes_from, gathered_columns
-from ..instruction import Codes, Family, Inputs, Instruction, Operands, Row, Shape
+from ..formats import floats_of, integers_of
+from ..instruction import (
+    Family,
+    Inputs,
+    Instruction,
+    Row,
+    Shape,
+    in_registers,
+    in_shared_memory,
+)
+from ..warps import WARPGROUP
 from .mma import fragment
 from .mma_sp import metadata_layout
 
@@ -82,39 +84,21 @@ def _table(*, sparse: bool) -> tuple[Row, ...]:
 _BITS = _rows(256, ("s32.s32",), ("b1",), "b1", _INTEGER_N, sparse=False, bit_operation="and")
 
 
-# --- gathering -------------------------------------------------------------------------------------
+# --- operands --------------------------------------------------------------------------------------
+
+PLACES = {
+    "a": (in_shared_memory, in_registers),
+    "b": (in_shared_memory,),
+    "c": (in_registers,),
+    "d": (in_registers,),
+}
 
 
-def gather(instruction: Instruction, inputs: Inputs) -> Operands:
-    """Operands of a warpgroup instruction: B and perhaps A come from shared memory.
+def check(instruction: Instruction, inputs: Inputs) -> None:
+    """Raise for missing tiles and for immediates that the form does not have.
 
-    The accumulator counts as +0 where scale-d is false; imm-scale -1 flips the sign of every element.
-    Raises OperandError for missing inputs and for immediates that the form does not have, and what
-    reading the tiles raises.
+    imm-scale belongs to floating point, imm-trans to 16-bit elements in shared memory.
     """
-    _check_immediates(instruction, inputs)
-    k, n = instruction.matrix_shape("b")
-    b = np.swapaxes(_tile(instruction, inputs, 1, n, k), -1, -2)
-    if inputs.a_descriptor is None:
-        a = codes_from(inputs.registers["a"], instruction, "a")
-    else:
-        a = _tile(instruction, inputs, 0, *instruction.matrix_shape("a"))
-    zero = np.zeros(instruction.matrix_shape("c"), instruction.c.code_dtype)
-    return Operands(
-        instruction=instruction,
-        a=_signed(a, instruction.a, inputs.negate[0]),
-        b=_signed(b, instruction.b, inputs.negate[1]),
-        c=codes_from(inputs.registers["c"], instruction, "c") if inputs.scale_d else zero,
-        columns=gathered_columns(instruction, inputs),
-    )
-
-
-def _signed(codes: Codes, element: Format, negate: bool) -> Codes:
-    return codes ^ element.code_dtype.type(element.sign_bit) if negate else codes
-
-
-def _check_immediates(instruction: Instruction, inputs: Inputs) -> None:
-    """imm-scale belongs to floating point, imm-trans to 16-bit elements in shared memory."""
     if inputs.b_descriptor is None or inputs.shared is None:
         raise OperandError(f"{instruction} reads B from shared memory: give b_desc= and shared=")
     if any(inputs.negate) and not instruction.a.is_float:
@@ -125,90 +109,28 @@ def _check_immediates(instruction: Instruction, inputs: Inputs) -> None:
         raise IllegalInstruction("imm-trans-a belongs to A in shared memory; here A is in registers")
 
 
-def _tile(instruction: Instruction, inputs: Inputs, side: int, rows: int, columns: int) -> Codes:
-    """Codes ``(..., rows, columns)`` of A (side 0) or B (side 1, rows along n) in shared memory."""
-    shared = present(inputs.shared, "shared")
-    element = instruction.format("ab"[side])
-    descriptors = (inputs.a_descriptor, inputs.b_descriptor)[side]
-    descriptors = present(descriptors, "descriptors")
-    major: Major = "MN" if inputs.transposed[side] else "K"
-    read = partial(_read, element=element, rows=rows, columns=columns, major=major, literal=inputs.literal)
-    if np.unique(descriptors).size == 1:
-        return read(shared, int(descriptors.flat[0]))
-    batch = np.broadcast_shapes(descriptors.shape, shared.shape[:-1])
-    memories = np.broadcast_to(shared, (*batch, shared.shape[-1]))
-    values = np.broadcast_to(descriptors, batch)
-    tiles = [read(memories[index], int(values[index])) for index in np.ndindex(batch)]
-    return np.stack(tiles).reshape(*batch, rows, columns)
-
-
-def _read(
-    memory: npt.NDArray[np.uint8],
-    descriptor: int,
-    *,
-    element: Format,
-    rows: int,
-    columns: int,
-    major: Major,
-    literal: bool,
-) -> Codes:
-    """One tile; eight 1-bit elements are read as a byte, the first in its lowest bit."""
-    bytewise = max(element.bits, 8)
-    tile = load_tile(
-        memory,
-        Descriptor.decode(descriptor),
-        mn=rows,
-        k=columns * element.bits // bytewise,
-        dtype=np.dtype(f"u{bytewise // 8}"),
-        major=major,
-        literal=literal,
-    )
-    return tile if element.bits == bytewise else np.unpackbits(tile, axis=-1, bitorder="little")
-
-
-@lru_cache(maxsize=4096)
-def tile_bytes(
-    form: Instruction, side: int, descriptor: int, memory_bytes: int, literal: bool, transposed: bool
-) -> npt.NDArray[np.int64]:
-    """The bytes ``(n, 2)`` that A (side 0) or B take up in shared memory; do not write to them.
-
-    Raises as touched_bytes does.
-    """
-    rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
-    bits = form.format("ab"[side]).bits
-    return touched_bytes(
-        Descriptor.decode(np.uint64(descriptor)),
-        mn=rows,
-        k=columns * bits // max(bits, 8),
-        element_bits=max(bits, 8),
-        major="MN" if transposed else "K",
-        memory_bytes=memory_bytes,
-        literal=literal,
-    )
-
-
 WGMMA = Family(
     name="wgmma",
     opcode="wgmma",
-    lanes=128,
+    lanes=WARPGROUP,
     rules="wgmma",
     rows=_table(sparse=False) + _BITS,
     fragment=fragment,
-    gather=gather,
-    operands="acd",
+    places=PLACES,
+    check=check,
     modifiers=("mma_async",),
     types="dab",
 )
 WGMMA_SP = Family(
     name="wgmma.sp",
     opcode="wgmma",
-    lanes=128,
+    lanes=WARPGROUP,
     rules="wgmma",
     rows=_table(sparse=True),
     fragment=fragment,
-    gather=gather,
+    places=PLACES,
+    check=check,
     metadata=metadata_layout,
-    operands="acd",
     modifiers=("mma_async",),
     types="dab",
 )

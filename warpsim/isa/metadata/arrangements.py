@@ -29,7 +29,7 @@ def sparse_forms(element: str) -> tuple[Instruction, ...]:
     """One warp-level sparse form of each k that multiplies an element, smallest k first."""
     found: dict[int, Instruction] = {}
     for form in forms().values():
-        if form.sparse and form.family.lanes == 32 and form.a.name == element and not form.kind:
+        if form.sparse and form.lanes == 32 and form.a.name == element and not form.kind:
             found.setdefault(form.shape.k, form)
     if not found:
         raise OperandError(f"{element}: no sparse form without a .kind multiplies it: give an instruction")

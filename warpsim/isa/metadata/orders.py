@@ -193,7 +193,7 @@ def _atoms(element_bits: int, per_atom: int) -> Place:
 def _lane_place(instruction: Instruction, selector: int) -> Place:
     """(row, chunk) -> slot in the words (row tiles, k tiles, lanes) of whole tiles."""
     mapped = metadata_map(instruction, selector)
-    m, pattern, lanes = instruction.shape.m, require_sparse(instruction), instruction.family.lanes
+    m, pattern, lanes = instruction.shape.m, require_sparse(instruction), instruction.lanes
     per_tile = instruction.shape.k // pattern.chunk
     slot = np.empty((m, per_tile), np.intp)
     slot[mapped[:, 3], mapped[:, 4]] = mapped[:, 0] * 8 + mapped[:, 1] // FIELD_BITS
@@ -213,7 +213,7 @@ def lane_words(instruction: Instruction, selector: int = 0) -> Arrangement:
     """Metadata registers of every tile, ``(row tiles, k tiles, lanes, 1)``: pack_metadata's order."""
     pattern = require_sparse(instruction)
     check_selector(instruction, selector)
-    m, chunks, lanes = instruction.shape.m, instruction.shape.k // pattern.chunk, instruction.family.lanes
+    m, chunks, lanes = instruction.shape.m, instruction.shape.k // pattern.chunk, instruction.lanes
     return Arrangement(
         name=f"lanes {instruction.shape} selector {selector}",
         description="one 32-bit register a lane and tile, as the instruction reads them",

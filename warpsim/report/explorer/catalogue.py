@@ -85,7 +85,7 @@ def _form(form: Instruction, tables: dict[str, Table]) -> Document:
         "family": form.family.name,
         "shape": [form.shape.m, form.shape.n, form.shape.k],
         "types": {operand: form.format(operand).name for operand in "abcd"},
-        "lanes": form.family.lanes,
+        "lanes": form.lanes,
         "since": version_text(form.since),
         "registers": form.registers,
         "register_bits": form.register_bits,
@@ -174,7 +174,7 @@ def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
 
 @cache
 def _modes(key: _Key) -> tuple[list[list[int]], list[list[int]]]:
-    layout = key.form.family.fragment(key.form, key.operand)
+    layout = key.form.in_registers(key.operand).layout
     return _written(layout.lane_modes), _written(layout.value_modes)
 
 
@@ -265,7 +265,7 @@ def _scale(form: Instruction, side: str) -> Document:
 
 
 def _shared(form: Instruction, tables: dict[str, Table]) -> Document:
-    if form.family.lanes == 32:
+    if form.lanes == 32:
         return {}
     return {"shared": {operand: tables["tiles"].number(_tiles(form, operand)) for operand in "ab"}}
 

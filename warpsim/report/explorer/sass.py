@@ -93,7 +93,7 @@ def _halves(form: Instruction, _: int) -> str:
 
 _RULES: tuple[tuple[Callable[[Instruction, int], bool], Callable[[Instruction, int], str]], ...] = (
     (lambda form, _: form.products > 1, _quads),
-    (lambda form, _: form.family.lanes > 32, _warpgroup),
+    (lambda form, _: form.lanes > 32, _warpgroup),
     (lambda form, _: form.scale is not None, _scaled),
     (lambda form, _: form.a.bits == 64, _double),
     (lambda form, new: form.a.bits == 1 and new >= (90 if form.bit_operation == "xor" else 100), _bits),

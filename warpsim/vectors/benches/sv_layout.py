@@ -55,7 +55,7 @@ def _remarks(form: Instruction) -> Iterator[str]:
 
 def _constants(form: Instruction) -> dict[str, int]:
     shape = {"M": form.shape.m, "N": form.shape.n, "K": form.shape.k, "PRODUCTS": form.products}
-    constants = shape | {"LANES": form.family.lanes, "REGISTER_BITS": form.register_bits}
+    constants = shape | {"LANES": form.lanes, "REGISTER_BITS": form.register_bits}
     if form.pattern:
         pattern = form.pattern
         constants |= {"CHUNK_COLUMNS": pattern.chunk, "CHUNK_STORED": pattern.stored}
@@ -73,7 +73,7 @@ def _in_registers(vectors: VectorSet) -> Iterator[str]:
 
 def width(form: Instruction, operand: str) -> int:
     """Return the number of bits of all lanes' registers of an operand."""
-    return form.family.lanes * form.registers[operand] * form.register_bits
+    return form.lanes * form.registers[operand] * form.register_bits
 
 
 # --- a, b, c, d ------------------------------------------------------------------------------------
@@ -82,8 +82,8 @@ def width(form: Instruction, operand: str) -> int:
 def _operand(form: Instruction, name: str) -> Iterator[str]:
     rows, columns = form.matrix_shape(name)
     element, each = form.format(name), form.register_bits // form.storage(name).bits
-    places, capital = form.family.fragment(form, name).inverse, name.upper()
-    lane, value = np.divmod(places, form.family.fragment(form, name).values)
+    places, capital = form.in_registers(name).layout.inverse, name.upper()
+    lane, value = np.divmod(places, form.in_registers(name).layout.values)
     bit = value % each * form.storage(name).bits
     shift = form.storage(name).shift
     yield f"\n  // --- {name}: {rows * form.products} x {columns} elements of {element.name} ---"

@@ -19,7 +19,7 @@ _DEFINITION = re.compile(r"static const (u?int(?:8|32|64))_t \w+?((?:\[\d+\])+) 
 
 def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     name = identifier(stem)
-    constants = {"cases": len(vectors), "lanes": vectors.instruction.family.lanes, **vectors.constants()}
+    constants = {"cases": len(vectors), "lanes": vectors.instruction.lanes, **vectors.constants()}
     yield f"#ifndef {name.upper()}_VECTORS_H"
     yield f"#define {name.upper()}_VECTORS_H"
     yield "#include <stdint.h>"

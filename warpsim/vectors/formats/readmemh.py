@@ -133,13 +133,13 @@ def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
     yield f"`define {name.upper()}_SVH"
     yield f"package {name};"
     counts = {"CASES": len(vectors), "CASE_WORDS": sum(count for _, count in places.values())}
-    counts |= {"LANES": form.family.lanes, "M": form.shape.m, "N": form.shape.n, "K": form.shape.k}
+    counts |= {"LANES": form.lanes, "M": form.shape.m, "N": form.shape.n, "K": form.shape.k}
     counts |= {key.upper(): value for key, value in vectors.constants().items()}
     for operand, (start, count) in places.items():
         counts[f"{operand.upper()}_OFFSET"] = start
         counts[f"{operand.upper()}_WORDS"] = count
         if arrays[operand].ndim == 3:
-            counts[f"{operand.upper()}_REGISTERS"] = count // form.family.lanes
+            counts[f"{operand.upper()}_REGISTERS"] = count // form.lanes
     for parameter, value in counts.items():
         yield f"  localparam int {parameter} = {value};"
     yield "endpackage"

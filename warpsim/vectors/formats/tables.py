@@ -29,7 +29,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     yield ",".join(_header({name: array.shape for name, array in arrays.items()}))
     for case in range(len(vectors)):
         cells = [_cells(array[case : case + 1]) for array in arrays.values()]
-        for lane in range(vectors.instruction.family.lanes):
+        for lane in range(vectors.instruction.lanes):
             yield ",".join([f"{case},{lane}", *(one[lane] if lane < len(one) else "" for one in cells)])
 
 
@@ -57,7 +57,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
         lines.wrong(f"expected the columns {','.join(header)}")
     arrays = {name: np.zeros(entry.shape, entry.dtype) for name, entry in manifest.arrays.items()}
     for case in range(manifest.cases):
-        for lane in range(manifest.instruction.family.lanes):
+        for lane in range(manifest.instruction.lanes):
             cells = lines.following(f"lane {lane} of case {case}").split(",")
             if len(cells) != len(header):
                 lines.wrong(f"{len(cells)} cells, expected {len(header)}")

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy.typing as npt
 from ...errors import TraceError, WarpsimError, located
 from ...execution.inputs import inputs_by_name
 from ...isa.formats import Format
-from ...isa.fragments import codes_from, registers_of
+from ...isa.fragments import codes_from, gather, registers_of
 from ...isa.instruction import Codes, Instruction, Operands
 from ..sets import VectorSet
 from .manifest import Manifest
@@ -43,13 +42,9 @@ _LINES = "abcd"  # the operands that lines give
 class Case:
     """A case as matrices of codes with an axis of products in front, and columns of sparse A."""
 
+    form: Instruction
     operands: Operands
     d: Codes
-
-    @cached_property
-    def form(self) -> Instruction:
-        """The instruction."""
-        return self.operands.instruction
 
     def fields(self) -> Iterator[tuple[str, Format, Codes]]:
         """Name, format and codes ``(products, m, n, count)`` of the fields of lines, in their order."""
@@ -81,9 +76,9 @@ def case_of(vectors: VectorSet) -> Case:
     """Return the only case of a set; metadata is read literally, even if it is undefined."""
     (part,) = vectors.inputs()
     form = vectors.instruction
-    operands = form.family.gather(form, inputs_by_name({**part.arguments, "undefined": "fallback"}))
+    operands = gather(form, inputs_by_name({**part.arguments, "undefined": "fallback"}))
     operands = replace(operands, **{name: _first(getattr(operands, name)) for name in _ARRAYS})
-    return Case(operands=operands, d=_first(codes_from(vectors.d, form, "d")))
+    return Case(form=form, operands=operands, d=_first(codes_from(vectors.d, form, "d")))
 
 
 _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")

@@ -76,7 +76,7 @@ class _Digit(NamedTuple):
 
 def _fragment(instruction: Instruction, operand: str) -> Iterator[CuteLayout]:
     """Yield the layout of every product, whose lanes are those that differ in no digit of the product."""
-    layout = instruction.family.fragment(instruction, operand)
+    layout = instruction.in_registers(operand).layout
     rows, columns = instruction.matrix_shape(operand)
     of_row, of_column = (columns, 1) if operand == "b" else (1, rows)
     threads, first = [], 0

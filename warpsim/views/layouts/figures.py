@@ -110,7 +110,7 @@ def _parts(instruction: Instruction, held: Sequence[Place]) -> Iterator[tuple[st
             name = f", product {product} (lanes {low}..{low + 3} and {low + 16}..{low + 19})"
             yield name, [place for place in held if place.product == product]
         return
-    warps = instruction.family.lanes // 32
+    warps = instruction.lanes // 32
     for warp in range(warps):
         name = f", warp {warp} (lanes {32 * warp}..{32 * warp + 31})" if warps > 1 else ""
         yield name, [place for place in held if place.lane // 32 == warp]

@@ -91,7 +91,7 @@ def section(instruction: Instruction, operand: str) -> str:
     if operand.startswith("scale_"):
         return _SCALES
     bits = instruction.storage("a").bits
-    if instruction.family.lanes > 32:
+    if instruction.lanes > 32:
         return _WARPGROUP.get(instruction.stored_k, _ANY_WARPGROUP)
     if instruction.sparse:
         return _SPARSE.get((instruction.shape.k, bits), _ANY_SPARSE)
@@ -153,7 +153,7 @@ def _is_binary(digit: Digit) -> bool:
 
 
 def _fragment(instruction: Instruction, operand: str) -> Formula:
-    layout = instruction.family.fragment(instruction, operand)
+    layout = instruction.in_registers(operand).layout
     lanes, values = separated(layout, layout.lane_modes), separated(layout, layout.value_modes)
     names = tuple(_lane_names(lanes))
     results = tuple(

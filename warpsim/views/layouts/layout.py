@@ -178,7 +178,7 @@ def layout_document(
     """Every element, field and scale with its lane, register and bits, as JSON-ready data."""
     return {
         "mnemonic": instruction.mnemonic,
-        "lanes": instruction.family.lanes,
+        "lanes": instruction.lanes,
         "operands": {
             name: _operand_document(instruction, name, selector, scales)
             for name in shown_operands(instruction, operand)

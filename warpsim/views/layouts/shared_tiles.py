@@ -79,7 +79,7 @@ def shared_tile(
 
     Raises OperandError for other operands and layouts, NotModelled where k does not fit into the pattern.
     """
-    if instruction.family.lanes == 32 or operand not in ("a", "b"):
+    if instruction.lanes == 32 or operand not in ("a", "b"):
         raise OperandError(f"{operand} of {instruction} does not lie in shared memory: wgmma's a and b do")
     rows, columns = instruction.matrix_shape(operand)
     mn, k = (rows, columns) if operand == "a" else (columns, rows)

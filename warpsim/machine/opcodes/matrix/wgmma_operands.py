@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from ....isa.families.wgmma import tile_bytes
 from ....isa.instruction import Inputs, Instruction
+from ....isa.placements import tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
@@ -119,9 +119,9 @@ def _share(
     ranges = [_NO_RANGES]
     for side, name in enumerate("ab"):
         if name in named:
-            transposed = bool(one.bound.imm_trans[side])
+            tile, transposed = one.form.in_shared_memory(name), bool(one.bound.imm_trans[side])
             try:
-                found = tile_bytes(one.form, side, named[name], wave.shared_bytes, literal, transposed)
+                found = tile_bytes(tile, named[name], wave.shared_bytes, literal, transposed)
             except WarpsimError as error:
                 raise _placed(wave, path, groups, error, one.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
