@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..errors import Location, OperandError, SourceLine, UndefinedBehavior
 
 Mode = Literal["error", "warn", "off"]
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device
+from ..machine.state.device_runtime import DeviceRuntime, Printed
 from ..ptx.source_lines import Reader, unread
 from ..ptx.symbols import demangled
 from ..recording.recorder import LaunchEvent, Recorder
@@ -29,6 +30,7 @@ from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
 from ..recording.timeline import TimelineRecorder
 from .arguments import arguments_of, device_of
+from .device_output import note_runtime, to_stdout
 from .fidelity import Fidelity, fidelity_of
 
 if TYPE_CHECKING:
@@ -42,13 +44,14 @@ Size = int | Sequence[int]
 @dataclass(frozen=True, kw_only=True)
 class LaunchReport:
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
-    the ``timeline``, if there was to be one.
+    the ``timeline``, if there was to be one; ``printed``, the texts of device printf in their order.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()
     fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
     events: tuple[LaunchEvent, ...] = ()
     timeline: Timeline | None = None
+    printed: tuple[Printed, ...] = ()
 
 
 class LaunchableKernel:
@@ -98,6 +101,7 @@ class LaunchableKernel:
         engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
         most_statements: int | None = None,
+        output: Callable[[str], object] | None = to_stdout,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -123,6 +127,9 @@ class LaunchableKernel:
         ``most_statements`` of all CTAs that run together, one after the other, are executed before a kernel
         is said not to end, which is a Fault; None allows a thousand million for each 4096 threads.
 
+        ``output`` takes every text that device code prints, at once: sys.stdout by default, None for none.
+        All are in ``printed`` of the report.
+
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
@@ -134,10 +141,12 @@ class LaunchableKernel:
         modes, order = modes_of(engine, undefined), Schedule(schedule)
         more = cluster_checks(findings, self._entry, sizes.cluster)
         check_portable(findings, sizes.cluster, self._module.functions[self.name].kernel.location())
+        temporary = device is None and device_of(args) is None
         device = _device(device, args, self._module)
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
+        runtime = DeviceRuntime(heap=device.heap, write=output)
         kept = len(device.memory.allocations)
         try:
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
@@ -150,6 +159,7 @@ class LaunchableKernel:
                 observers=lambda: (*checks_of(findings), *(check(findings) for check in more), *watching),
                 modes=modes,
                 most_statements=checked(most_statements),
+                runtime=runtime,
                 **vars(sizes),
             )
             if scheduler is None:
@@ -162,16 +172,19 @@ class LaunchableKernel:
                 counts = run_spread(launch, job, scheduler, findings, progress)
             for back in arguments.write_back:
                 back()
+            note_runtime(findings, runtime, temporary=temporary)
         except WarpsimError as error:
             error.earlier = findings.collected()
             raise
         finally:
-            device.memory.release(kept)
+            device.heap.settle()
+            device.memory.release(kept, device.heap.blocks)
         return LaunchReport(
             hazards=tuple(findings.found),
             fidelity=fidelity_of(self._module, counts.tolist(), launch.inferred),
             events=recorder.events(),
             timeline=replace(times.timeline(), schedule=str(schedule)) if timeline else None,
+            printed=tuple(runtime.printed),
         )
 
     def _job(

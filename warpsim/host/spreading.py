@@ -23,6 +23,7 @@ from ..cluster.distribution import Sent, in_order
 from ..errors import OperandError
 from ..isa.warps import WARP
 from ..machine.load.program import Module, load_module
+from ..machine.opcodes.control.system_calls import calls_the_system
 from ..machine.run.engines import modes_of
 from ..machine.run.grid import LANES, Launch, communicates, run
 from ..machine.run.schedules import Schedule
@@ -155,6 +156,8 @@ def check_spreadable(launch: Launch, others: Sequence[Any], engine: Any) -> None
         )
     if launch.cluster.count > 1:
         raise OperandError("scheduler: CTAs of a cluster reach each other's memory; launch them here")
+    if calls_the_system(launch.entry):
+        raise OperandError("scheduler: printf, malloc and assertions stay here")
     if others or callable(engine):
         raise OperandError("scheduler: record, observers and engines of one's own stay here")
 

@@ -144,6 +144,7 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
     device = device_of(job.arguments) or Device(job.module.target)
     symbols_of(device, job.module)
     kept, before = len(device.memory.allocations), device.memory.data.copy()
+    heap = device.heap.state()
     size = len(job.entry.code)
     tag = 0 if number is None else int(tagging.tags(np.array(tagging.result), number))
     watch = Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
@@ -156,6 +157,7 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
     finally:
         device.memory.data[: before.size] = before
         device.memory.release(kept)
+        device.heap.restore(heap)
     return watch, buffers
 
 

@@ -24,6 +24,7 @@ from ..bind.scope import Variable
 from ..load.entries import Entry
 from ..load.program import Module
 from ..state.device import Device
+from ..state.device_runtime import DeviceRuntime
 from ..state.spaces import DEVICE_BASE, Bytes
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
 from .livelock import LivelockDetector, waiting_loops
@@ -151,6 +152,7 @@ class Launch:
     most_statements: int | None = None  # that are executed before the launch is said not to end
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
+    runtime: DeviceRuntime | None = None  # what system calls use
 
     @property
     def together(self) -> int:
@@ -190,6 +192,7 @@ class Launch:
         )
         wave.kept |= self.modes
         wave.kept["inferred"] = self.inferred
+        wave.kept["runtime"] = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.kept["symbols"] = symbols_of(self.device, self.module)
         wave.waits_at = self.waits_at
         wave.order = self.schedule.order_of(number)

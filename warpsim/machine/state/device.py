@@ -14,21 +14,24 @@ import numpy.typing as npt
 from ...errors import OperandError
 from ...isa.arrays import as_array, as_integer
 from ...ptx.qualifiers import check_target
+from .heap import HEAP_BYTES, Heap
 from .spaces import Allocation, DeviceMemory
 
 
 class Device:
     """A chip with global memory. ``target`` is its PTX target, such as "sm_90a", or None for any.
 
-    ``device.array(x)`` copies an array there; buffers stay until the device goes.
+    ``device.array(x)`` copies an array there; buffers stay until the device goes. ``heap_bytes`` is the size
+    of the heap that malloc of device code takes from, as cudaLimitMallocHeapSize sets it.
     """
 
-    def __init__(self, target: str | None = None) -> None:
+    def __init__(self, target: str | None = None, *, heap_bytes: int = HEAP_BYTES) -> None:
         if target is not None:
             check_target(target)
         self.target = target
         self.memory = DeviceMemory()
         self.symbols: dict[Any, dict[str, int]] = {}  # addresses of variables, by module
+        self.heap = Heap(self.memory, heap_bytes)
 
     def array(self, value: Any, name: str = "") -> Buffer:
         """A buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map of a buffer.

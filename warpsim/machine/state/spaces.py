@@ -11,7 +11,7 @@ Knows bytes, alignment, bounds and allocations; does not know statements or who 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,12 +143,19 @@ class DeviceMemory:
         self._bases = [one.address for one in allocations]
         self._end = data.size
 
-    def release(self, count: int) -> None:
-        """Forget all but the first ``count`` allocations; their bytes are zero when handed out again."""
+    def release(self, count: int, keep: Container[int] = ()) -> None:
+        """Forget all but the first ``count`` allocations, and those at addresses in ``keep``.
+
+        Their bytes are zero when handed out again.
+        """
+        kept = self.allocations[:count]
         for one in self.allocations[count:]:
-            self.bytes_of(one)[:] = 0
-            self.written(one)
-        del self.allocations[count:], self._bases[count:]
+            if one.address in keep:
+                kept.append(one)
+            else:
+                self.bytes_of(one)[:] = 0
+                self.written(one)
+        self.allocations, self._bases = kept, [one.address for one in kept]
         last = self.allocations[-1] if self.allocations else None
         self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
 
@@ -161,6 +168,18 @@ class DeviceMemory:
             self.release(place)
         else:
             del self.allocations[place], self._bases[place]
+
+    def withdraw(self, address: int) -> None:
+        """Forget one allocation, whose place stays reserved until ``readmit``."""
+        place = bisect_right(self._bases, address) - 1
+        del self.allocations[place], self._bases[place]
+
+    def readmit(self, allocation: Allocation) -> None:
+        """Hand out a place again that was withdrawn; its bytes are zero."""
+        place = bisect_right(self._bases, allocation.address)
+        self.allocations.insert(place, allocation)
+        self._bases.insert(place, allocation.address)
+        self.bytes_of(allocation)[:] = 0
 
     def bytes_of(self, allocation: Allocation) -> Bytes:
         """The bytes of an allocation; writing to them writes here."""

@@ -7,14 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ....errors import Fault, NotModelled
+from ....errors import Fault
 from ....ptx.constants import Immediate
 from ....ptx.operands import Arguments, Register
 from ...bind.scope import FunctionName, LabelName, LabelTable, Variable
-from ...state.lanes import DivergentPath, Frame, Lanes
+from ...state import spaces
+from ...state.lanes import DivergentPath, Frame, Lanes, Values
+from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from .stack import end_of
+from .system_calls import SYSTEM_CALLS, SystemCall
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import StatementBinder
@@ -57,6 +61,9 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
     """call: arguments are copied into the frame of the function, results back when it returns."""
     results, callee, arguments = _parts(binder)
     given, wanted = _framed(binder, *arguments), _framed(binder, *results)
+    function = _system_call(binder, callee[0])
+    if function is not None:
+        return partial(_called, function, given, wanted)
     choose = _callee(binder, *callee)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
@@ -72,6 +79,42 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
         return wave.call(path, lanes, entered)
 
     return step
+
+
+def _system_call(binder: StatementBinder, callee: Any) -> SystemCall | None:
+    """Return the function of the driver that a call names; None where the module has its body."""
+    found = binder.scope.find(callee.name) if isinstance(callee, Register) else None
+    if not isinstance(found, FunctionName) or binder.module.functions[found.name].kernel.body is not None:
+        return None
+    return SYSTEM_CALLS.get(found.name)
+
+
+def _called(
+    function: SystemCall,
+    given: list[Variable],
+    wanted: list[Variable],
+    wave: Wave,
+    path: DivergentPath,
+    lanes: Lanes,
+) -> None:
+    """Call a function of the driver: words of the caller's frame in, the result back."""
+    base, local = path.frame.local, wave.local.reshape(wave.lanes, -1)
+    arguments = [_words(local[lanes.index, base + one.offset :][:, : one.size]) for one in given]
+    result = function(wave, path, lanes, arguments)
+    if result is not None and wanted:
+        place, size = np.array(base + wanted[0].offset), min(wanted[0].size, 8)
+        memory, offsets = wave.places("local", lanes, place, size)
+        words = result.astype("<i8").view(f"<u{size}").reshape(-1, 8 // size)[:, :1]
+        spaces.put_words(memory, offsets, words)
+        wave.tell("store", MemoryAccess(path, lanes, memory, offsets, size, words))
+
+
+def _words(content: npt.NDArray[np.uint8]) -> Values:
+    """Return ``(lanes,)``: unsigned words of up to 8 bytes."""
+    filled = np.zeros((len(content), 8), np.uint8)
+    filled[:, : content.shape[1]] = content[:, :8]
+    found: Values = filled.view("<u8")[:, 0]
+    return found
 
 
 def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
@@ -126,28 +169,6 @@ def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]
     return found
 
 
-# Functions that are the system's: a kernel may name them and never come there.
-_SYSTEM = {
-    "__assertfail": "an assertion of the kernel does not hold",
-    "free": "the heap of the device is not modelled",
-    "malloc": "the heap of the device is not modelled",
-    "vprintf": "printf is not modelled",
-}
-
-
-def _bodiless(binder: StatementBinder, name: str, index: int) -> Choice:
-    """A call of a function of the system, which ends the launch when lanes come there."""
-    if name not in _SYSTEM:
-        raise binder.not_modelled(f"the function {name} has no body here", index)
-
-    def choose(wave: Wave, path: DivergentPath, lanes: Lanes) -> list[tuple[Function, Lanes]]:
-        message = f"{name} is called: {_SYSTEM[name]} [{wave.describe_lanes(lanes)}]"
-        kind = Fault if name == "__assertfail" else NotModelled
-        raise kind(message, binder.statement.location())
-
-    return choose
-
-
 Choice = Callable[["Wave", DivergentPath, Lanes], "list[tuple[Function, Lanes]]"]
 
 
@@ -157,7 +178,7 @@ def _callee(binder: StatementBinder, operand: Any, index: int) -> Choice:
     if isinstance(found, FunctionName):
         function = binder.module.functions[found.name]
         if function.kernel.body is None:
-            return _bodiless(binder, found.name, index)
+            raise binder.not_modelled(f"the function {found.name} has no body here", index)
         return lambda wave, path, lanes: [(function, lanes)]
     address = binder.reader(operand, "u64", index)
 

@@ -1,0 +1,38 @@
+"""What device code prints, and what is said of its heap when a launch has ended.
+
+Knows findings and texts; does not know kernels.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..checks.findings import Findings, LaunchFinding
+from ..errors import Location
+from ..machine.state.device_runtime import DeviceRuntime
+
+
+def to_stdout(text: str) -> None:
+    """Write a text where Python's own print writes now."""
+    sys.stdout.write(text)
+
+
+def note_runtime(findings: Findings, runtime: DeviceRuntime, *, temporary: bool) -> None:
+    """Add notes on calls of printf that lack arguments, and on blocks that were not freed.
+
+    Blocks of a device that lives on may be freed by a later launch, so leaks are those of a ``temporary`` device.
+    """
+    for location, message in runtime.remarks:
+        _note(findings, "printf", message, location)
+    leaks = dict[Location, list[int]]()
+    for block in runtime.heap.blocks.values() if temporary else ():
+        leaks.setdefault(block.location, []).append(block.allocation.size)
+    for location, sizes in leaks.items():
+        plural = "s"[: len(sizes) != 1]
+        message = f"malloc: {len(sizes)} block{plural} of {sum(sizes)} bytes in all not freed at the end of the launch"
+        _note(findings, "leak", message, location)
+
+
+def _note(findings: Findings, kind: str, message: str, location: Location) -> None:
+    finding = LaunchFinding(kind=kind, severity="note", message=message, location=location)
+    findings.add((kind, location, message), finding)
