@@ -20,7 +20,7 @@ def to_stdout(text: str) -> None:
 def note_runtime(findings: Findings, runtime: DeviceRuntime, *, temporary: bool) -> None:
     """Add notes on calls of printf that lack arguments, and on blocks that were not freed.
 
-    Blocks of a device that lives on may be freed by a later launch, so leaks are those of a ``temporary`` device.
+    A later launch may free the blocks of a device that lives on: leaks are those of a ``temporary`` device.
     """
     for location, message in runtime.remarks:
         _note(findings, "printf", message, location)
@@ -28,8 +28,8 @@ def note_runtime(findings: Findings, runtime: DeviceRuntime, *, temporary: bool)
     for block in runtime.heap.blocks.values() if temporary else ():
         leaks.setdefault(block.location, []).append(block.allocation.size)
     for location, sizes in leaks.items():
-        plural = "s"[: len(sizes) != 1]
-        message = f"malloc: {len(sizes)} block{plural} of {sum(sizes)} bytes in all not freed at the end of the launch"
+        blocks = f"{len(sizes)} block{'s'[: len(sizes) != 1]}, {sum(sizes)} bytes"
+        message = f"malloc: {blocks}, not freed at the end of the launch"
         _note(findings, "leak", message, location)
 
 

@@ -18,7 +18,7 @@ from ...state.lanes import DivergentPath, Frame, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from .stack import end_of
-from .system_calls import SYSTEM_CALLS, SystemCall
+from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import StatementBinder
@@ -61,7 +61,7 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
     """call: arguments are copied into the frame of the function, results back when it returns."""
     results, callee, arguments = _parts(binder)
     given, wanted = _framed(binder, *arguments), _framed(binder, *results)
-    function = _system_call(binder, callee[0])
+    function = _system_call(binder, callee[0], len(given))
     if function is not None:
         return partial(_called, function, given, wanted)
     choose = _callee(binder, *callee)
@@ -81,11 +81,14 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
     return step
 
 
-def _system_call(binder: StatementBinder, callee: Any) -> SystemCall | None:
+def _system_call(binder: StatementBinder, callee: Any, given: int) -> SystemCall | None:
     """Return the function of the driver that a call names; None where the module has its body."""
     found = binder.scope.find(callee.name) if isinstance(callee, Register) else None
     if not isinstance(found, FunctionName) or binder.module.functions[found.name].kernel.body is not None:
         return None
+    wanted = PARAMETERS.get(found.name, given)
+    if given != wanted:
+        raise binder.illegal(f"{found.name} takes {wanted} arguments, not {given}")
     return SYSTEM_CALLS.get(found.name)
 
 
@@ -103,7 +106,7 @@ def _called(
     result = function(wave, path, lanes, arguments)
     if result is not None and wanted:
         place, size = np.array(base + wanted[0].offset), min(wanted[0].size, 8)
-        memory, offsets = wave.places("local", lanes, place, size)
+        memory, offsets = wave.locate("local", lanes, place, size)
         words = result.astype("<i8").view(f"<u{size}").reshape(-1, 8 // size)[:, :1]
         spaces.put_words(memory, offsets, words)
         wave.tell("store", MemoryAccess(path, lanes, memory, offsets, size, words))

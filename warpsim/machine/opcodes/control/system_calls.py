@@ -1,8 +1,8 @@
 """Functions that device code calls and the CUDA driver provides: vprintf, malloc, free, __assertfail.
 
 CUDA C++ Programming Guide, "Formatted Output", "Assertion" and "Dynamic Global Memory Allocation and
-Operations". Each is executed by all lanes that call it, in the order of their numbers. Knows arguments and what
-each function does with them; does not know how a call passes arguments (see flow.py).
+Operations". All lanes that call execute a function, in the order of their numbers. Knows arguments and
+what each function does with them; does not know how a call passes arguments (see flow.py).
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ def _reader(memory: spaces.Bytes | None) -> Callable[[int, int], int | None]:
 def _assert(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> None:
     """__assertfail(expression, file, line, function, bytes of a character): ends the launch."""
     lane = int(lanes.index[0])
-    texts = [string_at(wave, lane, int(arguments[place][0])) for place in (0, 1, 3)]
+    words = [*(int(one[0]) for one in arguments), *(0,) * 4][:4]
+    texts = [string_at(wave, lane, words[place]) for place in (0, 1, 3)]
     expression, file, function = ((one or b"?").decode("utf-8", errors="replace") for one in texts)
-    message = f"assertion '{expression}' failed at {file}:{int(arguments[2][0])}, in {function}"
-    raise Fault(f"{message} [{wave.who(lanes)}]", wave.code[path.pc].statement.location())
+    message = f"assertion '{expression}' failed at {file}:{words[2]}, in {function}"
+    raise Fault(f"{message} [{wave.describe_lanes(lanes)}]", wave.code[path.pc].statement.location())
 
 
 def _allocate(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> Values:
@@ -88,6 +89,7 @@ def _free(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Val
             raise wave.fault(wave.code[path.pc], lane, message)
 
 
+PARAMETERS = {"free": 1, "malloc": 1, "vprintf": 2}
 SYSTEM_CALLS: dict[str, SystemCall] = {
     "__assertfail": _assert,
     "free": _free,
