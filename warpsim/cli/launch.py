@@ -189,6 +189,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import OperandError, present
     from ..files.inputs import note_input
+    from ..host.device_output import to_stdout
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
@@ -218,6 +219,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
                 observers=observers,
                 scheduler=client,
                 most_statements=asked.limit,
+                output=None if asked.looking.as_json else to_stdout,
                 **sizes,
             )
     except OperandError as error:

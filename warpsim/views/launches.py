@@ -10,6 +10,7 @@ from ..errors import Location
 from ..host.fidelity import LABELS, Fidelity, Reach, StatementClass
 from ..host.launching import LaunchReport, LoadedModule
 from ..machine.load.entries import Parameter
+from ..machine.state.device_runtime import Printed
 from ..ptx.symbols import demangled
 
 Document = dict[str, Any]
@@ -58,7 +59,7 @@ def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
 
 
 def report_document(report: LaunchReport) -> Document:
-    """``hazards`` and ``fidelity`` of a launch as JSON-ready data."""
+    """``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
     fidelity = report.fidelity
     return {
         "hazards": [_hazard_document(one) for one in report.hazards],
@@ -67,13 +68,30 @@ def report_document(report: LaunchReport) -> Document:
             "classes": [_class_document(one) for one in fidelity.classes],
             "reached": [_reach_document(one) for one in fidelity.reached],
         },
+        "printed": [_printed_document(one) for one in report.printed],
+    }
+
+
+def _printed_document(item: Printed) -> Document:
+    return {
+        "text": item.text,
+        "cta": list(item.cta),
+        "warp": item.warp,
+        "lane": item.lane,
+        "location": _place(item.location),
     }
 
 
 def _place(location: Location | None) -> Document | None:
     if location is None:
         return None
-    return {"file": location.file, "line": location.line, "column": location.column}
+    source = location.source
+    return {
+        "file": location.file,
+        "line": location.line,
+        "column": location.column,
+        "source": None if source is None else {"file": source.file, "line": source.line},
+    }
 
 
 def _hazard_document(finding: LaunchFinding) -> Document:
