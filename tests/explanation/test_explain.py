@@ -19,13 +19,13 @@ from warpsim.arithmetic.reference import Kind, decode, inputs_of
 from warpsim.execution.pipeline import rule_for
 from warpsim.explanation.digits import bits_text, exact_text, fraction_text, ulps_text, value_text
 from warpsim.explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
-from warpsim.explanation.explanation import value_of
 from warpsim.explanation.page import (
     comparison_document,
     comparison_page,
     explanation_document,
     explanation_page,
 )
+from warpsim.explanation.records import value_of
 from warpsim.explanation.rules import steps_of
 from warpsim.explanation.text import comparison_lines, explanation_lines, term_table
 from warpsim.explanation.yardsticks import ulp, yardsticks

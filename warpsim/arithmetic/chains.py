@@ -1,8 +1,8 @@
-"""Rules that panels has no kernel for, a vector of columns at a time: f64, m8n8k4 in software, 4-bit forms.
+"""Rules without a panel kernel, computed a vector of columns at a time: f64, m8n8k4 in software, 4-bit forms.
 
-Takes operands of any number of instructions along k, whose steps follow one another; C and D then are of one
-format. Knows formats and rules; does not know lanes. Where the compiler, the CPU or a rule's numbers do not
-allow it (``applies``), numerics computes the same bits element by element.
+Takes operands of any number of instructions along k, whose steps follow one another; C and D then have the
+same format. Knows formats and rules; does not know lanes. Where the compiler, the CPU or a rule's numbers do
+not allow it (``applies``), numerics computes the same bits element by element.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from .kernels.group_chains import fits, group_chain
 from .kernels.hardware import has_fused, rounding
 from .planes import Planes, canonical, planes
 
-_LOWEST_FLOOR = -600  # below, powers of two that align to it would be no normal numbers
+_LOWEST_FLOOR = -600  # below, powers of two that align to it would be subnormal
 
 
 def applies(product: Product, rule: Rule) -> bool:
-    """Return whether ``compute`` takes this rule, here."""
+    """Return whether ``compute`` takes this rule here."""
     able = _ABLE.get(type(rule))
     return able is not None and not interpreted() and able(product, rule)
 
 
 def compute(operands: Operands, rule: Rule) -> Codes:
-    """Return codes of D ``(batch, m, n)``, for a rule that ``applies``; the default environment is the
-    caller's.
+    """Return codes of D ``(batch, m, n)``, for a rule that ``applies``; the caller sets the default
+    environment.
     """
     return _RULES[type(rule)](operands, rule)
 
@@ -73,7 +73,7 @@ def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
 
 
 def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
-    """Return values of f16 or f32 codes, an array of their own."""
+    """Return values of f16 or f32 codes, in a new array."""
     with np.errstate(invalid="ignore"):
         return np.array(np.ascontiguousarray(codes).view(element.dtype).astype(np.float32), order="C")
 
@@ -105,9 +105,8 @@ def _largest(element: Format) -> int:
 def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
     product = operands.product
     scale = present(product.scale, "scale")
-    of_a, of_b = (
-        _arrays(planes(present(codes, "scales"), scale)) for codes in (operands.scale_a, operands.scale_b)
-    )
+    codes = (present(operands.scale_a, "scale a"), present(operands.scale_b, "scale b"))
+    scales = (_arrays(planes(codes[0], scale)), _arrays(planes(codes[1], scale)))
     product_bits = sum(x.fraction_bits - x.minimum_exponent for x in (product.a, product.b))
     numbers = (
         product.stored_k,
@@ -123,7 +122,7 @@ def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
         _units(operands.b, product.b),
         _single(operands.c, product.c),
     )
-    group_chain(a, b, _columns(operands), of_a, of_b, numbers, rule.output.nearest, result)
+    group_chain((a, b, _columns(operands)), scales, numbers, rule.output.nearest, result)
     return canonical(result, product.d)
 
 

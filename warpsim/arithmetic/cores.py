@@ -1,7 +1,7 @@
-"""How many threads compute: as many as asked for, or one for each core that this process may use; how much
-memory there is.
+"""The number of threads that compute, and the size of the memory.
 
-The kernels release the interpreter's lock, so a pool of threads is all it takes; bits never depend on it.
+The default is a thread for each core that this process may use. The kernels release the interpreter's lock,
+so that a pool of threads is enough; bits never depend on it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 from ..errors import OperandError
 from ..isa.arrays import as_integer
 
-_MOST = 1 << 10  # a pool of more threads computes nothing sooner
+_MOST = 1 << 10  # a pool with more threads is not faster
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads; None is one for each core at hand. Raises OperandError."""
+    """Return the number of threads; None is one for each available core. Raises OperandError."""
     if threads is None:
         cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         return len(cores)
@@ -26,7 +26,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def memory_bytes() -> int | None:
-    """Return the memory of this machine, None where the system does not tell."""
+    """Return the bytes of memory of this machine, None where the system does not report them."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,11 +1,12 @@
 """Products of integer matrices, modulo 2**32: by an instruction of the CPU, or in BLAS's float32.
 
 Where the CPU multiplies bytes (kernels.octets), its sums wrap as those of instructions do. Elsewhere BLAS
-multiplies blocks that are added in int32: the sum of a block of at most 2**24 in magnitude, and every partial
-sum of it, is an integer that float32 holds, so that its bits do not depend on BLAS's order; nor, as nothing
-is rounded or subnormal, on the environment of BLAS's threads, which is out of reach (a zero may be -0, an
-integer all the same). Bits are counted in words of 64. An instruction under .satfinite clamps its result;
-where an element could come near the limits (and only there) the instructions are executed one by one.
+multiplies blocks that are added in int32: the sum of a block is at most 2**24 in magnitude, so that it and
+every partial sum is an integer that float32 holds, and its bits do not depend on BLAS's order. As nothing is
+rounded or subnormal, they do not depend either on the environment of BLAS's threads, which cannot be set from
+here (a zero may be -0, an integer all the same). Bits are counted in words of 64. An instruction under
+.satfinite clamps its result; where an element could come near the limits (and only there) the instructions
+are executed in order.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from .kernels.clamping import clamped_rows, clamped_sums
 from .kernels.octets import COLUMNS, ROWS, has_octets, octet_products, pack_octets
 
 _EXACT = 1 << 24  # float32 holds every integer up to it
-_ROWS = 1020  # of D at a time, which bounds the temporary float32 block
+_ROWS = 1020  # rows of D at a time, which bounds the temporary float32 block
 _HIGH = (1 << 31) - 1
-_SHARE = 16  # rows with more than one element in so many near the limits are computed whole
+_SHARE = 16  # a row with more than one element in so many near the limits is computed whole
 
 Single = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.int32]
@@ -36,7 +37,9 @@ Sums = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerProblem:
-    """Codes a (m, stored), b (k, n) and c (m, n) of int32, or None; A's unit indices where it is sparse."""
+    """Operands as codes a (m, stored), b (k, n) and c (m, n) of int32, or None; A's unit indices where it is
+    sparse.
+    """
 
     product: Product
     a: Codes
@@ -73,8 +76,8 @@ def integer_product(problem: IntegerProblem, threads: int = 1) -> Codes:
 def _by_octets(start: Sums | None, a: Codes, b: Codes, threads: int) -> Sums:
     """Return ``start + a @ b`` modulo 2**32, of int8 or uint8 values.
 
-    The instruction takes a from 0 to 255 and b from -128 to 127: both are moved there, and what that adds is
-    taken away again.
+    The instruction takes a from 0 to 255 and b from -128 to 127: both are shifted to these ranges, and the
+    products of the shifts are subtracted again.
     """
     total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     signed = _moved(b, np.int8)
@@ -109,7 +112,7 @@ def _add_octets(a: Codes, packed: Sums, total: Sums) -> None:
 
 
 def _moved(values: Codes, dtype: type) -> Codes:
-    """Return int8 and uint8 values moved by 128 into the other type; those of the type as they are."""
+    """Return int8 and uint8 values shifted by 128 into the other type; values of that type unchanged."""
     return values if values.dtype == dtype else (values.view(np.uint8) ^ np.uint8(128)).view(dtype)
 
 
@@ -126,7 +129,9 @@ def _with_products(start: Sums | None, a: Codes, a_format: Format, b: Codes, b_f
 
 
 def _multiply(left: Single, right: Single, total: Sums, first: bool) -> None:
-    """Add ``left @ right`` to total; the first product takes its place, as memory costs more than the sum."""
+    """Add ``left @ right`` to total; the first product is written directly, as memory costs more than the
+    sum.
+    """
     product = np.matmul(left, right, out=total.view(np.float32) if first else None)
     for i in range(0, len(total), 32):  # a few rows at a time, which stay in the cache
         whole = product[i : i + 32].astype(np.int32)
@@ -151,7 +156,7 @@ def _single(codes: Codes, element: Format) -> Single:
 
 
 def _populations(a: Codes, b: Codes, start: Sums | None, exclusive: bool) -> Sums:
-    """Return ``start`` plus the ones of A AND B or A XOR B."""
+    """Return ``start`` plus the number of set bits of A AND B or A XOR B."""
     total = np.zeros((a.shape[0], b.shape[1]), np.int64)
     if start is not None:
         total += start
@@ -160,13 +165,13 @@ def _populations(a: Codes, b: Codes, start: Sums | None, exclusive: bool) -> Sum
 
 
 def _words(bits: Codes) -> npt.NDArray[np.int64]:
-    """Return rows of bits as words of 64, zeros filling up the last."""
+    """Return rows of bits as words of 64 bits, padded with zeros."""
     octets = np.packbits(np.ascontiguousarray(bits), axis=1)
     return np.ascontiguousarray(np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))).view(np.int64)
 
 
 def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
-    """Return ``start`` plus the ones of A XOR B: with bits as signs, k less the product, halved."""
+    """Return ``start`` plus the set bits of A XOR B: with bits as signs, k minus the product, halved."""
     depth = a.shape[1]
     total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
     for k in range(0, depth, _EXACT):
@@ -177,10 +182,10 @@ def _exclusive(a: Codes, b: Codes, start: Sums | None) -> Sums:
 
 
 def _saturate(total: Sums, start: Sums | None, a: Codes, b: Codes, product: Product) -> None:
-    """Replace the elements of total that some instruction may have clamped.
+    """Replace the elements of total that an instruction may have clamped.
 
-    The products of an element are at most ``reach`` together: if C is farther from the limits, no
-    partial sum meets one, and total did not wrap.
+    The products of an element are at most ``reach`` together: if C is farther from the limits, no partial sum
+    reaches a limit, and total did not wrap.
     """
     reach = a.shape[1] * _largest(product.a) * _largest(product.b)
     room = _HIGH - reach

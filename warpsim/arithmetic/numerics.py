@@ -1,8 +1,8 @@
-"""Operands in, result codes out: the fast engine.
+"""The fast engine: operands in, result codes out.
 
-Turns codes into planes, hands them to the kernel of the rule, which is compiled or, for little work, is not
-(kernels.uncompiled), and returns codes. Knows formats and rules; no lanes. ``reference.compute`` has the same
-signature and shares nothing with it. Numba is imported when something is compiled, and not before.
+Turns codes into planes, hands them to the kernel of the rule (compiled, or kernels.uncompiled for little
+work), and returns codes. Knows formats and rules; no lanes. ``reference.compute`` has the same signature and
+shares no code with it. Numba is imported when a kernel is compiled, and not before.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _AT_ONCE = 1 << 18  # products, which bounds the temporary arrays of uncompiled 
 
 
 def needs_compiler(rule: Rule) -> bool:
-    """Return whether there is no other way for the rule than a compiled kernel."""
+    """Return whether only a compiled kernel can compute the rule."""
     return isinstance(rule, FusedMultiplyAdd)
 
 
 @in_default_environment
 def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
-    """Return what ``compute`` returns, with NumPy alone, for a rule that needs no compiler; slower, but at
-    once.
+    """Return the result of ``compute`` with NumPy alone, for a rule that needs no compiler; slower, but
+    without delay.
     """
     result = np.empty(operands.c.shape, operands.product.d.code_dtype)
     for some in _shares(operands):
@@ -131,7 +131,7 @@ def _fused_planes(
         a.fraction_bits + b.fraction_bits,
         c.fraction_bits,
     )
-    kernels.fused_sum(_arrays(a), _arrays(b), columns, _arrays(c), numbers, _output(rule.output), codes)
+    kernels.fused_sum((_arrays(a), _arrays(b), _arrays(c), columns), numbers, _output(rule.output), codes)
     return codes
 
 
@@ -174,17 +174,14 @@ def _groups(operands: Operands, rule: ScaledGroups, kernels: ModuleType) -> Code
         c.fraction_bits,
         product.shape.k // product.scale_chunks,
     )
-    kernels.scaled_groups(
+    matrices = (
         _fixed_point(a, product.a),
         _fixed_point(b, product.b),
-        _columns(operands),
-        _arrays(planes(scale_a, scale)),
-        _arrays(planes(scale_b, scale)),
         _arrays(c),
-        numbers,
-        _output(rule.output),
-        codes,
+        _columns(operands),
     )
+    scales = (_arrays(planes(scale_a, scale)), _arrays(planes(scale_b, scale)))
+    kernels.scaled_groups(matrices, scales, numbers, _output(rule.output), codes)
     return codes
 
 
@@ -201,10 +198,10 @@ def _multiply_add(operands: Operands, rule: FusedMultiplyAdd, kernels: ModuleTyp
 
 
 def _quad(operands: Operands, rule: SoftwareQuad, kernels: ModuleType) -> Codes:
-    """Return f32 arithmetic in float64, rounded once an operation.
+    """Compute f32 arithmetic in float64, each operation rounded once.
 
-    A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to
-    53 bits, which a second rounding to 24 cannot spoil (53 is twice 24 and two more).
+    A product of two f16 is exact in f32, and so is its float64 sum with an f32 up to one rounding to 53 bits,
+    which a second rounding to 24 cannot change (53 is twice 24 and two more).
     """
     product = operands.product
     a = values_of(operands.a, product.a).transpose(2, 0, 1)[..., None]
@@ -227,15 +224,11 @@ def _f32(value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _integer(operands: Operands, rule: IntegerSum | BitCount, kernels: ModuleType) -> Codes:
     product = operands.product
     codes = np.empty(operands.c.shape, np.int64)
-    kernels.integer_sum(
-        np.ascontiguousarray(integers(operands.a, product.a)),
-        np.ascontiguousarray(integers(operands.b, product.b)),
-        _columns(operands),
-        np.ascontiguousarray(integers(operands.c, product.c)),
-        product.satfinite,
-        product.bit_operation == "xor",
-        codes,
+    a, b, c = (
+        np.ascontiguousarray(integers(getattr(operands, name), product.format(name))) for name in "abc"
     )
+    exclusive = product.bit_operation == "xor"
+    kernels.integer_sum((a, b, c, _columns(operands)), product.satfinite, exclusive, codes)
     return codes
 
 

@@ -1,7 +1,7 @@
-"""Matrix products of any size, as panels: what to decode where, and in which order and thread.
+"""Matrix products of any size, as panels: what is decoded where, and the order and threads of the sums.
 
-Codes in, float32 results out (f16 results are widened). Knows formats and plans; does not know how a
-panel is summed (kernels.panels, or kernels.whole where there is no compiler) and no lanes.
+Codes in, float32 results out (f16 results are widened). Knows formats and plans; does not know how a panel is
+summed (kernels.panels, or kernels.whole where there is no compiler) and no lanes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _A_BYTES = 64 << 20  # planes of A held at once
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """Codes ``a (m, stored)``, ``b (k, n)`` and what belongs to them; results are added to ``out (m, n)``.
+    """Codes ``a (m, stored)``, ``b (k, n)`` and their indices and scales; results are added to ``out (m,
+    n)``.
 
     ``indices (m, units)`` where A is sparse, ``scale_a (m, passes)`` and ``scale_b (passes, n)`` where it is
     scaled. ``bounds`` and ``promote`` as in kernels.panels.
@@ -55,12 +56,12 @@ class Problem:
 
     @property
     def passes(self) -> int:
-        """All passes along k."""
+        """Number of passes along k."""
         return int(self.bounds[-1])
 
 
 def read_only(array: Codes) -> Codes:
-    """Return the array as the kernels take it: Numba compiles anew for arrays that must not be written."""
+    """Return the array as the kernels take it: Numba compiles again for read-only arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -148,7 +149,7 @@ def _blocks(problem: Problem) -> Iterator[tuple[int, int]]:
 
 
 def _tasks(columns: int, width: int, rows: int, threads: int) -> list[Task]:
-    """Return panels, cut along the rows too where there are fewer of them than keep the threads busy."""
+    """Return panels, cut along the rows too where there are too few of them to keep the threads busy."""
     panels = -(-columns // width)
     cuts = 1 if threads == 1 else max(1, min(-(-4 * threads // panels), rows // ROWS))
     height = -(-rows // (cuts * ROWS)) * ROWS
@@ -180,9 +181,9 @@ def multiply(problem: Problem, threads: int = 1) -> None:
                 first, count, row, last = task
                 b = decoded_b(problem, first, count, n)
                 c, marks = scratch("c", ROWS * n, np.float32), np.empty(n, np.int8)
-                place, wide = (row, last, stop - start, start), (first, count, n)
-                how = (problem.bounds, problem.promote, problem.plan.numbers)
-                kernel(a, b, problem.out, place, wide, *how, c, marks)
+                place = ((row, last, stop - start, start), (first, count, n))
+                segments = (problem.bounds, problem.promote)
+                kernel((a, b), problem.out, place, segments, problem.plan.numbers, (c, marks))
 
             tasks = _tasks(columns, width, stop - start, threads)
             for _ in map(run, tasks) if threads == 1 else pool.map(run, tasks):
@@ -195,7 +196,7 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 128, 256
 
 
 def _without_jit(problem: Problem) -> None:
-    """multiply with NumPy alone, block by block."""
+    """Multiply with NumPy alone, block by block."""
     rows, columns = problem.out.shape
     problem = _filled_up(problem)
     for j in range(0, columns, _BLOCK_COLUMNS):
@@ -237,27 +238,26 @@ def _block(
     for first, stop in zip(problem.bounds, problem.bounds[1:], strict=False):
         c = np.zeros_like(out) if problem.promote else out
         for number in range(int(first), int(stop)):
-            c = _block_pass(problem, left, right, a, b, number, c)
+            c = _block_pass(problem, (left, right), a, b, number, c)
         with np.errstate(all="ignore"):
             problem.out[left, right] = out = out + c if problem.promote else c
 
 
 def _block_pass(
     problem: Problem,
-    left: slice,
-    right: slice,
+    place: tuple[slice, slice],
     a: tuple[Codes, Codes],
     b: tuple[Codes, Codes],
     number: int,
     c: Floats,
 ) -> Floats:
-    """One pass over a block: the fast way, then the exact way for what it leaves open."""
+    """Add a pass over a block: the fast way, then the exact way for the elements that it leaves open."""
     plan = problem.plan
     stored = number * plan.products + plan.order
-    meets = _meets(problem, left, number, stored)
+    meets = _meets(problem, place[0], number, stored)
     x = a[0][:, stored].T[..., None], a[1][:, stored].T[..., None]
     y = b[0][meets], b[1][meets]
-    scale = _block_scale(problem, left, right, number)
+    scale = _block_scale(problem, *place, number)
     value, hazard = whole.pass_of(x, y, scale, c, plan.numbers, plan.variant)
     i, j = np.nonzero(hazard)
     if len(i):
@@ -283,15 +283,15 @@ def _block_scale(problem: Problem, left: slice, right: slice, number: int) -> Co
     if problem.scale_a is None or problem.scale_b is None:
         return None
     bias, nan = _scale_numbers(problem.plan)
-    one, other = (
+    of_a, of_b = (
         np.where(codes == nan, SPECIAL, codes.astype(np.int32) - bias)
         for codes in (problem.scale_a[left, number, None], problem.scale_b[None, number, right])
     )
-    return one + other
+    return of_a + of_b
 
 
 def canonical(codes: Codes) -> Codes:
-    """Return f32 codes (m, n), in which every NaN has been replaced, in place, by the canonical one."""
+    """Return f32 codes (m, n), in which every NaN has been replaced, in place, by the canonical NaN."""
     if interpreted():
         codes[codes & 0x7FFFFFFF > 0x7F800000] = 0x7FFFFFFF
     else:

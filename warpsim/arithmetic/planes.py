@@ -22,11 +22,11 @@ FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Planes:
-    """Numbers as integers, all arrays of one shape.
+    """Numbers as integers, in arrays of one shape.
 
-    value = significand * 2**(exponent - fraction bits). The significand is signed; a subnormal keeps
-    the format's smallest exponent and is not normalised. ``special`` is 0 finite, 1 Inf, 2 NaN; an
-    Inf has significand +1 or -1, which is its sign.
+    value = significand * 2**(exponent - fraction bits). The significand is signed; a subnormal keeps the
+    format's smallest exponent and is not normalised. ``special`` is 0 finite, 1 Inf, 2 NaN; an Inf has
+    significand +1 or -1, which is its sign.
     """
 
     significand: npt.NDArray[np.int64]
@@ -75,13 +75,13 @@ def planes(codes: npt.NDArray[Any], element: Format) -> Planes:
 def converted(codes: npt.NDArray[Any], source: Format, result: Format) -> npt.NDArray[Any]:
     """Return codes of the same values in a format that holds them all (fp8 to f16, f16 to f32).
 
-    NaN becomes some NaN of the result format.
+    NaN becomes a NaN of the result format.
     """
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
         return values_of(codes, source).astype(result.dtype).view(result.code_dtype)
 
 
 def canonical(value: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
-    """Return codes of numbers of the format's dtype; every NaN is the canonical one."""
+    """Return codes of numbers of the format's dtype; every NaN is the canonical NaN."""
     codes = np.ascontiguousarray(value).view(element.code_dtype)
     return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)

@@ -1,6 +1,7 @@
-"""Plans of matrix products: how a rule becomes passes of a compiled kernel, and what decoding a format takes.
+"""Plans of matrix products: how a rule becomes passes of a compiled kernel, and the constants that decode a
+format.
 
-Knows formats, rules and what the CPU has; does not know where operands lie, nor how a panel is summed.
+Knows formats, rules and the CPU's features; does not know where operands lie, nor how a panel is summed.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from .kernels.hardware import has_roundings
 from .kernels.variants import LIFT_LOW, NARROWEST, WIDEST, Variant
 from .planes import planes
 
-LANES = 64  # panels are a multiple of them wide
-_LOWEST_FLOOR = -100  # kernels.steps: an f32 rule's floor must be below what the fast step takes on
+LANES = 64  # the width of a panel is a multiple of them
+_LOWEST_FLOOR = -100  # kernels.steps: an f32 rule's floor must be below the accumulators of the fast step
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How one instruction's rule becomes passes of a kernel.
+    """How an instruction's rule becomes passes of a kernel.
 
-    ``order``: which stored column of a pass each of its products is. ``units`` and ``bases`` say for sparse
-    A, product by product, which unit of the pass it belongs to and where that unit's chunk begins.
+    ``order``: the stored column of a pass for each of its products. For sparse A, ``units`` and ``bases``
+    give the unit of the pass that each product belongs to and the start of that unit's chunk.
     """
 
     product: Product
@@ -53,7 +54,7 @@ class Plan:
 
     @property
     def exponents(self) -> npt.DTypeLike:
-        """What planes of exponents are made of."""
+        """Dtype of the planes of exponents."""
         return np.uint8 if self.variant.compact else np.int16
 
     def passes(self, instructions: int) -> int:
@@ -71,14 +72,14 @@ def applies(product: Product, rule: Rule) -> bool:
 
 
 def _step_of(rule: Rule) -> FusedSum | None:
-    """Return the fused sum that a rule repeats, if it does."""
+    """Return the fused sum that a rule repeats, or None."""
     step = rule.step if isinstance(rule, EmulatedF8) else rule
     return step if isinstance(step, FusedSum) else None
 
 
 def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
-    """Return the plan of a rule that ``applies``, for panels of so many ``columns``; None: what is best
-    for many.
+    """Return the plan of a rule that ``applies``, for panels of so many ``columns``; None: the best plan for
+    many columns.
     """
     emulated = isinstance(rule, EmulatedF8)
     step = present(_step_of(rule), "step")
@@ -125,8 +126,8 @@ def _stride(products: int, sparse: bool, compact: bool) -> int:
 
 
 def _are_compact(product: Product) -> bool:
-    """Return whether the exponents of A and B have room in bytes (those of f16 do, which others may take
-    on).
+    """Return whether the exponents of A and B fit bytes (those of f16 do, in which other formats may be
+    stored).
     """
     return all(
         element.minimum_exponent >= NARROWEST and element.bias <= WIDEST for element in (product.a, product.b)
@@ -134,7 +135,7 @@ def _are_compact(product: Product) -> bool:
 
 
 def _has_floors(product: Product, step: FusedSum) -> bool:
-    """Return whether kernels.floors computes the sums, on a CPU that can."""
+    """Return whether kernels.floors computes the sums, on a CPU with embedded rounding."""
     formats = product.a, product.b
     lowest = min(element.minimum_exponent - element.fraction_bits for element in formats)
     return step.fraction_bits <= MOST_FRACTION_BITS and lowest >= -LIFT_LOW and has_roundings()
@@ -148,7 +149,8 @@ def _pattern(product: Product) -> tuple[int, int, int]:
 
 @cache
 def coding_of(element: Format, *, as_half: bool = False, shift: int = 0, lift: int = 0) -> decode.Coding:
-    """Return what kernels.decode needs to know of a format: ``as_half``, with the exponents of f16.
+    """Return the constants with which kernels.decode decodes a format: ``as_half``, with the exponents of
+    f16.
 
     ``shift``: the lowest bit of the code in its byte; ``lift`` is added to exponents in planes of bytes.
     """

@@ -1,14 +1,13 @@
-"""The arithmetic a second time: Python integers, one dot product at a time, unhurried.
+"""The arithmetic a second time, in Python integers, one dot product at a time, without regard to speed.
 
-The slow twin of kernels and encoding. It shares nothing with them but the facts in formats and
-architectures: codes are decoded from their bit fields, sums are exact integers, and every result is
-rounded and packed in one place. Knows formats and rules; does not know lanes, registers, metadata or
-speed.
+The slow twin of kernels and encoding. It shares nothing with them but the facts in formats and architectures:
+codes are decoded from their bit fields, sums are exact integers, and every result is rounded and packed in
+one place. Knows formats and rules; does not know lanes, registers or metadata.
 
-Sources: PTX ISA 9.1, sections 9.7.14.5.14 (mma), 9.7.14.3 (block scaling), 9.7.14.6 (mma.sp) and
-9.7.15 (wgmma), for what PTX defines. For what it leaves open, Fasi, Higham, Mikaitis and Pranesh,
-"Numerical behavior of NVIDIA tensor cores" (PeerJ CS 7:e330, 2021); Khattak and Mikaitis, "Accurate
-Models of NVIDIA Tensor Cores" (arXiv 2512.07004); MMA-Sim (arXiv 2511.10909).
+Sources: PTX ISA 9.1, sections 9.7.14.5.14 (mma), 9.7.14.3 (block scaling), 9.7.14.6 (mma.sp) and 9.7.15
+(wgmma), for what PTX defines. For what it leaves open, Fasi, Higham, Mikaitis and Pranesh, "Numerical
+behavior of NVIDIA tensor cores" (PeerJ CS 7:e330, 2021); Khattak and Mikaitis, "Accurate Models of NVIDIA
+Tensor Cores" (arXiv 2512.07004); MMA-Sim (arXiv 2511.10909).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ F16, F32 = FORMATS["f16"], FORMATS["f32"]
 
 
 class Kind(IntEnum):
-    """What a number is; of two factors the greater kind prevails."""
+    """The kind of a number; of two factors the greater kind determines the product's kind."""
 
     FINITE = 0
     INFINITE = 1
@@ -51,8 +50,8 @@ class Kind(IntEnum):
 class Number(NamedTuple):
     """``(-1)**negative * significand * 2**scale``, or an Inf (significand not 0), or a NaN.
 
-    ``exponent`` is the one that tensor cores align by: the exponent field's, or the sum of the
-    factors' exponents. Leading zeros of a subnormal and the carry of a product leave it as it is.
+    ``exponent`` is the exponent that tensor cores align by: the exponent field's, or the sum of the factors'
+    exponents. Leading zeros of a subnormal and the carry of a product do not change it.
     """
 
     kind: Kind
@@ -69,7 +68,8 @@ class Number(NamedTuple):
 
 ZERO = Number(Kind.FINITE, negative=False, significand=0, scale=0, exponent=0)
 
-# What an exponent field of ones means: (whether the fraction is zero, whether it is all ones) -> kind.
+# The meaning of an exponent field of all set bits: (whether the fraction is zero, whether all its bits are
+# set) -> kind.
 _KINDS: dict[Specials, Callable[[bool, bool], Kind]] = {
     Specials.INFINITIES: lambda zero, full: Kind.INFINITE if zero else Kind.NAN,
     Specials.ONE_NAN: lambda zero, full: Kind.NAN if full else Kind.FINITE,
@@ -78,10 +78,10 @@ _KINDS: dict[Specials, Callable[[bool, bool], Kind]] = {
 
 
 def decode(code: int, element: Format) -> Number:
-    """Return the number that a code of a floating-point or integer format stands for.
+    """Return the number of a code of a floating-point or integer format.
 
-    IEEE 754 section 3.4; PTX ISA 9.1 section 5.2.3; OCP MX 1.0. Bits beyond the format's
-    width, and those the multiplier ignores (tf32), are dropped before anything else.
+    IEEE 754 section 3.4; PTX ISA 9.1 section 5.2.3; OCP MX 1.0. Bits beyond the format's width, and those the
+    multiplier ignores (tf32), are dropped before anything else.
     """
     if not element.is_float:
         return _decode_integer(code, element)
@@ -135,12 +135,12 @@ def exact_sum(terms: Sequence[Number]) -> tuple[int, int]:
 
 
 class Rounding(NamedTuple):
-    """One way to round a magnitude (IEEE 754 section 4.3).
+    """A way to round a magnitude (IEEE 754 section 4.3).
 
-    ``increments(negative, odd, rest)`` tells whether the kept magnitude grows by a unit. ``rest`` is
-    what was cut off: 0 nothing, 1 less than half a unit, 2 half, 3 more. ``overflows(negative)`` tells
-    whether what is too large becomes Inf (otherwise the largest finite number);
-    ``zero_is_negative`` whether numbers that cancel leave -0.
+    ``increments(negative, odd, rest)`` is whether the kept magnitude grows by a unit. ``rest`` is the dropped
+    part: 0 nothing, 1 less than half a unit, 2 half, 3 more. ``overflows(negative)`` is whether a magnitude
+    that is too large becomes Inf (otherwise the largest finite number); ``zero_is_negative`` whether numbers
+    that cancel leave -0.
     """
 
     increments: Callable[[bool, bool, int], bool]
@@ -153,7 +153,7 @@ TOWARD_ZERO = Rounding(lambda negative, odd, rest: False, lambda negative: False
 DOWNWARD = Rounding(lambda negative, odd, rest: negative and rest > 0, lambda negative: negative, True)
 UPWARD = Rounding(lambda negative, odd, rest: not negative and rest > 0, lambda negative: not negative)
 
-# Tensor cores cut like TOWARD_ZERO, but what is too large becomes Inf.
+# Tensor cores truncate as TOWARD_ZERO does, but a magnitude that is too large becomes Inf.
 TRUNCATED = Rounding(lambda negative, odd, rest: False, lambda negative: True)
 
 # The rounding qualifiers of f64, PTX ISA 9.1 section 9.7.14.5.14; .rn where there is none.
@@ -163,10 +163,11 @@ ROUNDINGS = {"": NEAREST_EVEN, "rn": NEAREST_EVEN, "rz": TOWARD_ZERO, "rm": DOWN
 def pack(
     negative: bool, magnitude: int, scale: int, element: Format, precision: int, rounding: Rounding
 ) -> int:
-    """Code of ``magnitude * 2**scale`` with that sign, rounded once to ``precision`` significant bits.
+    """Return the code of ``magnitude * 2**scale`` with that sign, rounded once to ``precision`` significant
+    bits.
 
-    Below the smallest normal number the unit stays what it is there (gradual underflow). A carry out
-    of the fraction runs into the exponent field, as it should. ``element`` is a format with Inf.
+    Below the smallest normal number the unit stays that of the smallest normal number (gradual underflow). A
+    carry out of the fraction runs into the exponent field, as it should. ``element`` is a format with Inf.
     """
     smallest_unit = element.minimum_exponent - (precision - 1)
     own_unit = magnitude.bit_length() + scale - precision
@@ -181,8 +182,8 @@ def pack(
 
 
 def _cut(magnitude: int, count: int) -> tuple[int, int]:
-    """Return the magnitude without its ``count`` lowest bits (or shifted up), and what was cut off, 0 to
-    3.
+    """Return the magnitude without its ``count`` lowest bits (or shifted up), and the
+    dropped part, 0 to 3.
     """
     if count <= 0:
         return magnitude << -count, 0
@@ -192,9 +193,9 @@ def _cut(magnitude: int, count: int) -> tuple[int, int]:
 
 
 def special_code(terms: Sequence[Number], element: Format) -> int | None:
-    """Code of a sum with Inf or NaN among its terms; None where all are finite.
+    """Return the code of a sum with Inf or NaN among its terms; None where all are finite.
 
-    NaN, and Inf of both signs, give the one canonical NaN: signs and payloads are lost.
+    NaN, and Inf of both signs, give the canonical NaN: signs and payloads are lost.
     """
     infinities = {term.negative for term in terms if term.kind is Kind.INFINITE}
     if len(infinities) == 2 or any(term.kind is Kind.NAN for term in terms):
@@ -208,7 +209,8 @@ def special_code(terms: Sequence[Number], element: Format) -> int | None:
 
 
 def ieee_sum(terms: Sequence[Number], element: Format, rounding: Rounding = NEAREST_EVEN) -> int:
-    """Code of the sum, rounded once: a conversion (one term), an addition, an fma (a product and one more).
+    """Return the code of the sum, rounded once: of a conversion (one term), an addition, an fma (a product
+    and an addend).
 
     IEEE 754 sections 5.4.1 and 6.3; NaN results are canonical.
     """
@@ -234,10 +236,10 @@ def ieee(element: Format, *terms: Number) -> Number:
 
 
 class Step(NamedTuple):
-    """One fused sum: what was added, how it was aligned, and the code that came out.
+    """A fused sum: its terms, their alignment, and the resulting code.
 
-    ``kept[i]`` is what alignment left of ``terms[i]``, in units of ``2**unit``; it means nothing where
-    one of the terms is Inf or NaN. The accumulator is the last term.
+    ``kept[i]`` is ``terms[i]`` after alignment, in units of ``2**unit``; it means nothing where a term is Inf
+    or NaN. The accumulator is the last term.
     """
 
     terms: tuple[Number, ...]
@@ -248,10 +250,11 @@ class Step(NamedTuple):
 
 
 def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | ScaledGroups) -> Step:
-    """Return the truncated fused sum: align to the largest exponent, cut each term, add exactly, round once.
+    """Return the truncated fused sum: align to the largest exponent, truncate each term, add exactly, round
+    once.
 
-    ``exponents`` are those that take part in the maximum. Khattak and Mikaitis; MMA-Sim's T-FDPA, and
-    for scaled groups its GST-FDPA.
+    ``exponents`` are those that take part in the maximum. Khattak and Mikaitis; MMA-Sim's T-FDPA, and for
+    scaled groups its GST-FDPA.
     """
     exponent = max([rule.exponent_floor, *exponents])
     unit = exponent - rule.fraction_bits
@@ -262,13 +265,13 @@ def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | Sca
 
 
 def _aligned(term: Number, unit: int) -> int:
-    """Return the term in units of ``2**unit``, its magnitude cut toward zero."""
+    """Return the term in units of ``2**unit``, its magnitude truncated toward zero."""
     magnitude, _ = _cut(term.significand, unit - term.scale)
     return -magnitude if term.negative else magnitude
 
 
 def _rounded(total: int, unit: int, output: Output) -> int:
-    """Code of ``total * 2**unit``. Zero is +0, also where a negative result rounds to it."""
+    """Return the code of ``total * 2**unit``. Zero is +0, also where a negative result rounds to it."""
     element = FORMATS[output.format]
     rounding = NEAREST_EVEN if output.nearest else TRUNCATED
     code = pack(total < 0, abs(total), unit, element, output.precision, rounding)
@@ -278,7 +281,7 @@ def _rounded(total: int, unit: int, output: Output) -> int:
 def fused_chain(rule: FusedSum, products: Sequence[Number], accumulator: Number) -> list[Step]:
     """Return the steps of a sum: ``rule.length`` products each, every step's result accumulating the next.
 
-    A product or accumulator that is zero has no say in the alignment.
+    A product or accumulator that is zero takes no part in the alignment.
     """
     steps: list[Step] = []
     for start in range(0, len(products), rule.length):
@@ -289,11 +292,11 @@ def fused_chain(rule: FusedSum, products: Sequence[Number], accumulator: Number)
     return steps
 
 
-# --- the rules: one element of D -------------------------------------------------------------------
+# --- the rules: an element of D --------------------------------------------------------------------
 
 
 class Dot(NamedTuple):
-    """What one element of D is made of: factors in stored order, C's element, each product's scale.
+    """The factors of an element of D in stored order, C's element, each product's scale.
 
     ``scales`` holds scale_a * scale_b of each product; it is empty without block scaling.
     """
@@ -310,9 +313,7 @@ class Dot(NamedTuple):
 
 
 def _fused_sum(rule: FusedSum, form: Product, inputs: Dot) -> int:
-    """Return f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3,
-    .kind::mxf8f6f4).
-    """
+    """Sum f16, bf16, tf32 and fp8 to fp4; block scales add to the exponents (9.7.14.3, .kind::mxf8f6f4)."""
     products = inputs.products
     if inputs.scales:
         products = [product(x, scale) for x, scale in zip(products, inputs.scales, strict=True)]
@@ -320,9 +321,9 @@ def _fused_sum(rule: FusedSum, form: Product, inputs: Dot) -> int:
 
 
 def _emulated_f8(rule: EmulatedF8, form: Product, inputs: Dot) -> int:
-    """fp8 as ptxas writes it for f16 units: the operands become f16, C is added last.
+    """Sum fp8 as ptxas writes it for f16 units: the operands become f16, C is added last.
 
-    An e4m3 subnormal is a normal number of f16, so that f16's exponent is the one to align by.
+    An e4m3 subnormal is a normal number of f16, so that f16's exponent aligns it.
     """
     as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
     products = as_f16.products
@@ -334,7 +335,8 @@ def _emulated_f8(rule: EmulatedF8, form: Product, inputs: Dot) -> int:
 
 
 def _scaled_groups(rule: ScaledGroups, form: Product, inputs: Dot) -> int:
-    """4-bit block scaling (9.7.14.3, .kind::mxf4 and mxf4nvf4): exact groups, aligned by their scales.
+    """Sum with 4-bit block scaling (9.7.14.3, .kind::mxf4 and mxf4nvf4): exact groups, aligned by their
+    scales.
 
     Only the scales' exponent counts in the alignment; it does so even if the group's products cancel.
     """
@@ -351,7 +353,7 @@ def _scaled_groups(rule: ScaledGroups, form: Product, inputs: Dot) -> int:
 
 
 def _fused_multiply_add(rule: FusedMultiplyAdd, form: Product, inputs: Dot) -> int:
-    """Return f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
+    """Sum f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
     d = inputs.c
     for term in inputs.products:
         d = decode(ieee_sum([term, d], form.d, ROUNDINGS[form.rounding]), form.d)
@@ -359,7 +361,7 @@ def _fused_multiply_add(rule: FusedMultiplyAdd, form: Product, inputs: Dot) -> i
 
 
 def _software_quad(rule: SoftwareQuad, form: Product, inputs: Dot) -> int:
-    """m8n8k4 f16 without tensor cores: FFMA, FMUL and FADD in f32, as ptxas writes them."""
+    """Sum m8n8k4 f16 without tensor cores: FFMA, FMUL and FADD in f32, as ptxas writes them."""
     p0, p1, p2, p3 = inputs.products
     if form.d == F32:
         chain = ieee(F32, p3, ieee(F32, p2, ieee(F32, p1, ieee(F32, p0, ZERO))))
@@ -370,7 +372,7 @@ def _software_quad(rule: SoftwareQuad, form: Product, inputs: Dot) -> int:
 
 
 def _integer_sum(rule: IntegerSum, form: Product, inputs: Dot) -> int:
-    """Exact (9.7.14.5.14); .satfinite clamps once at the end, otherwise the result wraps."""
+    """Sum integers exactly (9.7.14.5.14); .satfinite clamps once at the end, otherwise the result wraps."""
     total = inputs.c.signed + sum(term.signed for term in inputs.products)
     if form.satfinite:
         total = max(-form.d.sign_bit, min(total, form.d.sign_bit - 1))
@@ -381,7 +383,7 @@ _BIT_OPERATIONS: dict[str, Callable[[int, int], int]] = {"and": int.__and__, "xo
 
 
 def _bit_count(rule: BitCount, form: Product, inputs: Dot) -> int:
-    """Return b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of ones."""
+    """Sum b1 (9.7.14.5.14, .and.popc and .xor.popc): C plus the number of set bits."""
     combine = _BIT_OPERATIONS[form.bit_operation]
     ones = sum(combine(x.significand, y.significand) for x, y in zip(inputs.a, inputs.b, strict=True))
     return (inputs.c.signed + ones) & form.d.mask
@@ -399,7 +401,7 @@ RULES: dict[type[Rule], Callable[[Any, Product, Dot], int]] = {
 
 
 def dot(rule: Rule, form: Product, inputs: Dot) -> int:
-    """Code of one element of D."""
+    """Return the code of an element of D."""
     return RULES[type(rule)](rule, form, inputs)
 
 
@@ -423,7 +425,7 @@ def inputs_of(
 
 
 def compute(operands: Operands, rule: Rule) -> npt.NDArray[Any]:
-    """Result codes of D, ``(batch, m, n)`` in the code dtype of D's format."""
+    """Return codes of D, ``(batch, m, n)`` in the code dtype of D's format."""
     form = operands.product
     codes = [
         dot(rule, form, inputs) for matrix in range(len(operands.c)) for inputs in _elements(operands, matrix)
@@ -432,7 +434,7 @@ def compute(operands: Operands, rule: Rule) -> npt.NDArray[Any]:
 
 
 def _elements(operands: Operands, matrix: int) -> Iterator[Dot]:
-    """Yield the dots of every element of D of one matrix of the batch, row by row."""
+    """Yield the dots of every element of D of a matrix of the batch, row by row."""
     form = operands.product
     a = _numbers(operands.a[matrix], form.a)
     b = _numbers(operands.b[matrix].T, form.b)

@@ -1,6 +1,6 @@
-"""Memory that is used again: fresh pages cost more than what small products write into them.
+"""Memory that is reused: the page faults of new memory cost more than small products themselves.
 
-Knows no planes. Each thread has its own; what is larger than KEPT bytes is not kept.
+Knows no planes. Each thread has its own memory; arrays larger than KEPT bytes are not kept.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_LINE = 64  # bytes of a cache line, which a vector may take up whole
+_LINE = 64  # bytes of a cache line, as wide as a vector may be
 KEPT = 4 << 20
 
 _memory = local()
 
 
 def aligned(size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return a new array, not filled, that begins where a cache line does: no vector of it lies in two."""
+    """Return a new, uninitialised array that begins at a cache line, so that no vector of it crosses two."""
     itemsize = np.dtype(dtype).itemsize
     room = np.empty(size * itemsize + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE
@@ -26,9 +26,7 @@ def aligned(size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def scratch(name: str, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an aligned array, not filled: the caller's until the thread asks for one of the same name
-    again.
-    """
+    """Return an aligned, uninitialised array: the caller's until the thread asks for the same name again."""
     needed = size * np.dtype(dtype).itemsize
     room = getattr(_memory, name, None)
     if room is None or room.size < needed:

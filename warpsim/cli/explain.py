@@ -15,9 +15,8 @@ from .sources import SELECT, WHICH, decoded, is_file, subject_of
 
 if TYPE_CHECKING:
     from ..execution.pipeline import Undefined
-    from ..explanation.explain import TargetComparison
-    from ..explanation.explanation import Explanation
-    from ..explanation.walk import Walk
+    from ..explanation.accumulators import Walk
+    from ..explanation.records import Explanation, TargetComparison
 
 
 def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -82,9 +81,9 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     """Return the functions that make the JSON document, the page and the text."""
     from ..explanation import page as explain_page
     from ..explanation import text as explain_text
-    from ..explanation.explain import TargetComparison
+    from ..explanation.accumulators import Walk
     from ..explanation.page import walk_document, walk_page
-    from ..explanation.walk import Walk
+    from ..explanation.records import TargetComparison
     from ..explanation.walk_text import walk_lines
 
     title, found = _found(source, choices)

@@ -187,7 +187,7 @@ def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
 
 def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
-    from ..errors import OperandError, present
+    from ..errors import present
     from ..files.inputs import note_input
     from ..host.device_output import to_stdout
     from ..host.loading import load
@@ -201,14 +201,30 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     for index, path in [*saves, *expects]:
         if array_of(values[index]) is None:
             raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
-    kernel = module[name]
+    report = _run(module, name, asked, sizes, values)
+    for _, path in expects:
+        note_input(path)  # read below: a file saved over it would always equal it
+    arrays = [array_of(value) for value in values]
+    _write(saves, arrays)
+    checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
+    return _Done(
+        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+    )
+
+
+def _run(
+    module: LoadedModule, name: str, asked: _Asked, sizes: dict[str, Any], values: list[Any]
+) -> LaunchReport:
+    """Launch the kernel, observed as asked. Raises UsageError for arguments that do not fit it."""
+    from ..errors import OperandError
+
     try:
         with (
             asked.looking.at(module, name, sizes["grid"], sizes["block"], asked.schedule) as observers,
             watching("CTAs") as watch,
             cluster(asked.scheduler) as client,
         ):
-            report = kernel(
+            return module[name](
                 args=values,
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
@@ -226,14 +242,6 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         if error.location is not None:  # an error of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
-    for _, path in expects:
-        note_input(path)  # read below: a file saved over it would always equal it
-    arrays = [array_of(value) for value in values]
-    _write(saves, arrays)
-    checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
-    return _Done(
-        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
-    )
 
 
 def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Launched:

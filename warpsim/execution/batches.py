@@ -224,9 +224,9 @@ def compute(operands: Operands, rule: Rule) -> Codes:
     scale = product.scale
     scales = [_flat(codes, np.uint8) for codes in (operands.scale_a, operands.scale_b)]
     depth = np.arange(plan.depth) if plan.variant.sparse else plan.order
+    matrices = (_flat(x) for x in (operands.a, operands.b, operands.c))
     _matrix_kernel(plan.variant)(
-        (*(_flat(x) for x in (operands.a, operands.b, operands.c)), results.reshape(-1)),
-        _flat(operands.columns, np.int64),
+        (*matrices, _flat(operands.columns, np.int64), results.reshape(-1)),
         (*scales, np.array([scale.bias, scale.canonical_nan] if scale else [0, 0])),
         (count, m, plan.passes(1), n),
         (plan.order, depth),

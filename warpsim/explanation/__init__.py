@@ -1,1 +1,1 @@
-"""Why an element of D has the bits that it has."""
+"""Explanations: how an element of D gets its bits."""

@@ -1,6 +1,6 @@
-"""A product as instructions along k: what each reads of one tile of D, and D after it.
+"""A product as instructions along k: the operands of each for a tile of D, and D after it.
 
-Knows matrices of codes; what is made of the accumulators is walk.py's and changes.py's.
+Knows matrices of codes; walk.py and changes.py interpret the accumulators.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..ptx.qualifiers import on_target
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """What one instruction reads beside C: A ``(m, k)``, B ``(k, n)`` and perhaps scales, as codes."""
+    """The operands of an instruction beside C: A ``(m, k)``, B ``(k, n)`` and perhaps scales, as codes."""
 
     a: Codes
     b: Codes
@@ -32,10 +32,10 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
-    """The instructions along k of the tile that an element is in; ``c`` are the codes that the first adds to.
+    """The instructions along k of the tile that holds an element; ``c`` are the codes that the first adds to.
 
-    ``element`` is the place in the tile, ``corner`` that of the tile in D; ``extent`` of the tile is D's, the
-    rest fills it up.
+    ``element`` is the place in the tile, ``corner`` that of the tile in D; ``extent`` is the part of the tile
+    in D, the rest is padding.
     """
 
     form: Instruction
@@ -51,13 +51,13 @@ class Chain:
         return on_target(self.form, target)
 
     def after(self, form: Instruction, link: Link, c: Codes) -> Codes:
-        """Return D ``(..., m, n)`` of one instruction, as codes, from C of the same shape."""
+        """Return D ``(..., m, n)`` of an instruction, as codes, from C of the same shape."""
         a, b, start = matrix_of(link.a, form.a), matrix_of(link.b, form.b), matrix_of(c, form.c)
         found = matmul_matrices(form, a, b, start, link.scale_a, link.scale_b, undefined=self.undefined)
         return codes_of(found, form.d, "D")
 
     def along(self, moves: Sequence[tuple[Instruction, Link]], c: Codes) -> list[Codes]:
-        """Return D of the tile after each of some instructions, one after the other."""
+        """Return D of the tile after each of a range of instructions."""
         found = list[Codes]()
         for form, link in moves:
             c = self.after(form, link, c)
@@ -66,7 +66,7 @@ class Chain:
 
     @property
     def size(self) -> int:
-        """How many elements of D are in the tile."""
+        """Number of elements of D in the tile."""
         return self.extent[0] * self.extent[1]
 
     def alike(self, tile: Codes, other: Codes) -> int:
@@ -95,7 +95,7 @@ class Chain:
     def elements(self, form: Instruction, link: Link, c: Codes) -> Codes:
         """Return the element's D ``(count,)`` of one instruction, from as many accumulators.
 
-        Many stand in one tile, each beside the element's row of A and column of B.
+        Many accumulators share a tile, each beside the element's row of A and column of B.
         """
         m, n = form.shape.m, form.shape.n
         row, column = self.element
@@ -128,20 +128,9 @@ def chain_of(
     Scales are ``(m, chunks)`` and ``(chunks, n)`` along the whole of k. Raises OperandError.
     """
     left, right = _matrix(A, "A"), _matrix(B, "B")
-    shape = form.shape
-    if not (0 <= row < left.shape[0] and 0 <= column < right.shape[1]):
-        raise OperandError(f"D has no element [{row}, {column}]: A is {left.shape}, B is {right.shape}")
-    if left.shape[1] != right.shape[0]:
-        raise OperandError(
-            f"A is {left.shape} and B is {right.shape}: k is {left.shape[1]} and {right.shape[0]}"
-        )
+    shape, count = form.shape, _count(form, left, right, (row, column))
     top, first = row // shape.m * shape.m, column // shape.n * shape.n
     rows, columns = slice(top, top + shape.m), slice(first, first + shape.n)
-    count = max(-(-left.shape[1] // shape.k), 1)
-    if count > 1 and form.c != form.d:
-        raise OperandError(
-            f"{form}: C is {form.c} and D is {form.d}: D of one instruction is not C of the next"
-        )
     a = _filled(codes_of(left[rows], form.a, "A"), shape.m, count * shape.k)
     b = _filled(codes_of(right[:, columns], form.b, "B"), count * shape.k, shape.n)
     c = np.zeros((shape.m, shape.n), form.c.code_dtype)
@@ -164,8 +153,23 @@ def chain_of(
     )
 
 
+def _count(form: Instruction, left: Codes, right: Codes, element: tuple[int, int]) -> int:
+    """Return the number of instructions along k; OperandError for A, B or an element that do not fit."""
+    (row, column), k = element, int(left.shape[1])
+    if not (0 <= row < left.shape[0] and 0 <= column < right.shape[1]):
+        raise OperandError(f"D has no element [{row}, {column}]: A is {left.shape}, B is {right.shape}")
+    if k != right.shape[0]:
+        raise OperandError(f"A is {left.shape} and B is {right.shape}: k is {k} and {right.shape[0]}")
+    count = max(-(-k // form.shape.k), 1)
+    if count > 1 and form.c != form.d:
+        raise OperandError(
+            f"{form}: C is {form.c} and D is {form.d}: D of one instruction is not C of the next"
+        )
+    return count
+
+
 def _alone(rows: Codes, at: int, count: int) -> Codes:
-    """Return each of some rows in a matrix of its own, of so many rows, all others zero."""
+    """Return each of the chosen rows as a matrix of ``rows`` rows, all others zero."""
     found = np.zeros((len(rows), count, rows.shape[1]), rows.dtype)
     found[:, at] = rows
     return found
@@ -179,7 +183,7 @@ def _scales(
     shapes: tuple[tuple[int, ...], tuple[int, ...]],
     count: int,
 ) -> list[tuple[Codes | None, Codes | None]]:
-    """Block scales of every instruction; None where there are none."""
+    """Return the block scales of every instruction; None without block scaling."""
     if form.scale is None:
         if scale_a is not None or scale_b is not None:
             raise OperandError(f"{form} has no block scales")
@@ -187,7 +191,7 @@ def _scales(
     if scale_a is None or scale_b is None:
         raise OperandError(f"{form} has block scales: give scale_a= and scale_b=")
     chunks, (m, k), n = form.scale_chunks, shapes[0], shapes[1][1]
-    whole = -(-k * chunks // form.shape.k)  # those of a ragged end too
+    whole = -(-k * chunks // form.shape.k)  # including those of a ragged end
     left = _scale_codes(scale_a, form.scale, (m, whole), "scale_a")[tile[0]]
     right = _scale_codes(scale_b, form.scale, (whole, n), "scale_b")[:, tile[1]]
     left = _filled(left, form.shape.m, count * chunks)

@@ -1,10 +1,10 @@
-"""Which change of one instruction along k makes an element of D come out as it did.
+"""Changes of a single instruction along k that reproduce an element of D.
 
-Of D at the end only the end is known; what the accumulators were in between is not. So every change is tried
-in every instruction: it left out, executed twice, with operands of its neighbours, on another chip, without
-one product, the accumulators lost before it. What makes the element is then computed for its whole tile, and
-how much of the tile comes out tells changes apart. Knows chains; mistakes in all instructions, lanes and
-registers are diagnosis's.
+A D at the end says nothing about the accumulators before it. So every change is tried in every instruction:
+it is left out, executed twice, executed with operands of its neighbours, on another chip, without one
+product, or with the accumulators lost before it. A change that reproduces the element is then computed for
+its whole tile; the number of reproduced elements of the tile separates the changes. Knows chains; mistakes in
+all instructions, lanes and registers are diagnosis's.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from .chain import Chain, Link
 
 _VERIFIED = 24  # changes that are computed for the whole tile
 _TOGETHER = 1024  # changes
-_MOST_PRODUCTS = 8192  # up to which products are left out one by one
+_MOST_PRODUCTS = 8192  # limit up to which products are left out one by one
 Move = tuple[Instruction, Link]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """A change of instruction ``at`` (None: of all), in words, and how many elements of its tile it makes."""
+    """A change of instruction ``at`` (None: of all), its description, and how many elements of its tile it
+    reproduces.
+    """
 
     name: str
     at: int | None
@@ -37,8 +39,9 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What was found: changes, those that make most of the tile first; how many were ``tried``, and how many
-    make the element (``fitting``), of which the first are listed."""
+    """The result of the search: changes, those that reproduce most of the tile first; how many were
+    ``tried``, and how many reproduce the element (``fitting``), of which the first are listed.
+    """
 
     changes: tuple[Change, ...]
     tried: int
@@ -63,7 +66,7 @@ class _Tried:
 def search(
     chain: Chain, form: Instruction, before: Sequence[Codes], wanted: Codes, only: int | None = None
 ) -> Search:
-    """Return changes that make the element of ``wanted`` ``(m, n)``, on the target of ``form``.
+    """Return changes that reproduce the element of ``wanted`` ``(m, n)``, on the target of ``form``.
 
     ``before`` are C of the tile before every instruction. Where accumulators are known, ``only`` one
     instruction is changed, and ``wanted`` is D after it.
@@ -83,7 +86,7 @@ def _plain(chain: Chain, form: Instruction, first: int, last: int) -> tuple[Move
 
 
 def _ends(chain: Chain, form: Instruction, tried: Sequence[_Tried], last: int) -> list[int]:
-    """Return the element at the end of every change: all of them go along k together."""
+    """Return the element at the end of every change; all changes are computed along k together."""
     joining = dict[int, list[int]]()
     values = np.zeros(len(tried), chain.form.d.code_dtype)
     _begin(chain, tried, values)
@@ -99,7 +102,9 @@ def _ends(chain: Chain, form: Instruction, tried: Sequence[_Tried], last: int) -
 
 
 def _begin(chain: Chain, tried: Sequence[_Tried], values: Codes) -> None:
-    """Fill in the element after the moves of every change; those with equally many go together."""
+    """Fill in the element after the moves of every change; changes with equally many moves are computed
+    together.
+    """
     for number, one in enumerate(tried):
         values[number] = one.start[chain.element]
         if one.whole:
@@ -166,7 +171,7 @@ def _neighbours(chain: Chain, at: int) -> Iterator[tuple[str, Link]]:
 
 
 def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator[_Tried]:
-    """Without one of its products, which is one of its k."""
+    """Return the operands without one of the products along k."""
     if len(chain.links) * form.shape.k > _MOST_PRODUCTS or form.bit_operation:
         return
     link, (row, column) = chain.links[at], chain.element
@@ -181,7 +186,7 @@ def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator
 
 
 def _other_forms(chain: Chain, form: Instruction) -> list[Instruction]:
-    """Return the instruction on other chips, one of those that compute alike."""
+    """Return the instruction on other chips, one chip of each group that computes alike."""
     rules = {rule_for(form).bare: form}
     for target in (one for one in ARCHITECTURES if one in chain.form.targets):
         other = chain.on(target)

@@ -1,4 +1,4 @@
-"""Numbers, codes and dropped bits in words that lose nothing without saying so."""
+"""Numbers, codes and dropped bits as text that marks every loss."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..arithmetic.reference import Kind, Number
 from ..environment import in_default_environment
 from ..errors import present
 from ..isa.formats import Format
-from .explanation import value_of
+from .records import value_of
 
 _NINE_DIGITS_TELL = 32  # bits
-_LONGEST = 24  # of more dropped bits than these, leading zeros are counted and the end is left out
+_LONGEST = 24  # with more dropped bits than these, leading zeros are counted and the end is left out
 
 
 def value_text(number: Number) -> str:
@@ -30,8 +30,9 @@ def value_text(number: Number) -> str:
 
 @in_default_environment
 def code_text(number: Number, element: Format) -> str:
-    """Return the value of a code: nine digits, which tell all codes of 32 bits apart, and of wider ones
-    every digit and the same in hexadecimal."""
+    """Return the value of a code: nine digits, which distinguish all codes of 32 bits; of wider codes every
+    digit and the same in hexadecimal.
+    """
     if element.bits <= _NINE_DIGITS_TELL or number.kind is not Kind.FINITE or not number.significand:
         return value_text(number)
     value = present(value_of(number), "value")
@@ -42,7 +43,7 @@ def code_text(number: Number, element: Format) -> str:
 
 @in_default_environment
 def fraction_text(value: Fraction) -> str:
-    """Return nine significant digits, of integers all; as a power of two where no float64 reaches."""
+    """Return nine significant digits, all digits of integers; a power of two beyond float64's range."""
     if value.denominator == 1 and abs(value.numerator) < 1 << 53:
         return str(value.numerator)
     try:
@@ -68,9 +69,7 @@ def hexadecimal(code: int, bits: int) -> str:
 
 
 def bits_text(value: int, width: int) -> str:
-    """Return the bits that were dropped, nothing where all are 0: leading zeros are counted where they are
-    many.
-    """
+    """Return the dropped bits, nothing where all are 0: leading zeros are counted where they are many."""
     if not value:
         return ""
     if width <= _LONGEST:
@@ -83,7 +82,7 @@ def bits_text(value: int, width: int) -> str:
 
 @in_default_environment
 def ulps_text(ulps: Fraction | None) -> str:
-    """Signed, two decimals unless whole or tiny; ``-`` where Inf or NaN takes part."""
+    """Return a signed number, with two decimals unless whole or tiny; ``-`` where Inf or NaN takes part."""
     if ulps is None:
         return "-"
     if ulps.denominator == 1:

@@ -1,13 +1,12 @@
-"""``warpsim explain``: how one element of D came about, product by product and step by step.
+"""``warpsim explain``: how an element of D is computed, product by product and step by step.
 
-From registers, as warpsim.execute takes them, or from matrices, as warpsim.matmul does; on one target
-or on several side by side. The result is data: explain_text.py and explain_page.py show it.
+From registers, as warpsim.execute takes them, or from matrices, as warpsim.matmul does; on one target or on
+several side by side. The result is data: explain_text.py and explain_page.py show it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy.typing as npt
 
 from ..arithmetic.reference import Dot, Number, inputs_of
 from ..arithmetic.reference import product as multiplied
-from ..environment import in_default_environment
 from ..execution.inputs import inputs_by_name
 from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
@@ -24,7 +22,8 @@ from ..isa.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..views.operands import Gathered, from_matrices, from_registers
-from .explanation import Explanation, Factor, Product, Step
+from . import text  # noqa: F401  registers the texts of the records
+from .records import Explanation, Factor, Parting, Product, Step, TargetComparison
 from .rules import Summation, steps_of
 from .yardsticks import yardsticks
 
@@ -32,10 +31,10 @@ from .yardsticks import yardsticks
 def explain_dot(
     instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
 ) -> Explanation:
-    """Return how D[row, column] came about; ``operands`` are the keyword arguments of warpsim.execute.
+    """Return how D[row, column] is computed; ``operands`` are the keyword arguments of warpsim.execute.
 
-    ``product`` chooses one of the four of m8n8k4 f16. Raises what warpsim.execute raises, OperandError
-    for an element that does not exist and for operands with batch axes.
+    ``product`` chooses one of the four products of m8n8k4 f16. Raises what warpsim.execute raises,
+    OperandError for an element that does not exist and for operands with batch axes.
     """
     form = resolved(instruction, target)
     return explain_inputs(form, inputs_by_name(operands), row, column, product)
@@ -44,7 +43,7 @@ def explain_dot(
 def explain_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, product: int = 0
 ) -> Explanation:
-    """Return the same from the record of everything that one execution reads."""
+    """Return the same from the record of everything that an execution reads."""
     check_element(instruction, "d", row, column, product)
     return _explained(from_registers(instruction, inputs), row, column, product)
 
@@ -62,9 +61,7 @@ def explain_matrices(
     target: str | None = None,
     undefined: str = "error",
 ) -> Explanation:
-    """Return how D[row, column] of warpsim.matmul came about; places are those where warpsim.pack puts
-    things.
-    """
+    """Return how D[row, column] of warpsim.matmul is computed; register places are those of warpsim.pack."""
     form = resolved(instruction, target)
     check_element(form, "d", row, column)
     matrices = {"a": A, "b": B, "c": C, "scale_a": scale_a, "scale_b": scale_b}
@@ -125,7 +122,7 @@ def _matrix(gathered: Gathered, operand: str, product: int) -> npt.NDArray[Any]:
 
 
 def _pairs(gathered: Gathered, found: Feeds, row: int, column: int, product: int) -> Iterator[dict[str, Any]]:
-    """Of every product its k and its factors, scales and metadata, each with its place."""
+    """Return for every product its k and its factors, scales and metadata, each with its place."""
     operands, instruction = gathered.operands, gathered.instruction
     a, b = _matrix(gathered, "a", product)[row].tolist(), _matrix(gathered, "b", product)[:, column].tolist()
     columns = range(len(a)) if operands.columns is None else operands.columns[row].tolist()
@@ -144,7 +141,9 @@ def _pairs(gathered: Gathered, found: Feeds, row: int, column: int, product: int
 def _selection(
     gathered: Gathered, metadata: Sequence[Place], row: int, position: int, k: int
 ) -> dict[str, Any]:
-    """Return what made a stored element of A the one of column k: field, its place, and the index in it."""
+    """Return the metadata of a stored element of A that select column k: field, its place, and the index in
+    it.
+    """
     pattern = gathered.instruction.pattern
     if pattern is None or gathered.fields is None:
         return {}
@@ -169,7 +168,7 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
 
 
 def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:
-    """Return the products with their scales; of 1-bit forms, what is counted."""
+    """Return the products with their scales; of 1-bit forms, the counted bits."""
     if instruction.bit_operation:
         return summation.numbers
     if not numbers.scales:
@@ -186,42 +185,10 @@ def _in_order(products: Sequence[Product], addends: Sequence[Number]) -> list[Nu
 # --- several targets -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parting:
-    """The first step at which targets part: its number and, for each way, the targets and what they do.
-
-    ``partial`` is the smallest number of products after which rounded sums of the same products differ;
-    None where no two targets round after the same products, or all agree there.
-    """
-
-    step: int
-    ways: tuple[tuple[tuple[str, ...], Step | None], ...]
-    partial: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetComparison:
-    """One element of D on several targets; ``parting`` is None where every step is the same."""
-
-    explanations: tuple[Explanation, ...]
-    parting: Parting | None
-
-    @in_default_environment
-    def __str__(self) -> str:
-        from .text import comparison_lines  # which is about these records
-
-        return "\n".join(comparison_lines(self))
-
-    @property
-    def codes(self) -> dict[str, int]:
-        """D's code by target."""
-        return {str(each.instruction.target): each.code for each in self.explanations}
-
-
 def compare_dot(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
 ) -> TargetComparison:
-    """explain_dot on each of several targets, and the first step at which they part."""
+    """Explain a dot product on each of several targets, and find the first step that differs."""
     form = resolved(instruction)
     return _compared(
         targets,
@@ -232,7 +199,7 @@ def compare_dot(
 def compare_inputs(
     instruction: Instruction, inputs: Inputs, row: int, column: int, targets: Sequence[str], product: int = 0
 ) -> TargetComparison:
-    """explain_inputs on each of several targets, and the first step at which they part."""
+    """Explain inputs on each of several targets, and find the first step that differs."""
     return _compared(
         targets,
         lambda target: explain_inputs(on_target(instruction, target), inputs, row, column, product),
@@ -242,7 +209,7 @@ def compare_inputs(
 def compare_matrices(
     instruction: Form, row: int, column: int, targets: Sequence[str], *matrices: Any, **options: Any
 ) -> TargetComparison:
-    """explain_matrices on each of several targets, and the first step at which they part."""
+    """Explain an element of matrices on each of several targets, and find the first step that differs."""
     form = resolved(instruction)
     return _compared(
         targets, lambda target: explain_matrices(form, row, column, *matrices, target=target, **options)
@@ -266,7 +233,7 @@ def _parting(explanations: Sequence[Explanation]) -> Parting | None:
 def _ways(
     explanations: Sequence[Explanation], steps: Sequence[Step | None]
 ) -> tuple[tuple[tuple[str, ...], Step | None], ...]:
-    """Return targets that take the same step, together."""
+    """Return targets grouped by equal steps."""
     ways: dict[Step | None, list[str]] = {}
     for each, step in zip(explanations, steps, strict=True):
         ways.setdefault(step, []).append(str(each.instruction.target))
@@ -274,7 +241,7 @@ def _ways(
 
 
 def _partial_parting(explanations: Sequence[Explanation]) -> int | None:
-    """Rounded sums that contain the same products are comparable; where the first of them differ."""
+    """Return the number of products after which rounded sums of the same products first differ, or None."""
     partials: dict[frozenset[int], set[int]] = {}
     for each in explanations:
         summed: frozenset[int] = frozenset()

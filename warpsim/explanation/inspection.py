@@ -1,7 +1,7 @@
-"""What the verbs layout, explain and metadata return, from Python: text and data about one instruction.
+"""The results of the verbs layout, explain and metadata, from Python: text and data about an instruction.
 
-Thin, as interface.py is: each resolves its instruction and hands over to the module that knows. See also
-warpsim.lint, warpsim.diagnose and warpsim.compare_registers.
+A thin layer, as interface.py is: each function resolves its instruction and calls the module that knows. See
+also warpsim.lint, warpsim.diagnose and warpsim.compare_registers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..isa.places import feeds as _feeds
 from ..isa.places import lane_places as _lane_places
 from ..ptx.decode import Form, decode, resolved
 from ..views.layouts.layout import Notation, layout_lines, layout_page, layout_svg
-from .explain import TargetComparison, compare_dot, compare_matrices, explain_dot, explain_matrices
-from .explanation import Explanation
+from .explain import compare_dot, compare_matrices, explain_dot, explain_matrices
+from .records import Explanation, TargetComparison
 
 __all__ = [
     "compare_registers",
@@ -65,14 +65,14 @@ def draw_layout(
 
 
 def find_element(instruction: Form, operand: str, row: int, column: int) -> Place:
-    """Lane, register and bits of an element of a, b, c or d (of sparse A: stored column)."""
+    """Return lane, register and bits of an element of a, b, c or d (of sparse A: stored column)."""
     return _element_place(resolved(instruction), operand, row, column)
 
 
 def find_lane(
     instruction: Form, operand: str, lane: int, register: int | None = None, *, selector: int = 0
 ) -> tuple[Place, ...]:
-    """Return what a lane, or one of its registers, holds of an operand."""
+    """Return what a lane, or a register of it, holds of an operand."""
     return _lane_places(resolved(instruction), operand, lane, register, selector=selector)
 
 
@@ -88,11 +88,12 @@ def find_sources(instruction: Form, row: int, column: int, *, selector: int = 0)
 def explain(
     instruction: Form, row: int, column: int, *, target: str | None = None, product: int = 0, **operands: Any
 ) -> Explanation:
-    """Return how D[row, column] came about, product by product; ``print`` it to read it.
+    """Return how D[row, column] is computed, product by product; ``print`` it to read it.
 
     ``operands`` are the keyword arguments of warpsim.execute, or the matrices ``A``, ``B`` and perhaps ``C``,
-    ``scale_a`` and ``scale_b`` of warpsim.matmul. ``product`` chooses one of the four of m8n8k4 f16. Raises
-    as those functions do, and OperandError for an element that does not exist or operands with batch axes.
+    ``scale_a`` and ``scale_b`` of warpsim.matmul. ``product`` chooses one of the four products of m8n8k4 f16.
+    Raises as those functions do, and OperandError for an element that does not exist or operands with batch
+    axes.
     """
     if operands.keys() & {"A", "B"}:
         return explain_matrices(instruction, row, column, **operands, target=target)
@@ -103,7 +104,7 @@ def explain(
 def compare_targets(
     instruction: Form, row: int, column: int, targets: Sequence[str], *, product: int = 0, **operands: Any
 ) -> TargetComparison:
-    """explain on each of several targets, and the first step at which they part."""
+    """Explain on each of several targets, and find the first step that differs."""
     if operands.keys() & {"A", "B"}:
         names = ("A", "B", "C", "scale_a", "scale_b")
         matrices = [operands.pop(name, None) for name in names]
@@ -117,7 +118,7 @@ def compare_targets(
 def convert_metadata(
     blob: npt.ArrayLike, rows: int, k: int, element: Form, *, source: str, target: str
 ) -> npt.NDArray[Any]:
-    """Metadata of an A of ``rows x k`` from one arrangement to another.
+    """Convert metadata of an A of ``rows x k`` from one arrangement to another.
 
     ``element`` is a format ("f16") or an instruction. Arrangements are "fields", "indices", "words" (E before
     reordering), "cutlass" (CUTLASS 2.x reordered E), "torch" (meta_reordered) and "lanes" (registers, as in
@@ -130,12 +131,10 @@ def convert_metadata(
 def detect_metadata(
     blob: npt.ArrayLike, rows: int, k: int, element: Form, matrix: npt.ArrayLike | None = None
 ) -> Detection:
-    """Return which arrangements a blob of metadata can be in; ``matrix``, logical A, tells more of them
-    apart.
-    """
+    """Return the arrangements that metadata can be in; ``matrix``, logical A, excludes more of them."""
     return detection.detect(blob, rows, k, _element(element), matrix)
 
 
 def _element(element: Form) -> Form:
-    """Return a mnemonic is decoded, the name of a format is not."""
+    """Return the decoded instruction of a mnemonic; the name of a format is returned as it is."""
     return decode(element) if isinstance(element, str) and "." in element else element

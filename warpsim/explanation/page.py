@@ -14,9 +14,9 @@ from ..arithmetic.reference import Number
 from ..views.information import evidence_document, rule_document
 from ..views.layouts.figures import place_document
 from ..views.svg import element, page, table
+from .accumulators import Outcome, Walk
 from .digits import exact_text, hexadecimal, value_text
-from .explain import TargetComparison
-from .explanation import Explanation, Factor, Product, Step, Term, Yardstick, value_of
+from .records import Explanation, Factor, Product, Step, TargetComparison, Term, Yardstick, value_of
 from .text import (
     alignment_text,
     comparison_table,
@@ -28,7 +28,6 @@ from .text import (
     term_table,
     yardstick_table,
 )
-from .walk import Outcome, Walk
 from .walk_text import summary_lines
 
 Document = dict[str, Any]
@@ -37,7 +36,7 @@ Document = dict[str, Any]
 
 
 def explanation_document(explanation: Explanation) -> Document:
-    """Return everything about one element of D as JSON-ready data."""
+    """Return an explanation as JSON-ready data."""
     instruction = explanation.instruction
     return {
         "mnemonic": instruction.mnemonic,
@@ -62,7 +61,7 @@ def _result(code: int, bits: int, number: Number) -> Document:
 
 
 def _number_document(number: Number) -> Document:
-    """Return ``exact`` is null for Inf and NaN."""
+    """Return a number as data; ``exact`` is null for Inf and NaN."""
     exact = None if value_of(number) is None else exact_text(number.signed, number.scale)
     return {"value": value_text(number), "exact": exact, "exponent": number.exponent}
 
@@ -140,9 +139,7 @@ def comparison_document(comparison: TargetComparison) -> Document:
 
 
 def walk_document(walk: Walk) -> Document:
-    """Return the accumulators of a product's element as JSON-ready data, and the instruction that is
-    explained.
-    """
+    """Return the accumulators of a product's element as JSON-ready data, and the explained instruction."""
     bits, several = walk.instruction.d.bits, isinstance(walk.shown, TargetComparison)
     shown = comparison_document(walk.shown) if several else explanation_document(walk.shown)  # type: ignore[arg-type]
     outcome = {} if walk.outcome is None else {"outcome": _outcome_document(walk.outcome, bits)}
@@ -158,7 +155,7 @@ def walk_document(walk: Walk) -> Document:
 
 
 def _outcome_document(outcome: Outcome, bits: int) -> Document:
-    """Return what came out, by whom it is made, and the changes of one instruction that make it."""
+    """Return the actual D, the targets that reproduce it, and the changes of an instruction that do."""
     found = outcome.search
     return {
         "codes": [hexadecimal(code, bits) for code in outcome.codes],
@@ -176,7 +173,7 @@ def _outcome_document(outcome: Outcome, bits: int) -> Document:
 
 
 def explanation_page(explanation: Explanation) -> str:
-    """One explanation as a page of HTML that loads nothing from anywhere."""
+    """Return an explanation as a page of HTML without external resources."""
     return page(heading_lines(explanation)[0], explanation_parts(explanation))
 
 
@@ -195,7 +192,7 @@ def explanation_parts(explanation: Explanation) -> Iterator[Element]:
 
 
 def step_parts(number: int, step: Step) -> Iterator[Element]:
-    """One step: its aligned terms, or a line where nothing is aligned."""
+    """Yield a step: its aligned terms, or a line where nothing is aligned."""
     if step.exponent is None:
         yield _table(operation_table([(number, step)]))
         return
@@ -210,14 +207,14 @@ def _table(rows: list[list[str]]) -> Element:
 
 
 def comparison_page(comparison: TargetComparison) -> str:
-    """Return targets side by side, where they part, and every explanation, as a page of HTML."""
+    """Return targets side by side, the first difference, and every explanation, as a page of HTML."""
     first = comparison.explanations[0]
     title = f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"
     return page(title, _comparison_parts(comparison))
 
 
 def walk_page(walk: Walk) -> str:
-    """Return the walk as text above the page of the instruction that is explained."""
+    """Return the walk as text above the page of the explained instruction."""
     row, column = walk.element
     parts = _comparison_parts if isinstance(walk.shown, TargetComparison) else explanation_parts
     above = element("pre", "\n".join(summary_lines(walk)))

@@ -1,7 +1,7 @@
-"""Each rule of architectures.py as a list of steps, with every term and what was cut off it.
+"""Each rule of architectures.py as a list of steps, with every term and its dropped bits.
 
-The sums are those of reference.py, which decides every bit; this module only keeps what reference.dot
-throws away. ``steps_of`` checks its last code against reference.dot.
+The sums are those of reference.py, which decides every bit; this module only keeps the intermediate values
+that reference.dot drops. ``steps_of`` checks its last code against reference.dot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ..isa.rules import (
     ScaledGroups,
     SoftwareQuad,
 )
-from .explanation import Step, Term
+from .records import Step, Term
 
 F16, F32 = FORMATS["f16"], FORMATS["f32"]
 
@@ -60,7 +60,7 @@ class Summation(NamedTuple):
 
 
 def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return the steps of one element of D; the last one's code is reference.dot's."""
+    """Return the steps of an element of D; the last code is reference.dot's."""
     found: Summation = RULES[type(rule)](rule, instruction, inputs)
     expected = dot(rule, instruction.product, inputs)
     if found.steps[-1].code != expected:
@@ -69,7 +69,7 @@ def steps_of(rule: Rule, instruction: Instruction, inputs: Dot) -> Summation:
 
 
 def output_text(output: Output) -> str:
-    """Return ``24 bits, toward zero``: how a fused sum is rounded."""
+    """Return how a fused sum is rounded, such as ``24 bits, toward zero``."""
     return f"{output.precision} bits, {'to nearest even' if output.nearest else 'toward zero'}"
 
 
@@ -77,7 +77,7 @@ def output_text(output: Output) -> str:
 
 
 class Label(NamedTuple):
-    """What a term is called, the products in it, and whether its exponent takes part in the maximum."""
+    """The name of a term, the products in it, and whether its exponent takes part in the maximum."""
 
     name: str
     positions: tuple[int, ...]
@@ -107,7 +107,7 @@ def _chain(
 ) -> list[Step]:
     """Return the fused chain over the chosen (position, product) pairs, accumulating onto a named number.
 
-    ``before`` steps have gone before.
+    ``before`` are the earlier steps.
     """
     name, number = start
     steps: list[Step] = []
@@ -129,7 +129,9 @@ def _fused_sum(rule: FusedSum, instruction: Instruction, inputs: Dot) -> Summati
 
 
 def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> Summation:
-    """Return operands become f16 first; both halves are summed from zero, then C is added as IEEE does."""
+    """Return the steps of operands converted to f16: both halves are summed from zero, then C is added as
+    IEEE does.
+    """
     as_f16 = Dot([ieee(F16, x) for x in inputs.a], [ieee(F16, x) for x in inputs.b], inputs.c)
     numbers = as_f16.products
     steps: list[Step] = []
@@ -143,7 +145,7 @@ def _emulated_f8(rule: EmulatedF8, instruction: Instruction, inputs: Dot) -> Sum
 
 
 def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) -> Summation:
-    """One step over whole groups: a group's products add up exactly and carry its scales' exponent."""
+    """Return a step over whole groups: a group's products add exactly and have its scales' exponent."""
     numbers = inputs.products
     terms: list[Number] = []
     labels: list[Label] = []
@@ -171,7 +173,7 @@ def _ieee_step(
     rounding: Rounding = NEAREST_EVEN,
     rounding_name: str = "to nearest even",
 ) -> Step:
-    """Return a sum rounded once: nothing is cut before."""
+    """Return a sum rounded once: no term is truncated before."""
     numbers = [number for _, number, _ in terms]
     _, unit = exact_sum(numbers)
     return Step(
@@ -208,7 +210,7 @@ def _fused_multiply_add(rule: FusedMultiplyAdd, instruction: Instruction, inputs
 
 
 class _Program:
-    """f32 operations one after the other, each result available by its step."""
+    """The f32 operations in order, each result available by its step."""
 
     def __init__(self, numbers: Sequence[Number]) -> None:
         self.numbers = numbers
@@ -233,7 +235,7 @@ class _Program:
 
 
 def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) -> Summation:
-    """ptxas's routine for m8n8k4 f16, an f32 operation a step."""
+    """Return the steps of ptxas's routine for m8n8k4 f16, an f32 operation each."""
     program = _Program(inputs.products)
     c = ("c", inputs.c)
     if instruction.d == F32:
@@ -252,7 +254,7 @@ def _software_quad(rule: SoftwareQuad, instruction: Instruction, inputs: Dot) ->
 
 
 def _whole(instruction: Instruction, inputs: Dot, numbers: list[Number], operation: str) -> Summation:
-    """One exact sum, wrapped or clamped to D's 32 bits."""
+    """Return an exact sum, wrapped or clamped to D's 32 bits."""
     named: list[Named] = [(f"product {place}", number, (place,)) for place, number in enumerate(numbers)]
     terms = tuple(
         Term(name=name, number=number, kept=number.signed, unit=0, positions=positions)

@@ -1,7 +1,7 @@
 """An explanation as lines of text in aligned columns, and several targets side by side.
 
-Binary columns show a term as its step sees it: the digit before the point has the weight of the
-largest exponent. What alignment cut off stands in a column of its own.
+Binary columns show a term as its step sees it: the digit before the point has the weight of the largest
+exponent. The bits that alignment dropped have their own column.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ..isa.rules import FusedSum
 from ..views.information import rule_text
 from ..views.text import words
 from .digits import bits_text, code_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
-from .explain import TargetComparison
-from .explanation import Explanation, Factor, Product, Step, Term
+from .records import Explanation, Factor, Product, Step, TargetComparison, Term, lines_of
 
-_STEPS = 3  # of a target that are shown from where it parts, the last among them
+_STEPS = 3  # steps of a target that are shown from the first difference on, with the last
 
 # --- one explanation -------------------------------------------------------------------------------
 
 
+@lines_of.register
 def explanation_lines(explanation: Explanation) -> list[str]:
-    """Return everything about one element of D: operands, steps, result, and other ways to sum."""
+    """Return an explanation as text: operands, steps, result, and other ways to sum."""
     scales = scale_table(explanation)
     return [
         *heading_lines(explanation),
@@ -53,7 +53,7 @@ def heading_lines(explanation: Explanation) -> list[str]:
 
 
 def reading_notes(explanation: Explanation) -> list[str]:
-    """Return what the columns of numbers do not say by themselves."""
+    """Return the remarks that the columns of numbers do not show."""
     notes = []
     for name in "ab":
         factors = [getattr(each, name) for each in explanation.products]
@@ -74,12 +74,12 @@ def reading_notes(explanation: Explanation) -> list[str]:
 
 
 def place_text(factor: Factor) -> str:
-    """Lane, register and bits; ``shared`` for what no register holds."""
+    """Return lane, register and bits; ``shared`` for a value that no register holds."""
     return str(factor.place) if factor.place else "shared"
 
 
 def product_table(explanation: Explanation) -> list[list[str]]:
-    """Return a heading and a row for each product, C last; metadata where there is any."""
+    """Return a heading and a row for each product, C last; metadata if there are any."""
     first = explanation.products[0]
     header = ["", "k", "A", "code", "value", "B", "code", "value"]
     header += ["metadata", "field", "index"] if first.metadata else []
@@ -122,7 +122,7 @@ def scale_table(explanation: Explanation) -> list[list[str]]:
 
 
 def word_table(explanation: Explanation) -> list[list[str]]:
-    """1-bit products by 32: words of A and B, and how many ones they leave."""
+    """Return the rows of 1-bit products by 32: words of A and B, and the number of set bits of the result."""
     header = ["k", "A", "word", "B", "word", "ones"]
     rows = []
     for start in range(0, len(explanation.products), 32):
@@ -140,7 +140,7 @@ def word_table(explanation: Explanation) -> list[list[str]]:
 
 
 def operand_table(explanation: Explanation) -> list[list[str]]:
-    """product_table, or word_table for 1-bit forms."""
+    """Return product_table, or word_table for 1-bit forms."""
     one_bit = bool(explanation.instruction.bit_operation)
     return word_table(explanation) if one_bit else product_table(explanation)
 
@@ -150,7 +150,7 @@ def _indented(rows: list[list[str]]) -> list[str]:
 
 
 def _step_lines(explanation: Explanation) -> Iterator[str]:
-    """Fused sums in full; operations that align nothing in one table, a line each."""
+    """Yield fused sums in full; operations that align nothing in a table, a line each."""
     numbered = enumerate(explanation.steps)
     for aligned, part in groupby(numbered, key=lambda pair: pair[1].exponent is not None):
         steps = list(part)
@@ -164,7 +164,7 @@ def _step_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def step_lines(number: int, step: Step) -> Iterator[str]:
-    """One fused sum: its terms aligned below each other, their sum and what became of it."""
+    """Yield a fused sum: its terms aligned below each other, their sum and its rounding."""
     yield f"  step {number}, {step.operation}: {alignment_text(step)}"
     yield from (f"    {line}" for line in words(term_table(step)))
     yield from (f"    {line}" for line in outcome_lines(step))
@@ -177,7 +177,7 @@ def alignment_text(step: Step) -> str:
 
 
 def term_table(step: Step) -> list[list[str]]:
-    """Return a heading, a row for each term and one for their sum."""
+    """Return a heading, a row for each term and a row for their sum."""
     header = ["term", "exponent", f"in units of 2**{step.unit}", "cut off"]
     if step.special:
         rows = [[_term_name(term), "", value_text(term.number), ""] for term in step.terms]
@@ -204,7 +204,7 @@ def _term_name(term: Term) -> str:
 
 
 def binary(value: int, step: Step, digits: int) -> str:
-    """Return a sign and binary digits with a point behind the one that weighs ``2**exponent``."""
+    """Return a sign and binary digits with a point behind the digit of weight ``2**exponent``."""
     exponent = present(step.exponent, "exponent")
     fraction = exponent - step.unit
     text = f"{abs(value):0{max(digits, fraction + 1)}b}"
@@ -213,7 +213,7 @@ def binary(value: int, step: Step, digits: int) -> str:
 
 
 def outcome_lines(step: Step) -> list[str]:
-    """Return the exact sum, where its leading bit went, and how it was rounded."""
+    """Return the exact sum, the place of its leading bit, and how it was rounded."""
     code = f"{hexadecimal(step.code, step.format.bits)} = {value_text(step.number)}"
     if step.special:
         return [f"Inf or NaN among the terms: {code}"]
@@ -299,8 +299,9 @@ def comparison_table(comparison: TargetComparison) -> list[list[str]]:
     return [header, *rows]
 
 
+@lines_of.register
 def comparison_lines(comparison: TargetComparison) -> list[str]:
-    """Return targets side by side, and the step at which they part, as each of them takes it."""
+    """Return targets side by side, and the step that differs, as each target computes it."""
     first = comparison.explanations[0]
     lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]
     lines += [f"  {line}" for line in words(comparison_table(comparison))]
@@ -317,7 +318,7 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
 
 
 def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:
-    """Return the step at which a target parts, the next, and the last, which makes its D."""
+    """Return the first step of a target that differs, the next, and the last, which makes its D."""
     if first >= len(steps):
         return [f"  has no step {first}"]
     rest = list(enumerate(steps))[first:]

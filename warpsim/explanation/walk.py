@@ -1,15 +1,14 @@
-"""One element of a whole product: its accumulator after every instruction along k, on one target or several.
+"""An element of a whole product: its accumulator after every instruction along k, on one target or several.
 
-Walks to the first instruction at which targets part, or at which the accumulators that came out part from
-those of a target, and explains that one; where there is none, the last. Of D at the end alone only the end is
-known: changes.py says which change of one instruction makes it. Orders other than ascending k (split k,
+Walks to the first instruction at which targets differ, or at which the actual accumulators differ from those
+of a target, and explains that instruction; where all agree, the last. If only the final D is known,
+changes.py finds which change of one instruction reproduces it. Orders other than ascending k (split k,
 promotion) are not walked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,57 +20,12 @@ from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of
 from ..isa.instruction import Codes, Instruction
 from ..ptx.decode import Form, resolved
+from . import walk_text  # noqa: F401  registers the text of a walk
+from .accumulators import Outcome, Walk
 from .chain import Chain, chain_of
 from .changes import Search, search
-from .explain import TargetComparison, compare_matrices, explain_matrices
-from .explanation import Explanation
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came out: the element's code after every instruction (one: in the end only), and who makes it.
-
-    ``codes`` are those of D as it came out. ``parting`` is the first instruction at which they part from a
-    target, None where they never do; it is known only where there is a code for every instruction. ``tile``
-    counts elements of the tile of D that a target makes, of ``size``; what fills up a ragged tile is none.
-    ``search`` has changes of one instruction that make the element, on target ``on``; None where a target
-    makes it.
-    """
-
-    codes: tuple[int, ...]
-    parting: dict[str, int | None]
-    makes: tuple[str, ...]
-    tile: dict[str, int]
-    size: int
-    on: str
-    search: Search | None
-
-    @property
-    def every(self) -> bool:
-        """Whether the accumulators in between are known, or there are none."""
-        return bool(self.parting)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Walk:
-    """``codes`` of the accumulator after every instruction, by target; ``parting`` is the first at which they
-    differ, None where they never do; ``shown`` explains instruction ``at``, ``element`` being its place in D.
-    ``outcome`` is about the D that came out, where that is given.
-    """
-
-    instruction: Instruction
-    element: tuple[int, int]
-    codes: dict[str, tuple[int, ...]]
-    parting: int | None
-    at: int
-    shown: Explanation | TargetComparison
-    outcome: Outcome | None = None
-
-    @in_default_environment
-    def __str__(self) -> str:
-        from .walk_text import walk_lines  # which is about these records
-
-        return "\n".join(walk_lines(self))
+from .explain import compare_matrices, explain_matrices
+from .records import Explanation, TargetComparison
 
 
 @in_default_environment
@@ -90,13 +44,13 @@ def walk_product(
     at: int | None = None,
     undefined: Undefined = "error",
 ) -> Walk:
-    """Return how D[row, column] of A ``(m, k)``, B ``(k, n)`` and C comes about, instruction after
+    """Return how D[row, column] of A ``(m, k)``, B ``(k, n)`` and C is computed, instruction after
     instruction.
 
-    A sparse A obeys the pattern; block scales are ``(m, chunks)`` and ``(chunks, n)`` along k. ``D`` is what
-    came out: ``(m, n)``, or ``(instructions, m, n)`` with the accumulators after each instruction.
-    ``at`` chooses the instruction that is explained. Raises as explain does, and OperandError for an
-    element or an instruction that there is not.
+    A sparse A obeys the pattern; block scales are ``(m, chunks)`` and ``(chunks, n)`` along k. ``D`` is the
+    actual result: ``(m, n)``, or ``(instructions, m, n)`` with the accumulators after each instruction.
+    ``at`` chooses the instruction to explain. Raises as explain does, and OperandError for an element or an
+    instruction that does not exist.
     """
     form = resolved(instruction, targets[0] if targets else None)
     names = tuple(dict.fromkeys(targets or (form.target or "",)))
@@ -131,7 +85,7 @@ def _moves(chain: Chain, form: Instruction) -> list[Any]:
 def _shown(
     chain: Chain, at: int, names: Sequence[str], before: Sequence[Codes]
 ) -> Explanation | TargetComparison:
-    """Return the explanation of one instruction; side by side where targets start it from the same
+    """Return the explanation of an instruction; side by side where targets start it from the same
     accumulator.
     """
     form, link = chain.form, chain.links[at]
@@ -143,7 +97,9 @@ def _shown(
 
 
 def _chosen(chain: Chain, parting: int | None, outcome: Outcome | None) -> int:
-    """Return where something parts: what came out from targets, or a change explains it, or targets."""
+    """Return the first difference: of the actual D from targets, of a change that explains it, or between
+    targets.
+    """
     if outcome is not None:
         places = [place for place in outcome.parting.values() if place is not None]
         if places:
@@ -154,12 +110,12 @@ def _chosen(chain: Chain, parting: int | None, outcome: Outcome | None) -> int:
     return len(chain.links) - 1 if parting is None else parting
 
 
-# --- what came out -----------------------------------------------------------------------------------
+# --- the actual D ------------------------------------------------------------------------------------
 
 
 def _came(chain: Chain, D: npt.ArrayLike, shape: tuple[int, int]) -> list[Codes]:
-    """Return codes of the tile of D as it came out: in the end, or after every instruction. Raises
-    OperandError.
+    """Return codes of the actual D of the tile: at the end, or after every instruction.
+    Raises OperandError.
     """
     codes, count = codes_of(D, chain.form.d, "D"), len(chain.links)
     if codes.shape not in (shape, (count, *shape)):
@@ -173,7 +129,7 @@ def _came(chain: Chain, D: npt.ArrayLike, shape: tuple[int, int]) -> list[Codes]
 
 
 def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes]) -> Outcome:
-    """Return which targets make what came out; if none does, what change of one instruction does."""
+    """Return which targets reproduce the actual D; if none does, which change of one instruction does."""
     place = chain.element
     ends = {name: each[-1] for name, each in tiles.items()}
     parting = {name: _parting(chain, name, came) for name in tiles} if len(came) == len(chain.links) else {}
@@ -197,7 +153,7 @@ def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes])
 
 
 def _searched(chain: Chain, tiles: dict[str, list[Codes]], wanted: Codes) -> tuple[str, Search]:
-    """Return the first target on which a change makes the element, and what was found; else the first of
+    """Return the first target on which a change reproduces the element, and its search; else the first of
     all.
     """
     searches = ((name, search(chain, chain.on(name), each[:-1], wanted)) for name, each in tiles.items())
@@ -220,7 +176,9 @@ def _makes(
 
 
 def _parting(chain: Chain, name: str, came: Sequence[Codes]) -> int | None:
-    """Return the first instruction that makes something else of the accumulators that came out before it."""
+    """Return the first instruction whose result differs from the actual one, given the actual accumulators
+    before it.
+    """
     form, c = chain.on(name), chain.c
     for at, (link, d) in enumerate(zip(chain.links, came, strict=True)):
         (own,) = chain.elements(form, link, c[chain.element][None])

@@ -1,4 +1,4 @@
-"""A walk along k as text: accumulators after every instruction, what came out, and what makes it."""
+"""A walk along k as text: accumulators after every instruction, the actual D, and what reproduces it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ from collections.abc import Iterator
 
 from ..arithmetic.reference import decode
 from ..views.text import words
+from .accumulators import Outcome, Walk
 from .changes import Change
 from .digits import code_text, hexadecimal, ulps_text
-from .explain import TargetComparison
+from .records import TargetComparison, lines_of
 from .text import comparison_lines, explanation_lines
-from .walk import Outcome, Walk
 from .yardsticks import apart
 
 _SHOWN = 16  # instructions of a long walk that are listed
 _CHANGES = 8
 
 
+@lines_of.register
 def walk_lines(walk: Walk) -> list[str]:
-    """Return the accumulator after every instruction, what came out, and the instruction that is
-    explained.
-    """
+    """Return the accumulator after every instruction, the actual D, and the explained instruction."""
     inner = (
         comparison_lines(walk.shown)
         if isinstance(walk.shown, TargetComparison)
@@ -31,7 +30,7 @@ def walk_lines(walk: Walk) -> list[str]:
 
 
 def summary_lines(walk: Walk) -> list[str]:
-    """Return the walk without the explanation of one instruction."""
+    """Return the walk without the explanation of an instruction."""
     row, column = walk.element
     targets = list(walk.codes)
     count = len(next(iter(walk.codes.values())))
@@ -47,7 +46,7 @@ def summary_lines(walk: Walk) -> list[str]:
 
 
 def _table(walk: Walk, count: int) -> Iterator[list[str]]:
-    """Yield a heading, and a line for each instruction: all, or those around the one that is explained."""
+    """Yield a heading, and a line for each instruction: all, or those around the explained instruction."""
     came = walk.outcome.codes if walk.outcome is not None and walk.outcome.every else ()
     columns = [*walk.codes.values(), *([came] if came else [])]
     heads = [f"{target}, accumulator after it" for target in walk.codes] + ["came out"] * bool(came)
@@ -67,11 +66,13 @@ def _text(walk: Walk, code: int) -> str:
     return f"{hexadecimal(code, element.bits)} = {code_text(decode(code, element), element)}"
 
 
-# --- what came out -----------------------------------------------------------------------------------
+# --- the actual D ----------------------------------------------------------------------------------
 
 
 def outcome_lines(walk: Walk, outcome: Outcome) -> Iterator[str]:
-    """Whose D came out, or from where on it is nobody's; changes of one instruction that make it."""
+    """Yield which target reproduces D, or from where on none does; changes of one instruction that reproduce
+    it.
+    """
     yield f"what came out: {_text(walk, outcome.codes[-1])}"
     if outcome.makes:
         rest = [name for name in walk.codes if name not in outcome.makes]
@@ -100,7 +101,9 @@ def _known(outcome: Outcome) -> Iterator[str]:
 
 
 def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
-    """Yield changes of one instruction that make the element; how many there are, and how much they make."""
+    """Yield changes of one instruction that reproduce the element; their number, and how much of D they
+    reproduce.
+    """
     found = outcome.search
     if found is None:
         return

@@ -1,8 +1,7 @@
-"""Other ways to sum the products of one element of D, and how far D lies from each, in ulps.
+"""Other ways to sum the products of an element of D, and how far D lies from each, in ulps.
 
-The exact sum; IEEE fused multiply-adds one product after the other; and products rounded, then added,
-one after the other. Both chains run in f32 (f64 where D is f64) over ascending k and start from C; an
-f16 result is rounded once more.
+The exact sum; IEEE fused multiply-adds in order; and products rounded, then added, in order. Both chains run
+in f32 (f64 where D is f64) over ascending k and start from C; an f16 result is rounded once more.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from fractions import Fraction
 
 from ..arithmetic.reference import Kind, Number, decode, exact_sum, ieee, ieee_sum, special_code
 from ..isa.formats import FORMATS, Format
-from .explanation import Yardstick, value_of
+from .records import Yardstick, value_of
 
 F32 = FORMATS["f32"]
 
@@ -77,7 +76,7 @@ def apart(code: int, other: int, element: Format) -> Fraction | None:
 
 
 def _ordinal(code: int, element: Format) -> int:
-    """Return the code's place among all numbers of the format; both zeros are 0."""
+    """Return the rank of the code among all numbers of the format; both zeros are 0."""
     magnitude = code & ~element.sign_bit
     return -magnitude if code & element.sign_bit else magnitude
 

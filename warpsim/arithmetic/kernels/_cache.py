@@ -1,8 +1,8 @@
-"""Numba's cache on disk, but nothing that is wrong with it is wrong with a result.
+"""Numba's cache on disk, made safe: a broken cache never breaks a result.
 
-A file that was cut off or changed is found by its digest, and a disk may be full or read-only: kernels are
-then compiled anew, and one warning says so. Numba itself raises whatever unpickling raises, and executes what
-it finds. Does not know kernels.
+A file that was truncated or changed is found by its digest, and a disk may be full or read-only: kernels are
+then compiled again, and a single warning reports it. Numba itself raises whatever unpickling raises, and
+executes what it finds. Does not know kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def forgiving(dispatcher: Any) -> Any:
     files = getattr(cache, "_cache_file", None)
     if type(files) is IndexDataCacheFile:
         files.__class__ = _CheckedFiles
-        # Names of their own: what an older version has left without a digest is not broken.
+        # Separate names: files without a digest that an older version has left are not broken.
         files._index_path = files._index_path.removesuffix(".nbi") + ".checked.nbi"
         files._data_name_pattern = files._data_name_pattern.replace(".{number", ".checked.{number")
         dispatcher._cache = _Forgiving(cache)
@@ -98,7 +98,7 @@ class _Forgiving:
 
 
 def _warn(what: str, message: str, error: Exception) -> None:
-    """Say once what is wrong with the cache."""
+    """Warn once about each kind of error of the cache."""
     if what not in _warned:
         _warned.add(what)
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

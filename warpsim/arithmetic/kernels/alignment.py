@@ -1,9 +1,9 @@
-"""How far the terms of one step are shifted: the largest exponent of each lane, and where it is too far.
+"""The alignment of the terms of a step: the largest exponent of each lane, and where it is out of bounds.
 
 Emits LLVM code (see vectors). Exponents are a plane of int16, or of bytes where the formats of both factors
-have few exponents (see variants). Sums of bytes have the bias of float32, as accumulators' fields have;
-below BYTE_LOWEST all products are zero, so that m is at least -47 elsewhere. Knows what the fast step of
-``steps`` is proven for, and nothing of how it sums.
+have few exponents (see variants). Sums of bytes have the bias of float32, as accumulators' fields have; below
+BYTE_LOWEST all products are zero, so that m is at least -47 elsewhere. Knows the bounds for which the fast
+step of ``steps`` is proven, but not how it sums.
 """
 
 from __future__ import annotations
@@ -77,19 +77,18 @@ class Terms:
 
 
 def combined(operation: Callable[[Lanes, Lanes], Lanes], terms: list[Lanes]) -> Lanes:
-    """Return all terms combined, in two chains that the processor can work on side by side."""
+    """Return all terms combined, in two chains that the processor can execute in parallel."""
     chains = [reduce(operation, terms[start::2]) for start in range(2) if start < len(terms)]
     return reduce(operation, chains)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alignment:
-    """What brings the terms of each lane to their common place and back.
+    """The factors that bring the terms of each lane to their common scale and back.
 
     ``top`` is m (of bytes with float32's bias), ``up`` and ``down`` are 2**(F - m) and its inverse,
-    ``up_product`` what products are multiplied by.
-    ``doubtful`` are lanes that fast is not proven for, unless they are ``excused``: where nothing but
-    zeros is added the scale is of no account.
+    ``up_product`` the factor of products. ``doubtful`` are lanes for which the fast step is not proven,
+    unless they are ``excused``: where only zeros are added, the scale has no effect.
     """
 
     top: Lanes
@@ -140,8 +139,9 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
 
 
 def exponent_byte(c: Lanes, variant: Variant) -> Lanes:
-    """Return exponents of accumulators with their bias, 0 for zero and subnormal numbers: one is cut to
-    zero beside any term of BYTE_LOWEST."""
+    """Return exponents of accumulators with their bias, 0 for zero and subnormal numbers: a subnormal
+    accumulator is truncated to zero beside any term of BYTE_LOWEST.
+    """
     biased = (c.seen_as(I32) >> 23).to(I8)
     if not variant.half:
         return biased
@@ -188,8 +188,8 @@ def _exponent(c: Lanes, variant: Variant) -> Lanes:
 
 
 def _is_subnormal(c: Lanes) -> Lanes:
-    """Return lanes whose accumulator fast mistakes for zero, to which it would be cut beside any term of
-    LOWEST.
+    """Return lanes whose accumulator the fast step takes for zero, to which any term of
+    LOWEST truncates it.
     """
     return ~(c.seen_as(I32) << 1).outside(1, (1 << 24) - 1)
 

@@ -1,8 +1,8 @@
-"""Fused sums of many small matrices, one after the other: from a warp's registers, or from plain matrices.
+"""Fused sums of many small matrices in sequence: from a warp's registers, or from plain matrices.
 
-Where an element of a fragment lies among an operand's registers is told by tables of positions, so that
-nothing here knows lanes. Each product of matrices is decoded and then summed row by row, as panels are;
-A's planes lie [row][stored column] here.
+Tables of positions give the place of each fragment element among an operand's registers, so that no function
+here knows lanes. Each product of matrices is decoded and then summed row by row, as panels are; A's planes
+are [row][stored column] here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .decode import Coding, decode_run, decode_words, encode_halves, index_offse
 from .panels import literal, row_sum
 from .variants import SPECIAL, Variant
 
-COLUMNS = 8  # of B in a warp's registers, and the least that there are
+COLUMNS = 8  # columns of B in a warp's registers, the smallest number
 
 
 @kernel
@@ -35,16 +35,16 @@ def _scattered(source: Array, result: Array, start: int, places: Array) -> None:
 
 @kernel
 def _permuted(source: Array, result: Array, order: Array) -> None:
-    """Every run of ``len(order)`` elements in another order."""
+    """Write every run of ``len(order)`` elements in another order."""
     for start in range(0, len(source), len(order)):
         for k in range(len(order)):
             result[start + k] = source[start + order[k]]
 
 
 class Header(NamedTuple):
-    """The numbers of a recipe: what stands in front of its tables, one integer after the other.
+    """The numbers of a recipe, as consecutive integers in front of its tables.
 
-    ``words_*``: words of a case in each operand (0: all cases have the same; C's in pairs of accumulators).
+    ``words_*``: words of a case in each operand (0: all cases share the same; C's in pairs of accumulators).
     ``legal``: a bit for each value of a metadata field.
     """
 
@@ -65,11 +65,11 @@ class Header(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The tables of a recipe, which follow its header in this order; the last three are of sparse A alone.
+    """The tables of a recipe, which follow its header in this order; the last three are for sparse A only.
 
     The place of each word of A [row][word], of B [word of a column][column] and of C [row][pair]; the row
-    where each row of B goes; the order of a pass's products; the offset of the chunk of each stored column
-    of a row; place and lowest bit of every four metadata fields.
+    where each row of B goes; the order of a pass's products; the offset of the chunk of each stored column of
+    a row; place and lowest bit of every four metadata fields.
     """
 
     words_a: Array
@@ -84,7 +84,7 @@ class Tables(NamedTuple):
 
 _NUMBERS, _CODING = len(Header._fields) - 3, 8  # plain numbers of a header, and those of a coding
 HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
-_taken: Any = to_fixed_tuple  # which Numba types, and mypy does not
+_taken: Any = to_fixed_tuple  # Numba types it, mypy does not
 
 
 @kernel
@@ -97,13 +97,13 @@ def _header(recipe: Array) -> Header:
 
 @kernel
 def _tables(recipe: Array, sizes: tuple[int, int, int], depth: int, products: int, stored: int) -> Tables:
-    """Return the tables of a recipe; ``sizes``: words of A and of B and pairs of C whose places are told."""
+    """Return the tables of a recipe; ``sizes``: words of A and of B and pairs of C that the tables place."""
     at_b = HEADER + sizes[0]
     at_c = at_b + sizes[1]
     at_row = at_c + sizes[2]
     at_order = at_row + depth
     at_base = at_order + products
-    at_field = min(at_base + stored, len(recipe))  # of dense A there is nothing from here on
+    at_field = min(at_base + stored, len(recipe))  # dense A has no tables from here on
     at_bit = at_field + (len(recipe) - at_field) // 2
     places = recipe[HEADER:at_b], recipe[at_b:at_c], recipe[at_c:at_row]
     orders = recipe[at_row:at_order], recipe[at_order:at_base]
@@ -125,7 +125,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
 
     @variant_kernel(code, bits, kept)
     def registers(a: Array, b: Array, c: Array, words: Array, d: Array, count: int, recipe: Array) -> int:
-        """Write all results; -1, or the first element with an illegal metadata field, where it stops.
+        """Write all results; return -1, or the first element with an illegal metadata field, where it stops.
 
         ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers; a and b may be words of
         shared memory. ``recipe``: a Header, then Tables, in one array of integers.
@@ -210,7 +210,9 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
 
 @kernel
 def _column_offsets(columns: Array, start: int, passes: int, depth: int, stride: int, offsets: Array) -> None:
-    """Offsets in the planes of B, of the logical columns of A's stored elements (rows of equal length)."""
+    """Write the offsets in the planes of B of the logical columns of A's stored elements (rows of equal
+    length).
+    """
     stored = len(offsets)
     each = depth // 2
     for k in range(stored):
@@ -220,9 +222,10 @@ def _column_offsets(columns: Array, start: int, passes: int, depth: int, stride:
 
 @kernel
 def _scale_exponents(
-    codes: Array, start: int, outer: int, inner: int, swap: bool, numbers: Array, scales: Array
+    codes: Array, start: int, shape: tuple[int, int, bool], numbers: Array, scales: Array
 ) -> None:
-    """Exponents of power-of-two scales ``codes[start:]`` (outer, inner), with axes swapped on demand."""
+    """Write the exponents of power-of-two scales ``codes[start:]``; ``shape = (outer, inner, swap axes)``."""
+    outer, inner, swap = shape
     for x in range(outer):
         for y in range(inner):
             code = np.int64(codes[start + x * inner + y])
@@ -239,8 +242,7 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
 
     @variant_kernel(code)
     def matrices(
-        codes: tuple[Array, Array, Array, Array],
-        columns: Array,
+        codes: tuple[Array, Array, Array, Array, Array],
         scales: tuple[Array, Array, Array],
         shape: tuple[int, int, int, int],
         orders: tuple[Array, Array],
@@ -249,11 +251,11 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
     ) -> None:
         """Write all results.
 
-        ``codes = (a, b, c, results)`` and ``columns`` are flat; ``shape = (batch, rows, passes, n)``.
+        ``codes = (a, b, c, columns, results)`` are flat; ``shape = (batch, rows, passes, n)``.
         ``orders``: of the products of a pass, and of its rows of B. ``scales = (of a, of b, (bias,
         NaN))``.
         """
-        a, b, c, results = codes
+        a, b, c, columns, results = codes
         count, rows, passes, n = shape
         size_a, size_b, size_c = rows * passes * products, passes * depth, rows * n
         values_a, exponents_a = np.empty(size_a, np.float32), np.empty(size_a, np.int16)
@@ -281,11 +283,11 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
                 decode_run(b, k * n, n, values_b, exponents_b, row * stride, codings[1])
             if scaled:
                 size = rows * passes
-                _scale_exponents(scales[0], element * size, rows, passes, True, scales[2], scales_a)
+                _scale_exponents(scales[0], element * size, (rows, passes, True), scales[2], scales_a)
                 for number in range(passes):
                     start = (element * passes + number) * n
                     row_scales = scales_b[number * stride : number * stride + n]
-                    _scale_exponents(scales[1], start, 1, n, False, scales[2], row_scales)
+                    _scale_exponents(scales[1], start, (1, n, False), scales[2], row_scales)
             for i in range(rows):
                 start = element * size_c + i * n
                 if half:

@@ -1,10 +1,9 @@
 """IEEE binary64 fused multiply-add in integers, in the four directed and nearest roundings.
 
-No floating point and no libm: the exact product and the addend are laid into one wide integer, which
-is rounded once. The wide integer has eight limbs of 30 bits. With both factors and the addend
-normalised to 53 bits, the product occupies bits 66 to 171; an addend that ends below bit 2, or a
-product that ends more than 119 bits below the addend, can only break ties and is replaced by a one in
-bit 0.
+No floating point and no libm: the exact product and the addend are placed into one wide integer, which is
+rounded once. The wide integer has eight limbs of 30 bits. With both factors and the addend normalised to 53
+bits, the product occupies bits 66 to 171; an addend that ends below bit 2, or a product that ends more than
+119 bits below the addend, can only break ties and is replaced by bit 0.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _HIDDEN = 1 << _FRACTION
 _SMALLEST = -1074  # exponent of the last bit of a subnormal number
 _SIGN = -1 << 63
 _INFINITY = _FIELD << _FRACTION
-NAN = _INFINITY | 1 << (_FRACTION - 1)  # which NaN the hardware writes is not known
+NAN = _INFINITY | 1 << (_FRACTION - 1)  # the NaN that the hardware writes is not known
 
 NEAREST, TOWARD_ZERO, DOWN, UP = 0, 1, 2, 3
 ROUNDINGS = {"": NEAREST, "rn": NEAREST, "rz": TOWARD_ZERO, "rm": DOWN, "rp": UP}  # as PTX spells them
@@ -55,7 +54,7 @@ def _add_at(limbs: Array, value: int, position: int, negative: bool) -> None:
 
 @kernel
 def _propagate(limbs: Array) -> int:
-    """Make every limb a digit; return what is carried out of the last."""
+    """Make every limb a digit; return the carry out of the last."""
     carry = 0
     for i in range(_LIMBS):
         carry += limbs[i]
@@ -79,7 +78,7 @@ def _carried(limbs: Array) -> bool:
 
 @kernel
 def _top_bit(limbs: Array) -> int:
-    """Position of the highest set bit, -1 where there is none."""
+    """Return the position of the highest set bit, -1 where there is none."""
     for i in range(_LIMBS - 1, -1, -1):
         if limbs[i]:
             return i * _LIMB + bit_length(limbs[i]) - 1
@@ -88,7 +87,7 @@ def _top_bit(limbs: Array) -> int:
 
 @kernel
 def _bits_from(limbs: Array, position: int) -> int:
-    """Return the number divided by 2**position, cut; at most 54 bits of it are set."""
+    """Return the number divided by 2**position, truncated; at most 54 bits of it are set."""
     value = 0
     for i in range(_LIMBS - 1, -1, -1):
         shift = i * _LIMB - position
@@ -111,7 +110,7 @@ def _any_below(limbs: Array, position: int) -> bool:
 
 @kernel
 def _rounds_up(odd: bool, half: bool, rest: bool, negative: bool, mode: int) -> bool:
-    """Return whether the magnitude grows, given its last bit, the first bit cut and the others."""
+    """Return whether the magnitude grows, given its last bit, the first dropped bit and the others."""
     if mode == NEAREST:
         return half and (rest or odd)
     if mode == TOWARD_ZERO:
@@ -129,8 +128,8 @@ def _finished(limbs: Array, base: int, negative: bool, mode: int) -> int:
     rest = _any_below(limbs, min(cut - 1, _LIMBS * _LIMB))
     if _rounds_up(kept & 1 == 1, half, rest, negative, mode):
         kept += 1
-    # kept counts units of 2**(base + cut); its hidden bit, if set, carries the field by one. A larger
-    # field than this means overflow, and would leave the 64 bits of the code.
+    # kept counts units of 2**(base + cut); its hidden bit, if set, carries the field by one. A larger field
+    # than this means overflow, and would leave the 64 bits of the code.
     field = base + cut - _SMALLEST
     code = kept + (min(field, _FIELD - 2) << _FRACTION)
     if field > _FIELD - 2 or code >= _INFINITY:
@@ -163,7 +162,7 @@ def fused_multiply_add(a: int, b: int, c: int, mode: int, limbs: Array) -> int:
 
 @kernel
 def _finite(a: int, b: int, c: int, negative: bool, mode: int, limbs: Array) -> int:
-    """fused_multiply_add where nothing is special and the product is not zero."""
+    """Return ``a * b + c`` where nothing is special and the product is not zero."""
     x, x_exponent = _unpacked(a & ~_SIGN)
     y, y_exponent = _unpacked(b & ~_SIGN)
     base = x_exponent + y_exponent - _PRODUCT_AT

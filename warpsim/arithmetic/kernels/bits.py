@@ -11,7 +11,7 @@ from .vectors import I64, cgutils, intrinsic, ir, types
 
 @intrinsic
 def _population(typing: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return the number of ones of an int64."""
+    """Return the number of set bits of an int64."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = ir.FunctionType(I64, [I64])
@@ -22,7 +22,9 @@ def _population(typing: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
 
 @kernel
 def add_populations(a: Array, b: Array, exclusive: bool, total: Array) -> None:
-    """Add to ``total (m, n)`` int64 the ones of AND or XOR of ``a (m, words)`` and ``b (words, n)`` int64."""
+    """Add to ``total (m, n)`` int64 the set bits of AND or XOR of ``a (m, words)`` and ``b (words, n)``
+    int64.
+    """
     words, columns = b.shape
     for i in range(a.shape[0]):
         row = total[i]

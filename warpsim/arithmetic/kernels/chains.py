@@ -1,8 +1,8 @@
 """Chains of IEEE operations, all columns of D at a time: float64 fused multiply-adds, and m8n8k4 in software.
 
-Operands are values, and any number of instructions long along k. A NaN stays one to the end of its chain,
-where the caller makes it canonical. Loops are as LLVM's vectoriser likes them: four products in a pass,
-columns inside.
+Operands are values, and any number of instructions long along k. A NaN stays a NaN to the end of its chain,
+where the caller makes it canonical. The loops suit LLVM's vectoriser: four products in a pass, columns
+inside.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .hardware import fused
 
 _MAGNITUDE, _INFINITY = 0x7FFFFFFF, 0x7F800000
 _LOWEST_NORMAL = 0x38800000  # 2**-14 as float32
-_TOO_LARGE = 0x47800000  # 65536: what 65520 and more round to
+_TOO_LARGE = 0x47800000  # 65536: the value that 65520 and more round to
 _MAGIC = np.float32(0.75)  # its last place is that of f16's subnormal numbers
 
 
@@ -41,7 +41,7 @@ def quad_chain(a: Array, b: Array, result: Array) -> None:
 
 @kernel
 def half_quad_chain(a: Array, b: Array, result: Array) -> None:
-    """quad_chain for f16 results, which are held as float32."""
+    """Compute quad_chain for f16 results, which are held as float32."""
     for batch, i in np.ndindex(a.shape[:2]):
         for k in range(0, a.shape[2], 4):
             _add_half_quad(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
@@ -49,7 +49,7 @@ def half_quad_chain(a: Array, b: Array, result: Array) -> None:
 
 @kernel
 def _add_fused(a: Array, b: Array, row: Array) -> None:
-    """Add four products to every column, one after the other."""
+    """Add four products to every column, in order."""
     x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
     b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
     for j in range(len(row)):

@@ -33,11 +33,11 @@ from .vectors import (
 
 _INFINITY = 0x7F800000
 
-# A format: bits of a code and its shift together, the shift, mask of a magnitude (ignored bits are not in
-# it), fraction bits (with ignored ones), bias, first magnitude that is Inf or NaN, lowest exponent; and
-# what is added to exponents in planes of bytes.
+# A format: bits of a code and its shift together, the shift, mask of a magnitude (without ignored bits),
+# fraction bits (with ignored bits), bias, first magnitude that is Inf or NaN, lowest exponent; and the number
+# added to exponents in planes of bytes.
 Coding = tuple[int, int, int, int, int, int, int, int]
-# Columns of B: the first, how many, how many after filling up, and how wide the planes are.
+# Columns of B: the first, their number, their number with padding, and the width of the planes.
 Part = tuple[int, int, int, int]
 
 
@@ -178,7 +178,7 @@ def _half_codes(number: Lanes) -> Lanes:
     bits = number.seen_as(I32)
     magnitude = bits & 0x7FFFFFFF
     normal = (magnitude - (112 << 23)) >> 13
-    subnormal = (number.magnitude() * 2.0**24).to(I32)  # in units of the smallest one
+    subnormal = (number.magnitude() * 2.0**24).to(I32)  # in units of the smallest subnormal
     code = (magnitude < 113 << 23).choose(subnormal, normal)
     code = magnitude.equals(_INFINITY).choose(0x7C00, code)
     signed = code | ((bits >> 16) & 0x8000)
@@ -233,7 +233,7 @@ def _lows(values: Lanes, other: Lanes) -> Lanes:
 
 @kernel
 def pack_lows(values: Array, lows: Array, other: int) -> None:
-    """The plane of lowest bits of a plane of values; ``other`` as in lows_run: 1 for A, 0 for B."""
+    """Write the plane of lowest bits of a plane of values; ``other`` as in lows_run: 1 for A, 0 for B."""
     lows_run(values, lows, len(values), other)
 
 
@@ -244,7 +244,7 @@ def pack_lows(values: Array, lows: Array, other: int) -> None:
 def pack_a(
     codes: Array, values: Array, exponents: Array, order: Array, permuted: bool, coding: Coding
 ) -> None:
-    """Planes of rows of A, codes (rows, stored), up to the end of the planes; zeros fill them up.
+    """Write planes of rows of A, codes (rows, stored), up to the end of the planes, padded with zeros.
 
     Product k of a pass is the pass's stored column ``order[k]``, which is k unless ``permuted``.
     """
@@ -270,7 +270,7 @@ def pack_a(
 def pack_offsets(
     indices: Array, offsets: Array, stored: int, units: Array, bases: Array, unit: int, stride: int
 ) -> None:
-    """Where in a pass's rows of B, ``stride`` columns wide, each stored element of A finds its factor.
+    """Write where in a pass's rows of B, ``stride`` columns wide, each stored element of A finds its factor.
 
     ``indices (rows, units of a row)`` are positions of units of ``unit`` elements in their chunks. Product k
     of a pass belongs to the pass's unit ``units[k]`` and meets row ``bases[k] + unit * index`` of the pass.
@@ -289,7 +289,7 @@ def pack_offsets(
 
 @kernel
 def pack_scales_a(codes: Array, scales: Array, bias: int, nan: int) -> None:
-    """Exponents [pass][row] of the power-of-two scales (rows, passes) of A; SPECIAL for NaN."""
+    """Write exponents [pass][row] of the power-of-two scales (rows, passes) of A; SPECIAL for NaN."""
     rows, passes = codes.shape
     for number in range(passes):
         for i in range(rows):
@@ -308,7 +308,7 @@ def _fill(values: Array, exponents: Array, start: int, stop: int, zero: int) -> 
 
 @kernel
 def pack_b(codes: Array, part: Part, values: Array, exponents: Array, order: Array, coding: Coding) -> None:
-    """Planes of some columns of B, codes (k, columns); zeros follow them, and the last row.
+    """Write planes of some columns of B, codes (k, columns), padded with zero columns and a zero last row.
 
     Row r of a pass is row ``order[r]`` of those of B that belong to the pass.
     """
@@ -327,7 +327,7 @@ def pack_b(codes: Array, part: Part, values: Array, exponents: Array, order: Arr
 
 @kernel
 def pack_scales_b(codes: Array, part: Part, scales: Array, bias: int, nan: int) -> None:
-    """Exponents [pass][column] of the power-of-two scales (passes, columns) of B; SPECIAL for NaN."""
+    """Write exponents [pass][column] of the power-of-two scales (passes, columns) of B; SPECIAL for NaN."""
     first, count, n, stride = part
     for number in range(codes.shape[0]):
         for j in range(n):
@@ -337,5 +337,5 @@ def pack_scales_b(codes: Array, part: Part, scales: Array, bias: int, nan: int) 
 
 @kernel
 def decode_all(codes: Array, values: Array, exponents: Array, coding: Coding) -> None:
-    """Both planes of a flat array of codes."""
+    """Write both planes of a flat array of codes."""
     decode_run(codes, 0, len(codes), values, exponents, 0, coding)

@@ -1,11 +1,11 @@
-"""Sums of products of few bits, each cut toward zero, by one fused multiply-add a product.
+"""Sums of products of few bits, each truncated toward zero, by one fused multiply-add for each product.
 
 Emits LLVM code (see vectors). A number whose last place is 2**(m - F), added to a product by a multiply-add
-that rounds toward zero, stays a multiple of that place: a positive one has the product's floor added to it.
-Floors of products that are positive, or multiples of the place, are what is wanted; every other one is too
-low by one place, and those are counted: the exponent of a product's lowest bit is the sum of its factors'.
-All sums are exact: 32 products of less than 2**(m + 2) come to less than 2**(F + 7) places, F + 7 <= 21, and
-MAGIC, 1.5 * 2**23 places, keeps them positive and in one binade of float32.
+that rounds toward zero, stays a multiple of that place: a positive number has the product's floor added to
+it. Floors of products that are positive, or multiples of the place, are the wanted result; every other floor
+is too low by one place, and those are counted: the exponent of a product's lowest bit is the sum of its
+factors'. All sums are exact: 32 products of less than 2**(m + 2) sum to less than 2**(F + 7) places, F + 7 <=
+21, and MAGIC, 1.5 * 2**23 places, keeps them positive and in one binade of float32.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from .alignment import Alignment, Numbers, Terms, combined
 from .variants import LIFT_LOW, MOST_LOW
 from .vectors import F32, I8, I32, Lanes, constant, embedded_fused_toward_zero
 
-_CHAINS = 2  # which the processor can work on side by side
+_CHAINS = 2  # which the processor can execute in parallel
 MOST_FRACTION_BITS = 14
 
 
 def floored_sum(terms: Terms, by: Alignment, numbers: Numbers) -> Lanes:
-    """Return the sum of the products, each cut toward zero, in units of 2**(m - F), as int32."""
+    """Return the sum of the products, each truncated toward zero, in units of 2**(m - F), as int32."""
     top = by.top.unsigned_to(I32)
     magic = ((top - numbers.fraction_bits + 23) << 23) | (1 << 22)
     chains = [magic.seen_as(F32)] * _CHAINS

@@ -1,8 +1,8 @@
 """Sums of exactly summed groups, each with its own scale, all columns of D at a time.
 
-What groups computes element by element, here in int16 and float64, for any number of instructions along k.
-Nothing is rounded before the end of a step: a group's sum fits int16, its product with two significands of
-scales and every sum of terms below it 2**53 (``fits`` says for which rules), and powers of two are normal.
+The sums of ``groups``, here in int16 and float64, for any number of instructions along k. Nothing is rounded
+before the end of a step: a group's sum fits int16, its product with two significands of scales and every sum
+of terms is below 2**53 (``fits`` decides for which rules), and powers of two are normal.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def fits(group: int, largest: int, scale_bits: int, fraction_bits: int, terms: i
 
 @kernel
 def group_chain(
-    a: Array,
-    b: Array,
-    columns: Array,
-    scale_a: Planes,
-    scale_b: Planes,
+    operands: tuple[Array, Array, Array],
+    scales: tuple[Planes, Planes],
     rule: Rule,
     nearest: bool,
     result: Array,
 ) -> None:
     """Continue ``result (batch, m, n)`` float32 by steps of ``stored`` columns of a, each rounded once.
 
-    ``a (batch, m, s)`` and ``b (batch, k, n)`` are int16 in units of their formats' smallest numbers,
-    ``columns`` as in groups. ``scale_a = (significand, exponent, special)`` of shape (batch, m, chunks) and
-    ``scale_b`` (batch, chunks, n). ``rule = (stored, group, columns that share a scale, fraction bits,
-    exponent floor, fraction bits of a product and two scales, precision)``.
+    ``operands = (a, b, columns)``: ``a (batch, m, s)`` and ``b (batch, k, n)`` are int16 in units of their
+    formats' smallest numbers, ``columns`` as in groups. ``scales``: of a ``(significand, exponent, special)``
+    of shape (batch, m, chunks) and of b (batch, chunks, n). ``rule = (stored, group,
+    columns that share a scale, fraction bits, exponent floor, fraction bits of a product and two scales,
+    precision)``.
     """
+    a, b, columns = operands
+    scale_a, scale_b = scales
     stored, group, chunk, fraction_bits, floor, unit_bits, precision = rule
     batches, m, n = result.shape
     groups = stored // group
@@ -63,7 +63,8 @@ def group_chain(
                 _start(row, floor, top, invalid)
                 for g in range(groups):
                     start = first + g * group
-                    _add_group(a[batch, i], b[batch], columns[batch, i], start, group, sums[g], present[g])
+                    span = (start, start + group)
+                    _add_group(a[batch, i], b[batch], columns[batch, i], span, sums[g], present[g])
                     q = columns[batch, i, start] // chunk
                     of_row = scale_a[0][batch, i, q], scale_a[1][batch, i, q], scale_a[2][batch, i, q]
                     _raise_top(of_row, scale_b[0][batch, q], scale_b[1][batch, q], present[g], top)
@@ -72,14 +73,14 @@ def group_chain(
                 for g in range(groups):
                     q = columns[batch, i, first + g * group] // chunk
                     shift = fraction_bits - unit_bits + scale_a[1][batch, i, q]
-                    factor = scale_a[0][batch, i, q]
-                    _add_term(sums[g], factor, shift, scale_b[0][batch, q], scale_b[1][batch, q], top, total)
-                _finish(total, top, invalid, fraction_bits, precision, nearest, row)
+                    scale = (scale_a[0][batch, i, q], shift)
+                    _add_term(sums[g], scale, scale_b[0][batch, q], scale_b[1][batch, q], top, total)
+                _finish(total, top, invalid, (fraction_bits, precision, nearest), row)
 
 
 @kernel
 def _start(row: Array, floor: int, top: Array, invalid: Array) -> None:
-    """The accumulator's exponents, at least the floor; a zero has none."""
+    """Return the accumulator's exponents, at least the floor; the floor for zeros."""
     for j in range(len(row)):
         field = np.int32(np.int32(np.float32(row[j]).view(np.int32) >> np.int32(23)) & np.int32(255))
         exponent = np.int32(max(field, np.int32(1)) - np.int32(127))
@@ -90,12 +91,12 @@ def _start(row: Array, floor: int, top: Array, invalid: Array) -> None:
 
 @kernel
 def _add_group(
-    a: Array, b: Array, columns: Array, start: int, group: int, sums: Array, present: Array
+    a: Array, b: Array, columns: Array, span: tuple[int, int], sums: Array, present: Array
 ) -> None:
-    """Sums of a group's products, and something other than 0 where one of them is not 0."""
+    """Write the sums of a group's products, and a number other than 0 where a product is not 0."""
     sums[:] = 0
     present[:] = 0
-    for s in range(start, start + group):
+    for s in range(span[0], span[1]):
         x = np.int16(a[s])
         if x == 0:
             continue
@@ -119,7 +120,7 @@ def _raise_top(
 
 @kernel
 def _note_invalid(of_row: int, of_columns: Array, invalid: Array) -> None:
-    """A scale that is NaN makes the result NaN, whatever it meets."""
+    """Make the result NaN where a scale is NaN, for any factor."""
     for j in range(len(invalid)):
         invalid[j] |= np.int8(of_row | of_columns[j])
 
@@ -138,19 +139,19 @@ def _align(row: Array, fraction_bits: int, top: Array, total: Array) -> None:
 
 @kernel
 def _add_term(
-    sums: Array, factor: int, shift: int, significand: Array, exponent: Array, top: Array, total: Array
+    sums: Array, scale: tuple[int, int], significand: Array, exponent: Array, top: Array, total: Array
 ) -> None:
-    """Add a group's sum times its scales, cut toward zero."""
+    """Add a group's sum times its scales, truncated toward zero; ``scale``: a's factor and shift."""
+    factor, shift = scale
     for j in range(len(top)):
         term = np.float64(np.int32(sums[j]) * np.int32(np.int32(factor) * np.int32(significand[j])))
         total[j] += np.int64(term * _power(np.int64(shift + exponent[j] - top[j])))
 
 
 @kernel
-def _finish(
-    total: Array, top: Array, invalid: Array, fraction_bits: int, precision: int, nearest: bool, row: Array
-) -> None:
-    """Round the sums to so many significant bits of f32; what was Inf or NaN stays so."""
+def _finish(total: Array, top: Array, invalid: Array, rule: tuple[int, int, bool], row: Array) -> None:
+    """Round the sums to so many significant bits of f32; Inf and NaN stay as they are."""
+    fraction_bits, precision, nearest = rule
     for j in range(len(row)):
         number = np.float64(total[j]) * _power(np.int64(top[j] - fraction_bits))
         field: Any = np.int64(np.int64(np.float64(number).view(np.int64)) >> 52) & 2047

@@ -3,68 +3,95 @@
 from __future__ import annotations
 
 from ._jit import Array, Output, Planes, kernel
-from .rounding import packed, rounded, shifted
+from .rounding import Number, packed, rounded, shifted
 
 _LOWEST = -1 << 20
+Operands = tuple[Array, Array, Planes, Array]  # a, b, c, columns
+Rule = tuple[int, int, int, int, int, int, int]
+Place = tuple[int, int, int]
 
 
 @kernel
 def scaled_groups(
-    a: Array,
-    b: Array,
-    columns: Array,
-    scale_a: Planes,
-    scale_b: Planes,
-    c: Planes,
-    rule: tuple[int, int, int, int, int, int, int],
-    output: Output,
-    codes: Array,
+    operands: Operands, scales: tuple[Planes, Planes], rule: Rule, output: Output, codes: Array
 ) -> None:
     """Write the code of every D element into ``codes (batch, m, n)``.
 
-    ``a (batch, m, s)`` and ``b (batch, k, n)`` are integers in units that make a product an integer
-    times 2**-product_bits. ``scale_a = (significand, exponent, special)`` of shape (batch, m, chunks)
-    and ``scale_b`` (batch, chunks, n); ``chunk`` logical columns share a scale. ``rule = (group,
-    fraction bits, exponent floor, product bits, fraction bits of two scales, of c, chunk)``.
+    ``operands = (a, b, c, columns)``: ``a (batch, m, s)`` and ``b (batch, k, n)`` are integers in units that
+    make a product an integer times 2**-product_bits. ``scales``: of a ``(significand, exponent, special)`` of
+    shape (batch, m, chunks), of b (batch, chunks, n); ``chunk`` logical columns share a scale. ``rule =
+    (group, fraction bits, exponent floor, product bits, fraction bits of two scales, of c, chunk)``.
     """
-    group, fraction_bits, floor, product_bits, scale_bits, c_bits, chunk = rule
-    precision, out_bits, emin, emax, nearest = output
     batches, m, n = codes.shape
-    stored = columns.shape[2]
     for batch in range(batches):
         for i in range(m):
             for j in range(n):
-                value, exponent = c[0][batch, i, j], c[1][batch, i, j]
-                special = c[2][batch, i, j]
-                for q in range(scale_a[0].shape[2]):
-                    if scale_a[2][batch, i, q] or scale_b[2][batch, q, j]:
-                        special = 2
-                if special:
-                    codes[batch, i, j] = packed(value, emax, special, out_bits, emin, emax)
-                    continue
-                top = max(floor, exponent if value != 0 else _LOWEST)
-                for start in range(0, stored, group):
-                    q = columns[batch, i, start] // chunk
-                    empty = scale_a[0][batch, i, q] * scale_b[0][batch, q, j] == 0
-                    for s in range(start, start + group):
-                        if empty:
-                            break
-                        if a[batch, i, s] * b[batch, columns[batch, i, s], j] != 0:
-                            top = max(top, scale_a[1][batch, i, q] + scale_b[1][batch, q, j])
-                            break
-                total = shifted(abs(value), fraction_bits - c_bits + exponent - top)
-                total = total if value > 0 else -total
-                for start in range(0, stored, group):
-                    q = columns[batch, i, start] // chunk
-                    partial = 0
-                    for s in range(start, start + group):
-                        partial += a[batch, i, s] * b[batch, columns[batch, i, s], j]
-                    partial *= scale_a[0][batch, i, q] * scale_b[0][batch, q, j]
-                    term_exponent = scale_a[1][batch, i, q] + scale_b[1][batch, q, j]
-                    shift = fraction_bits - product_bits - scale_bits + term_exponent - top
-                    term = shifted(abs(partial), shift)
-                    total += term if partial > 0 else -term
-                value, exponent, special = rounded(
-                    total, top - fraction_bits, precision, out_bits, emin, emax, nearest
-                )
-                codes[batch, i, j] = packed(value, exponent, special, out_bits, emin, emax)
+                number = _element(operands, scales, (batch, i, j), rule, output)
+                codes[batch, i, j] = packed(number, output)
+
+
+@kernel
+def _element(
+    operands: Operands, scales: tuple[Planes, Planes], place: Place, rule: Rule, output: Output
+) -> Number:
+    _, fraction_bits, floor, _, _, c_bits, _ = rule
+    c = operands[2]
+    value, exponent, special = c[0][place], c[1][place], c[2][place]
+    if _meets_nan(scales, place):
+        special = 2
+    if special:
+        return value, output[3], special
+    top = max(floor, exponent if value != 0 else _LOWEST)
+    top = _aligned(operands, scales, place, rule, top)
+    kept = shifted(abs(value), fraction_bits - c_bits + exponent - top)
+    total = kept if value > 0 else -kept
+    total += _total(operands, scales, place, rule, top)
+    return rounded(total, top - fraction_bits, output)
+
+
+@kernel
+def _meets_nan(scales: tuple[Planes, Planes], place: Place) -> bool:
+    """Return whether a scale of the element's row or column is NaN."""
+    batch, i, j = place
+    found = False
+    for q in range(scales[0][0].shape[2]):
+        found |= scales[0][2][batch, i, q] != 0 or scales[1][2][batch, q, j] != 0
+    return found
+
+
+@kernel
+def _aligned(operands: Operands, scales: tuple[Planes, Planes], place: Place, rule: Rule, top: int) -> int:
+    """Return the largest of ``top`` and the exponents of the groups that have a product other than 0."""
+    a, b, _, columns = operands
+    of_a, of_b = scales
+    batch, i, j = place
+    group, chunk = rule[0], rule[6]
+    for start in range(0, columns.shape[2], group):
+        q = columns[batch, i, start] // chunk
+        if of_a[0][batch, i, q] * of_b[0][batch, q, j] == 0:
+            continue
+        for s in range(start, start + group):
+            if a[batch, i, s] * b[batch, columns[batch, i, s], j] != 0:
+                top = max(top, of_a[1][batch, i, q] + of_b[1][batch, q, j])
+                break
+    return top
+
+
+@kernel
+def _total(operands: Operands, scales: tuple[Planes, Planes], place: Place, rule: Rule, top: int) -> int:
+    """Return the sum of the groups times their scales, each truncated toward zero."""
+    a, b, _, columns = operands
+    of_a, of_b = scales
+    batch, i, j = place
+    group, fraction_bits, _, product_bits, scale_bits, _, chunk = rule
+    total = 0
+    for start in range(0, columns.shape[2], group):
+        q = columns[batch, i, start] // chunk
+        partial = 0
+        for s in range(start, start + group):
+            partial += a[batch, i, s] * b[batch, columns[batch, i, s], j]
+        partial *= of_a[0][batch, i, q] * of_b[0][batch, q, j]
+        exponent = of_a[1][batch, i, q] + of_b[1][batch, q, j]
+        term = shifted(abs(partial), fraction_bits - product_bits - scale_bits + exponent - top)
+        total += term if partial > 0 else -term
+    return total

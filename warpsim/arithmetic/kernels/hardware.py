@@ -1,8 +1,9 @@
-"""What only the CPU has: its fused multiply-add, the rounding that it is in, and that of single instructions.
+"""Features of the CPU alone: its fused multiply-add, its rounding mode, and the rounding of single
+instructions.
 
-A CPU without the instruction, or a kernel that is not compiled, says so; there binary64 computes the same
-bits in integers. Other roundings are set for a thread and put back; whoever sets one computes nothing else
-in it.
+Where the CPU does not have the instruction, or the kernel is not compiled, ``has_*`` functions return False;
+binary64 then computes the same bits in integers. Other roundings are set for a thread and restored; the
+thread computes nothing else in between.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LLVM_ROUNDINGS = {TOWARD_ZERO: 0, NEAREST: 1, UP: 2, DOWN: 3}  # as llvm.set.ro
 
 @intrinsic
 def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return ``a * b + c`` of float64, rounded once, as the CPU is set to round."""
+    """Return ``a * b + c`` of float64, rounded once in the CPU's current rounding mode."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         name, kind = "llvm.fma.f64", ir.FunctionType(F64, [F64] * 3)
@@ -31,7 +32,9 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]
 
 
 def _has_instruction(context: Any) -> bool:
-    """Return every 64-bit ARM has it; of x86, those whose features name it."""
+    """Return whether features name a fused multiply-add: every 64-bit ARM has it; on
+    x86, a feature names it.
+    """
     triple, _, features = context.codegen().magic_tuple()
     return triple.startswith(("aarch64", "arm64")) or "+fma" in features.split(",")
 
@@ -97,9 +100,9 @@ def has_roundings() -> bool:
 
 @contextmanager
 def rounding(mode: int) -> Iterator[None]:
-    """Yield a block whose float operations round in a mode of binary64; afterwards to nearest again.
+    """Round float operations of the block in a mode of binary64; afterwards to nearest again.
 
-    For nothing but the call of one kernel, in the default environment.
+    Only for the call of a kernel, in the default environment.
     """
     if mode == NEAREST:
         yield

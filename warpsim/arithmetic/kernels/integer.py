@@ -9,13 +9,14 @@ _LOW, _HIGH = -(1 << 31), (1 << 31) - 1
 
 @kernel
 def integer_sum(
-    a: Array, b: Array, columns: Array, c: Array, saturate: bool, exclusive: bool, result: Array
+    operands: tuple[Array, Array, Array, Array], saturate: bool, exclusive: bool, result: Array
 ) -> None:
     """Write ``c + sum(a * b)`` as int64 codes modulo 2**32 into ``result (batch, m, n)``.
 
-    ``saturate`` clamps the final sum to 32 bits first. ``exclusive`` adds ``a XOR b`` in place of the
-    product, which for bits is AND.
+    ``operands = (a, b, c, columns)``. ``saturate`` clamps the final sum to 32 bits first. ``exclusive``
+    adds ``a XOR b`` in place of the product, which for bits is AND.
     """
+    a, b, c, columns = operands
     batches, m, n = result.shape
     for batch in range(batches):
         for i in range(m):

@@ -1,7 +1,7 @@
 """Products of 8-bit integers by the instruction that multiplies four pairs of bytes and adds (AVX-512 VNNI).
 
 Its first factor is unsigned, its second signed, and its sums wrap modulo 2**32. A block of D of ROWS rows and
-COLUMNS columns stays in registers over all of k. Whoever has no such CPU is told (``has_octets``).
+COLUMNS columns stays in registers over all of k. ``has_octets`` is False for other CPUs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def has_octets() -> bool:
 
 
 class _Block:
-    """Emits a block of D; holds the pointers of the call."""
+    """The emitter of a block of D; holds the pointers of the call."""
 
     def __init__(self, builder: Any, a: Any, b: Any) -> None:
         self.builder, self.a, self.b = builder, a, b
@@ -80,7 +80,7 @@ class _Block:
 
 @intrinsic
 def _block(typing: Any, a: Any, b: Any, d: Any, at: Any, words: Any, width: Any) -> Any:
-    """Write one block of products of flat int32 arrays: a row by row, a panel of b word by word."""
+    """Write a block of products of flat int32 arrays: a row by row, a panel of b word by word."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kinds = signature.args

@@ -28,7 +28,7 @@ from .rows import Place, Row
 from .variants import Variant
 from .vectors import cgutils, intrinsic, pointer_of, pointers, types
 
-# Numba's cache sees edits of the file that defines a kernel only; this constant sees those of the others.
+# Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
 _MODULES = (alignment, decode, floors, rows, steps, variants, vectors)
 _SOURCES = (Path(module.__file__ or "") for module in _MODULES)
 _FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
@@ -43,11 +43,11 @@ def literal(variant: Variant) -> int:
 def row_sum(
     typing: Any, code: Any, a: Any, b: Any, c: Any, marks: Any, at: Any, n: Any, numbers: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """Add one pass of products to one row of accumulators; whether some lanes took the exact way.
+    """Add a pass of products to a row of accumulators; return whether some lanes took the exact way.
 
-    ``code`` is a constant, ``literal(variant)``; ``a = (values, exponents, offsets, scales, lows)``,
-    ``b = (values, exponents, scales, lows)`` and ``c`` are arrays as the module describes, ``marks`` is
-    int8 scratch for n columns; ``at`` = first index of the row in a, in its scales, of the pass in b, in its
+    ``code`` is a constant, ``literal(variant)``; ``a = (values, exponents, offsets, scales, lows)``, ``b =
+    (values, exponents, scales, lows)`` and ``c`` are arrays as the module describes, ``marks`` is int8
+    scratch for n columns; ``at`` = first index of the row in a, in its scales, of the pass in b, in its
     scales, of the row in c; ``numbers = (fraction bits, exponent floor, precision)``.
     """
     if not isinstance(code, types.IntegerLiteral):
@@ -73,12 +73,16 @@ def row_sum(
 
 # --- whole panels ------------------------------------------------------------------------------------
 
-ROWS = 128  # rows of accumulators that are worked on together, so that they stay in the second-level cache
+ROWS = 128  # rows of accumulators at a time, so that they stay in the second-level cache
+
+
+Window = tuple[int, int, int, int]  # first column, columns, first row, rows
 
 
 @kernel
-def _load(out: Array, first: int, count: int, row: int, rows: int, c: Array, n: int) -> None:
-    """Columns ``first : first + count`` of some rows of out to the block c, n columns wide."""
+def _load(out: Array, place: Window, c: Array, n: int) -> None:
+    """Copy columns ``first : first + count`` of some rows of out to the block c, n columns wide."""
+    first, count, row, rows = place
     for i in range(rows):
         for j in range(count):
             c[i * n + j] = out[row + i, first + j]
@@ -87,15 +91,17 @@ def _load(out: Array, first: int, count: int, row: int, rows: int, c: Array, n: 
 
 
 @kernel
-def _store(out: Array, first: int, count: int, row: int, rows: int, c: Array, n: int) -> None:
+def _store(out: Array, place: Window, c: Array, n: int) -> None:
+    first, count, row, rows = place
     for i in range(rows):
         for j in range(count):
             out[row + i, first + j] = c[i * n + j]
 
 
 @kernel
-def _promote(out: Array, first: int, count: int, row: int, rows: int, c: Array, n: int) -> None:
+def _promote(out: Array, place: Window, c: Array, n: int) -> None:
     """Add the block to out in float32, to nearest."""
+    first, count, row, rows = place
     for i in range(rows):
         for j in range(count):
             out[row + i, first + j] += c[i * n + j]
@@ -121,43 +127,46 @@ def panel_kernel(variant: Variant) -> Callable[..., int]:
 
     @variant_kernel(code)
     def panel(
-        a: tuple[Array, Array, Array, Array, Array],
-        b: tuple[Array, Array, Array, Array],
+        operands: tuple[tuple[Array, Array, Array, Array, Array], tuple[Array, Array, Array, Array]],
         out: Array,
-        rows: tuple[int, int, int, int],
-        columns: tuple[int, int, int],
-        bounds: Array,
-        promote: bool,
+        place: tuple[tuple[int, int, int, int], tuple[int, int, int]],
+        segments: tuple[Array, bool],
         numbers: tuple[int, int, int],
-        c: Array,
-        marks: Array,
+        scratch: tuple[Array, Array],
     ) -> int:
-        """Add products to a panel of out (m, n) float32; the number of row sums that took the exact way.
+        """Add products to a panel of out (m, n) float32; return the number of row sums that took the exact
+        way.
 
-        ``rows = (first, stop, rows of a, row of out where a starts)``; ``columns = (first column,
-        columns, lanes of the panel)``. Passes ``bounds[s]`` up to ``bounds[s + 1]`` continue from out
-        itself, or with ``promote`` start from zero and are added to it. ``c`` and ``marks`` are scratch
-        for ROWS rows and for one.
+        ``operands = (planes of a, planes of b)``; ``place = (rows, columns)`` with ``rows = (first, stop,
+        rows of a, row of out where a starts)`` and ``columns = (first column, columns, lanes of the panel)``.
+        ``segments = (bounds, promote)``: passes ``bounds[s]`` up to ``bounds[s + 1]`` continue from out
+        itself, or with ``promote`` start from zero and are added to it. ``scratch`` is for ROWS rows of
+        accumulators and for the marks of a row.
         """
+        a, b = operands
+        rows, columns = place
+        bounds, promote = segments
+        c, marks = scratch
         exact_rows = 0
         first, stop, rows_of_a, offset = rows
         column, count, n = columns
         for block in range(first, stop, ROWS):
             height = min(ROWS, stop - block)
-            _load(out, column, count, offset + block, height, c, n)
+            window = (column, count, offset + block, height)
+            _load(out, window, c, n)
             for segment in range(len(bounds) - 1):
                 if promote:
                     c[:] = 0
                 for number in range(bounds[segment], bounds[segment + 1]):
                     for i in range(height):
-                        place = number * rows_of_a + block + i
-                        at = (place * products, place, number * depth * stride, number * stride, i * n)
+                        row = number * rows_of_a + block + i
+                        at = (row * products, row, number * depth * stride, number * stride, i * n)
                         if row_sum(code, a, b, c, marks, at, n, numbers):
                             exact_rows += 1
                 if promote:
-                    _promote(out, column, count, offset + block, height, c, n)
+                    _promote(out, window, c, n)
             if not promote:
-                _store(out, column, count, offset + block, height, c, n)
+                _store(out, window, c, n)
         return exact_rows
 
     return panel

@@ -6,14 +6,14 @@ format), special 0 finite, 1 Inf (the significand's sign is its sign), 2 NaN.
 
 from __future__ import annotations
 
-from ._jit import kernel
+from ._jit import Output, kernel
 
 Number = tuple[int, int, int]
 
 
 @kernel
 def bit_length(magnitude: int) -> int:
-    """Return bits of a non-negative integer below 2**62; 0 for 0."""
+    """Return the bit length of a non-negative integer below 2**62; 0 for 0."""
     length = 0
     for step in (32, 16, 8, 4, 2, 1):
         if magnitude >> step:
@@ -24,21 +24,20 @@ def bit_length(magnitude: int) -> int:
 
 @kernel
 def shifted(magnitude: int, shift: int) -> int:
-    """magnitude * 2**shift, cut toward zero."""
+    """Return magnitude * 2**shift, truncated toward zero."""
     if shift >= 0:
         return magnitude << shift
     return magnitude >> min(-shift, 63)
 
 
 @kernel
-def rounded(
-    total: int, lsb: int, precision: int, fraction_bits: int, emin: int, emax: int, nearest: bool
-) -> Number:
+def rounded(total: int, lsb: int, output: Output) -> Number:
     """Return the number ``total * 2**lsb`` rounded to ``precision`` significant bits of a format.
 
     To nearest with ties to even, or toward zero; gradual underflow below ``emin``; Inf above ``emax``
     in either mode. Zero comes out without a sign.
     """
+    precision, fraction_bits, emin, emax, nearest = output
     if total == 0:
         return 0, emin, 0
     magnitude = abs(total)
@@ -60,8 +59,10 @@ def rounded(
 
 
 @kernel
-def packed(significand: int, exponent: int, special: int, fraction_bits: int, emin: int, emax: int) -> int:
+def packed(number: Number, output: Output) -> int:
     """Return the code of a number: an IEEE pattern whose NaN has every bit set but the sign; zero is +0."""
+    significand, exponent, special = number
+    _, fraction_bits, emin, emax, _ = output
     exponent_field = emax - emin + 2
     sign = (exponent_field + 1) << fraction_bits
     if special == 2:

@@ -1,10 +1,10 @@
-"""The sum of one row over all columns of a panel, as LLVM code (see vectors); layouts are those of panels.
+"""The sum of a row over all columns of a panel, as LLVM code (see vectors); layouts are those of panels.
 
-The fast step of ``steps`` runs over all columns and marks those that it cannot vouch for, whose accumulators
-it leaves alone; the exact step, in a function of its own, then computes groups of lanes with a mark. A lane
-that is NaN already stays so and is not computed again.
+The fast step of ``steps`` runs over all columns and marks those for which it is not proven, whose
+accumulators it does not change; the exact step, in a separate function, then computes groups of lanes with a
+mark. A lane that is NaN already stays NaN and is not computed again.
 
-Where exponents are bytes, loops of their own go over them first: they have four times the lanes, and the
+Where exponents are bytes, separate loops process them first: they have four times the lanes, and the
 processor works ahead in the loops that follow.
 """
 
@@ -27,7 +27,7 @@ _BYTES = 64  # lanes of a loop over planes of bytes
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Place:
-    """LLVM values of one call: pointers to the planes of A, of B, to C and scratch, and indices in them."""
+    """LLVM values of a call: pointers to the planes of A, of B, to C and scratch, and indices in them."""
 
     a: list[Any]  # values, exponents, offsets, scales, lows
     b: list[Any]  # values, exponents, scales, lows
@@ -36,7 +36,7 @@ class Place:
     at: list[Any]  # of the row in a, in its scales, of the pass in b, in its scales, of the row in c
 
     def flat(self) -> list[Any]:
-        """Return all values, one after the other."""
+        """Return all values as a flat list."""
         return [*self.a, *self.b, self.c, self.marks, *self.at]
 
     @classmethod
@@ -46,7 +46,7 @@ class Place:
 
 
 class _Planes:
-    """Emits loads of the planes of a place, for a variant."""
+    """The emitter of loads of the planes of a place, for a variant."""
 
     def __init__(self, builder: Any, variant: Variant, place: Place) -> None:
         self.builder, self.variant, self.place = builder, variant, place
@@ -63,7 +63,7 @@ class _Planes:
         return [self.builder.sext(offset, I64) for offset in self.of_row(self.a_offsets)]
 
     def of_row(self, plane: Any) -> list[Any]:
-        """Return what a plane of A has for each product of a pass."""
+        """Return the elements of a plane of A for the products of a pass."""
         builder = self.builder
         places = [builder.add(self.a_at, ir.Constant(I64, k)) for k in range(self.variant.products)]
         return [builder.load(builder.gep(plane, [place])) for place in places]
@@ -101,15 +101,15 @@ class _Planes:
         value.store(self.place.c, self.builder.add(self.c_at, j))
 
     def loop(self, first: Any, stop: Any, width: int) -> Any:
-        """Over columns, so many at a time."""
+        """Yield the start of every group of columns."""
         return cgutils.for_range_slice(self.builder, first, stop, ir.Constant(I64, width), I64)
 
 
 class Row(_Planes):
-    """Emits the fast way over a row."""
+    """The emitter of the fast way over a row."""
 
     def emit(self, n: Any, numbers: list[Any], embedded: bool) -> Any:
-        """Return the whole row; an i1: whether lanes were computed exactly."""
+        """Emit the whole row; return an i1: whether lanes were computed exactly."""
         builder, variant = self.builder, self.variant
         tops = [self._tops(step, n) for step in range(variant.steps)] if variant.compact else []
         counts = [self._counts(tops[0], n, numbers)] if variant.floored else []
@@ -133,7 +133,7 @@ class Row(_Planes):
         return builder.load(found)
 
     def _scratch(self) -> Any:
-        """Return a byte a column."""
+        """Return a byte for each column."""
         vectors = -(-self.variant.stride // _BYTES)
         room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(I8, _BYTES), vectors))
         return self.builder.bitcast(room, I8.as_pointer())
@@ -189,7 +189,7 @@ class Row(_Planes):
         return Result(value=value, doubtful=doubtful, excused=excused)
 
     def _settle(self, result: Result, j: Any, found: Any) -> None:
-        """Store what is right of a vector of columns, and mark the rest of it."""
+        """Store the correct results of a vector of columns, and mark the other columns."""
         builder = self.builder
         c = self.accumulators(j, self.variant.width)
         settled = c.is_nan()
@@ -200,7 +200,7 @@ class Row(_Planes):
 
 
 def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
-    """Return a function of its own, whose code and registers are out of the way of the fast one's."""
+    """Return a separate function, so that its code and registers do not slow the fast way."""
     name = f"warpsim.exact.{variant.code:x}"
     if name in module.globals:
         return module.globals[name]
@@ -217,7 +217,7 @@ def _exact_function(module: Any, variant: Variant, arguments: list[Any]) -> Any:
 
 
 class _ExactRow(_Planes):
-    """Emits the exact way over the lanes that are marked."""
+    """The emitter of the exact way over the marked lanes."""
 
     def emit(self, n: Any, numbers: list[Any]) -> None:
         """Compute the marked lanes, group by group."""

@@ -51,7 +51,7 @@ _INFINITY = 0x7F800000
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Results of a step, lanes whose result may be wrong, and those for which it is right after all."""
+    """Results of a step, lanes whose result may be wrong, and those for which it is right nevertheless."""
 
     value: Lanes
     doubtful: Lanes
@@ -93,10 +93,10 @@ def _partial_sums(terms: Terms, up: Lanes) -> list[Lanes]:
 
 
 def _toward_zero(whole: Lanes) -> Lanes:
-    """Return int32 (magnitude at most 2**31 - 2**26) to float32, cut toward zero.
+    """Return int32 (magnitude at most 2**31 - 2**26) to float32, truncated toward zero.
 
-    Converted to nearest and back, the difference tells whether the magnitude grew; then the pattern is
-    one less. A magnitude of 2**31 does not occur: it would need one above 2**31 - 64.
+    Converted to nearest and back, the difference shows whether the magnitude grew; then the pattern is
+    decremented. A magnitude of 2**31 does not occur: it would need a sum above 2**31 - 64.
     """
     nearest = whole.to(F32)
     excess = nearest.to(I32) - whole
@@ -138,8 +138,8 @@ def _at_half_places(number: Lanes) -> Lanes:
 def emulated_sum(c: Lanes, partial: Lanes, variant: Variant) -> tuple[Lanes, Lanes]:
     """Return (IEEE sum of C and the steps' result, mask of lanes to be computed exactly), NaN canonical.
 
-    The float32 sum of two f16 numbers, rounded again to f16, is the nearest: 24 bits are twice 11 and
-    two more.
+    The float32 sum of two f16 numbers, rounded again to f16, is the nearest: 24 bits are twice 11 and two
+    more.
     """
     result = c + partial
     if variant.half:
@@ -164,7 +164,7 @@ def canonical_nan(like: Lanes) -> Lanes:
 
 
 def canonical(number: Lanes) -> Lanes:
-    """Return every NaN replaced by the one that tensor cores write."""
+    """Return every NaN replaced by the NaN of tensor cores."""
     return number.is_nan().choose(canonical_nan(number), number)
 
 

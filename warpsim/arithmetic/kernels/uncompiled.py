@@ -1,8 +1,8 @@
-"""The scalar kernels' sums on whole arrays, with NumPy alone: for work that is not worth compiling for.
+"""The scalar kernels' sums on whole arrays, with NumPy alone: for calls too small to be worth compiling.
 
-The functions have the names, arguments and bits of those in fused, groups and integer, where the rules'
-numbers are explained. All arithmetic is of int64: shifts are limited, so that what is shifted out is gone,
-and nothing else wraps. Imports no Numba, which takes longer to load than a few instructions to compute.
+The functions have the names, arguments and bits of those in fused, groups and integer, which explain the
+rules' numbers. All arithmetic is of int64: shifts are limited, so that bits shifted out are gone, and nothing
+else wraps. Imports no Numba, which takes longer to load than a few instructions to compute.
 """
 
 from __future__ import annotations
@@ -35,15 +35,13 @@ class _Numbers:
 
 
 def fused_sum(
-    a: Planes,
-    b: Planes,
-    columns: Array,
-    c: Planes,
+    operands: tuple[Planes, Planes, Planes, Array],
     rule: tuple[int, int, int, int, int],
     output: Output,
     codes: Array,
 ) -> None:
     """Write the code of every D element into ``codes (batch, m, n)``, as fused.fused_sum does."""
+    a, b, c, columns = operands
     length, fraction_bits, floor, product_bits, c_bits = rule
     value = _Numbers(significand=c[0], exponent=c[1], special=c[2], fraction_bits=c_bits)
     for start in range(0, columns.shape[2], length):
@@ -64,7 +62,7 @@ def _met(b: Array, columns: Array, chosen: slice) -> Array:
 def _step(
     factors: list[tuple[Array, Array]], c: _Numbers, rule: tuple[int, int, int], output: Output
 ) -> _Numbers:
-    """One fused sum; ``factors``: of A and of B, their significands, exponents and specials."""
+    """Return a fused sum; ``factors``: of A and of B, their significands, exponents and specials."""
     fraction_bits, floor, product_bits = rule
     (x, y), (x_exponent, y_exponent), (x_special, y_special) = factors
     product, exponent = x * y, x_exponent + y_exponent
@@ -81,8 +79,8 @@ def _step(
 
 
 def _with_specials(result: _Numbers, product: Array, special: Array, c: _Numbers, output: Output) -> _Numbers:
-    """Return the result where no term is special, and what Inf and NaN among products and C make
-    elsewhere.
+    """Return the result where no term is special, and elsewhere the result of Inf and NaN among products and
+    C.
     """
     infinite = np.where(special == 1, np.sign(product), 0)
     plus = (infinite > 0).any(axis=2) | (c.special == 1) & (c.significand > 0)
@@ -102,17 +100,15 @@ def _replaced(result: _Numbers, where: Array, sign: Array, nan: Array, output: O
 
 
 def scaled_groups(
-    a: Array,
-    b: Array,
-    columns: Array,
-    scale_a: Planes,
-    scale_b: Planes,
-    c: Planes,
+    operands: tuple[Array, Array, Planes, Array],
+    scales: tuple[Planes, Planes],
     rule: tuple[int, int, int, int, int, int, int],
     output: Output,
     codes: Array,
 ) -> None:
     """Write the code of every D element into ``codes (batch, m, n)``, as groups.scaled_groups does."""
+    a, b, c, columns = operands
+    scale_a, scale_b = scales
     group, fraction_bits, floor, product_bits, scale_bits, c_bits, chunk = rule
     products = a[:, :, :, None] * _met(b, columns, slice(None))
     grouped = products.reshape(*products.shape[:2], -1, group, products.shape[3])
@@ -134,12 +130,13 @@ def scaled_groups(
 
 
 def integer_sum(
-    a: Array, b: Array, columns: Array, c: Array, saturate: bool, exclusive: bool, result: Array
+    operands: tuple[Array, Array, Array, Array], saturate: bool, exclusive: bool, result: Array
 ) -> None:
     """Write ``c + sum(a * b)`` as int64 codes modulo 2**32 into ``result (batch, m, n)``.
 
     ``saturate`` and ``exclusive`` as in integer.integer_sum.
     """
+    a, b, c, columns = operands
     x, y = a[:, :, :, None], _met(b, columns, slice(None))
     total = c + (x ^ y if exclusive else x * y).sum(axis=2)
     result[...] = (np.clip(total, _INT32.min, _INT32.max) if saturate else total) & 0xFFFFFFFF
@@ -149,7 +146,7 @@ def integer_sum(
 
 
 def _shifted(number: Array, distance: Array) -> Array:
-    """number * 2**distance, cut toward zero."""
+    """Return number * 2**distance, truncated toward zero."""
     magnitude = np.abs(number)
     up, down = np.clip(distance, 0, 62), np.clip(-distance, 0, 63)
     shifted: Array = np.sign(number) * ((magnitude << up) >> down)
@@ -157,14 +154,14 @@ def _shifted(number: Array, distance: Array) -> Array:
 
 
 def _bit_length(magnitude: Array) -> Array:
-    """Return bits of positive integers below 2**62; what converting to float64 has rounded up is found."""
+    """Return the bit length of positive integers below 2**62, corrected for float64's rounding up."""
     length: Array = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
     length -= (magnitude >> np.maximum(length - 1, 0)) == 0
     return length
 
 
 def _rounded(total: Array, lsb: Array, output: Output) -> _Numbers:
-    """Return the numbers ``total * 2**lsb`` in a format, as rounding.rounded makes them one by one."""
+    """Return the numbers ``total * 2**lsb`` in a format, as rounding.rounded does for a single number."""
     precision, fraction_bits, emin, emax, nearest = output
     magnitude = np.abs(total)
     exponent = np.maximum(_bit_length(magnitude) - 1 + lsb, emin)

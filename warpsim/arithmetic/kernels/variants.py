@@ -1,4 +1,4 @@
-"""Which fused sums there are kernels for, and the numbers that their fast and exact ways agree on."""
+"""The variants of fused sums that have kernels, and the numbers that their fast and exact ways share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ ZERO, SPECIAL = -8000, 16000  # exponents of zero and of Inf and NaN; their sums
 NO_TERM = 2 * ZERO  # the exponent of an accumulator that is zero
 ALL_ZERO = -3000  # above every maximum over zeros, below every other
 LOWEST, HIGHEST = -100, 120  # maxima for which fast is proven
-# Planes of bytes hold exponents with 63 (A) or 64 (B) added, so that sums have f32's bias: 0 for zero, and a
-# number for Inf and NaN that stays the largest when something is added to it and the sum is cut to a byte.
+# Planes of bytes hold exponents with 63 (A) or 64 (B) added, so that sums have f32's bias: 0 for zero; Inf
+# and NaN have a number that stays the largest when an exponent is added and the sum is cut to a byte.
 BYTE_ZERO, BYTE_SPECIAL = 0, 255
 LIFT_A, LIFT_B = 63, 64
 NARROWEST, WIDEST = -14, 15  # exponents of formats that have planes of bytes
@@ -17,8 +17,8 @@ BYTE_LOWEST = WIDEST + LIFT_B + 1  # above every sum with a zero, below every ot
 BYTE_HIGHEST = HIGHEST + 127
 FLOORED_HIGHEST = 127 + 100  # above which there is no float32 whose last place is that of the sum
 # Planes of lowest bits, bytes too: the exponent of a factor's lowest bit with LIFT_LOW added, and OTHER_SIGN
-# to those of A that are negative and of B that are positive. Sums lose what is above a byte: they are below
-# MOST_LOW for the negative products alone. Zeros have LOW_ZERO, with which no sum is.
+# to those of A that are negative and of B that are positive. Sums wrap to a byte: they are below MOST_LOW for
+# the negative products alone. Zeros have LOW_ZERO, with which no sum is below MOST_LOW.
 LIFT_LOW, OTHER_SIGN, LOW_ZERO, MOST_LOW = 16, 128, 96, 63
 SCALE_LIMIT = 600  # above every sum of two block scales' exponents
 INT32_SAFE = (1 << 31) - (1 << 27)  # a sum that leaves room for the accumulator
@@ -28,14 +28,14 @@ F16_LARGEST, F16_LOWEST = 65504.0, -14
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """What is compiled into a kernel: lanes, products a step, steps a pass and how results come out.
+    """The constants of a kernel: lanes, products a step, steps a pass and the rounding of results.
 
     ``stride``: columns from one row of a panel of B to the next. ``half``: results are rounded to f16, to
-    nearest, otherwise to f32, toward zero. ``emulated``: the steps of a pass start from zero, and their
-    sum is added to C in round to nearest. ``scaled``: the products of a pass have a block scale.
-    ``sparse``: rows of B are selected. ``compact``: planes of exponents are of bytes.
-    ``floored``: compact, products are of at most 8 bits, there are planes of their factors' lowest bits, and
-    the CPU adds them with a rounding of its own (see floors).
+    nearest, otherwise to f32, toward zero. ``emulated``: the steps of a pass start from zero, and their sum
+    is added to C in round to nearest. ``scaled``: the products of a pass have a block scale. ``sparse``: rows
+    of B are selected. ``compact``: planes of exponents are of bytes. ``floored``: compact, products are of at
+    most 8 bits, there are planes of their factors' lowest bits, and the CPU adds them with a rounding of its
+    own (see floors).
     """
 
     width: int

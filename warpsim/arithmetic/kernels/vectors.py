@@ -15,7 +15,7 @@ import numba.core.cgutils
 import numba.core.types
 import numba.extending
 
-# Numba's own modules have no types worth the name.
+# Numba's own modules have no useful types.
 cgutils: Any = numba.core.cgutils
 types: Any = numba.core.types
 ir: Any = cgutils.ir
@@ -30,7 +30,9 @@ def _bits(element: Any) -> int:
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's intrinsic: the function tells, given argument types, the signature and how to emit the code."""
+    """Declare an intrinsic of Numba: from argument types, the function returns the
+    signature and the emitter.
+    """
     decorated: Callable[..., Any] = numba.extending.intrinsic(function)
     return decorated
 
@@ -41,7 +43,7 @@ def pointer_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
 
 
 def pointers(context: Any, builder: Any, kind: Any, arrays: Any) -> list[Any]:
-    """Data pointers of a tuple of arrays."""
+    """Return data pointers of a tuple of arrays."""
     parts = cgutils.unpack_tuple(builder, arrays, len(kind))
     return [pointer_of(context, builder, part, value) for part, value in zip(kind, parts, strict=True)]
 
@@ -106,7 +108,7 @@ class Lanes:
         return self._with(self.builder.shl(self.value, self._operand(other)))
 
     def __rshift__(self, other: Lanes | int) -> Lanes:
-        """Arithmetic shift."""
+        """Shift right arithmetically."""
         return self._with(self.builder.ashr(self.value, self._operand(other)))
 
     def field(self, shift: int, bits: int) -> Lanes:
@@ -114,7 +116,7 @@ class Lanes:
         return self._with(self.builder.lshr(self.value, self._operand(shift))) & ((1 << bits) - 1)
 
     def logical_shift(self, distance: Lanes) -> Lanes:
-        """Shifted right, zeros coming in."""
+        """Shift right, filling with zeros."""
         return self._with(self.builder.lshr(self.value, distance.value))
 
     def unsigned_to(self, element: Any) -> Lanes:
@@ -137,7 +139,7 @@ class Lanes:
         return self._compare(">=", other)
 
     def equals(self, other: Lanes | float) -> Lanes:
-        """Lane by lane; false for NaN."""
+        """Compare lane by lane; false for NaN."""
         return self._compare("==", other)
 
     def outside(self, low: int, high: int) -> Lanes:
@@ -162,19 +164,19 @@ class Lanes:
         return (self < other).choose(self, self._with(self._operand(other)))
 
     def unsigned_maximum(self, other: Lanes | int) -> Lanes:
-        """Return the larger, of integers without a sign."""
+        """Return the larger, of unsigned integers."""
         return self.unsigned_above(other).choose(self, self._with(self._operand(other)))
 
     def unsigned_minimum(self, other: Lanes | int) -> Lanes:
-        """Return the smaller, of integers without a sign."""
+        """Return the smaller, of unsigned integers."""
         return self.unsigned_above(other).choose(other, self)
 
     def unsigned_above(self, other: Lanes | int) -> Lanes:
-        """Lane by lane whether integers without a sign are larger."""
+        """Return lane by lane whether unsigned integers are larger."""
         return self._with(self.builder.icmp_unsigned(">", self.value, self._operand(other)))
 
     def unsigned_sum(self, other: Lanes) -> Lanes:
-        """Return sums of integers without a sign, the largest where they do not fit."""
+        """Return sums of unsigned integers, the largest integer where they overflow."""
         return self._saturating("uadd", other)
 
     def _saturating(self, operation: str, other: Lanes) -> Lanes:
@@ -186,7 +188,7 @@ class Lanes:
         return self._with(self.builder.call(function, [self.value, other.value]))
 
     def unsigned_difference(self, other: Lanes) -> Lanes:
-        """Return differences of integers without a sign, 0 where they are negative."""
+        """Return differences of unsigned integers, 0 where they are negative."""
         return self._saturating("usub", other)
 
     def magnitude(self) -> Lanes:
@@ -195,7 +197,7 @@ class Lanes:
         return (self.seen_as_integer() & ((1 << (bits - 1)) - 1)).seen_as(self.element)
 
     def to(self, element: Any) -> Lanes:
-        """Converted by value: integers are sign-extended or cut, floats become integers toward zero.
+        """Convert by value: integers are sign-extended or cut, floats become integers toward zero.
 
         A float that does not fit its integer becomes an arbitrary integer (frozen poison).
         """
@@ -248,7 +250,7 @@ def _shuffled(builder: Any, first: Any, second: Any, order: list[int]) -> Any:
 
 
 def _frozen(builder: Any, value: Any) -> Any:
-    """LLVM's freeze, which llvmlite's builder lacks: poison becomes some fixed value."""
+    """Emit LLVM's freeze, which llvmlite's builder lacks: poison becomes some fixed value."""
     instruction = ir.instructions.Instruction(builder.block, value.type, "freeze", [value])
     builder._insert(instruction)
     return instruction
@@ -292,7 +294,9 @@ _TOWARD_ZERO = 11  # x86: round toward zero, suppress exceptions
 
 
 def embedded_toward_zero(integers: Lanes) -> Lanes:
-    """32-bit integers to float32, cut toward zero by AVX-512's embedded rounding; 16 lanes or a multiple."""
+    """Convert 32-bit integers to float32, toward zero by AVX-512's embedded rounding; 16
+    lanes or a multiple.
+    """
     builder = integers.builder
     signature = ir.FunctionType(ir.VectorType(F32, 16), [ir.VectorType(I32, 16), I32])
     name = "llvm.x86.avx512.sitofp.round.v16f32.v16i32"
@@ -302,7 +306,7 @@ def embedded_toward_zero(integers: Lanes) -> Lanes:
 
 
 def embedded_fused_toward_zero(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    """a * b + c of float32, cut toward zero by AVX-512's embedded rounding; 16 lanes or a multiple."""
+    """Return a * b + c of float32, truncated by AVX-512's embedded rounding; 16 lanes or a multiple."""
     builder, vector = a.builder, ir.VectorType(F32, 16)
     signature = ir.FunctionType(vector, [vector, vector, vector, I32])
     fused = cgutils.get_or_insert_function(builder.module, signature, "llvm.x86.avx512.vfmadd.ps.512")
@@ -311,7 +315,7 @@ def embedded_fused_toward_zero(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 
 def _in_parts(operation: Callable[..., Any], *lanes: Lanes) -> Lanes:
-    """Return an operation on 16 lanes, on all of them."""
+    """Apply an operation on 16 lanes to all of them."""
     parts = [
         Lanes(lanes[0].builder, operation(*(each.part(start, 16) for each in lanes)))
         for start in range(0, lanes[0].width, 16)

@@ -1,9 +1,9 @@
-"""Fused sums of blocks of D with NumPy alone: what panels computes, where there is no compiler.
+"""Fused sums of blocks of D with NumPy alone: the sums of panels, where there is no compiler.
 
 The same two ways as in ``steps``, on whole arrays instead of lanes, and with the same planes: float32 values
-and int16 exponents with ZERO and SPECIAL. ``fast`` takes a block of rows and columns and says which of its
-elements it cannot vouch for; ``exact`` takes a list of elements. The proofs are those in steps, but sums are
-formed in float64 once they may exceed int32, so that there is no hazard in their size.
+and int16 exponents with ZERO and SPECIAL. ``fast`` takes a block of rows and columns and returns which of its
+elements it is not proven for; ``exact`` takes a list of elements. The proofs are those in steps, but sums are
+formed in float64 once they may exceed int32, so that their size is no hazard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .variants import (
 )
 
 Array = npt.NDArray[Any]
-Factors = tuple[Array, Array]  # values and exponents, one product after the other along the first axis
+Factors = tuple[Array, Array]  # values and exponents, with the products along the first axis
 Numbers = tuple[int, int, int]  # fraction bits, exponent floor, precision
 
 _F32_LOWEST = -126
@@ -136,7 +136,7 @@ def _exponent(c: Array, variant: Variant) -> Array:
 
 
 def exact(a: Factors, b: Factors, scale: Array | None, c: Array, numbers: Numbers, variant: Variant) -> Array:
-    """Return results of one step for a list of elements, whatever they are."""
+    """Return results of a step for any list of elements."""
     fraction_bits, floor, precision = numbers
     top = _largest(a[1], b[1], scale, c.shape)
     top = np.maximum(np.maximum(top, _exponent(c, variant)), floor).astype(np.int32)
@@ -168,7 +168,7 @@ def _rounded(number: Array, precision: int, variant: Variant) -> Array:
 
 
 def _limited(number: Array) -> Array:
-    """Return numbers above f16's largest become infinite."""
+    """Return the numbers, those above f16's largest replaced by infinities."""
     return np.where(np.abs(number) > F16_LARGEST, np.copysign(np.float32(np.inf), number), number)
 
 

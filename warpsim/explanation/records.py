@@ -1,13 +1,14 @@
-"""The records that an explanation of one element of D is made of.
+"""The records of an explanation of an element of D.
 
-Plain data with its own arithmetic facts (what was cut off, where the leading bit went); no rules, no
-registers and no drawing. Numbers are those of reference.py: exact integers, never floating point.
+Plain data with its own arithmetic facts (dropped bits, place of the leading bit); no rules, no registers and
+no drawing. Numbers are those of reference.py: exact integers, never floating point.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import singledispatch
 
 from ..arithmetic.reference import Kind, Number, decode
 from ..environment import in_default_environment
@@ -15,6 +16,12 @@ from ..isa.formats import Format
 from ..isa.instruction import Instruction
 from ..isa.places import Place
 from ..isa.rules import Rule
+
+
+@singledispatch
+def lines_of(record: object) -> list[str]:
+    """Return a record as lines of text; the modules that write text register their records here."""
+    raise TypeError(f"no module writes {type(record).__name__} as text")
 
 
 def value_of(number: Number) -> Fraction | None:
@@ -26,8 +33,7 @@ def value_of(number: Number) -> Fraction | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Factor:
-    """A code, the number it stands for and the register bits it was read from (None: shared memory, or
-    not read at all)."""
+    """A code, its number and the register bits it was read from (None: shared memory, or not read at all)."""
 
     code: int
     format: Format
@@ -35,17 +41,17 @@ class Factor:
 
     @property
     def number(self) -> Number:
-        """The number that the code stands for."""
+        """The number of the code."""
         return decode(self.code, self.format)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """One product of a row of A and a column of B.
+    """A product of a row of A and a column of B.
 
-    ``position`` counts A's stored columns, ``k`` the logical ones. ``metadata`` and ``index`` say what
-    chose k in a sparse row. ``number`` is the product as it enters its step: exact, not normalised, with
-    block scales where the rule multiplies them in, and with the exponents it is aligned by.
+    ``position`` counts A's stored columns, ``k`` the logical columns. ``metadata`` and ``index`` select k in
+    a sparse row. ``number`` is the product as it enters its step: exact, not normalised, with block scales
+    where the rule multiplies them in, and with the exponents that align it.
     """
 
     position: int
@@ -63,10 +69,10 @@ class Product:
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One addend of a step. ``kept`` is what alignment left of it, in units of the step's ``2**unit``.
+    """An addend of a step. ``kept`` is the addend after alignment, in units of the step's ``2**unit``.
 
-    ``aligns`` tells whether its exponent takes part in the maximum; zeros have no say. ``positions`` are
-    the products in it: one, a group, or none for an accumulator.
+    ``aligns`` is whether its exponent takes part in the maximum; zeros do not. ``positions`` are the products
+    in it: one, a group, or none for an accumulator.
     """
 
     name: str
@@ -78,7 +84,7 @@ class Term:
 
     @property
     def cut_width(self) -> int:
-        """How many bits of the significand lie below the unit; all of those are dropped."""
+        """Number of bits of the significand below the unit; all of them are dropped."""
         return max(0, self.unit - self.number.scale)
 
     @property
@@ -89,12 +95,11 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One rounded operation: its terms, how they were aligned, their exact sum, and the code it became.
+    """A rounded operation: its terms, their alignment, their exact sum, and the resulting code.
 
-    ``exponent`` is the largest exponent, None where nothing is aligned (IEEE operations, integers); the
-    terms are in units of ``2**unit`` and ``total`` is their sum. ``precision`` is the number of
-    significant bits that the result has room for, 0 for integers. ``special`` marks Inf or NaN among the
-    terms: ``total`` then means nothing.
+    ``exponent`` is the largest exponent, None where nothing is aligned (IEEE operations, integers); the terms
+    are in units of ``2**unit`` and ``total`` is their sum. ``precision`` is the number of significant bits of
+    the result, 0 for integers. ``special`` marks Inf or NaN among the terms: ``total`` then means nothing.
     """
 
     operation: str
@@ -113,7 +118,7 @@ class Step:
 
     @property
     def total(self) -> int:
-        """The exact sum of what was kept, in units of ``2**unit``."""
+        """The exact sum of the kept parts, in units of ``2**unit``."""
         return sum(term.kept for term in self.terms)
 
     @property
@@ -128,7 +133,7 @@ class Step:
 
     @property
     def dropped_width(self) -> int:
-        """How many low bits of the sum the result has no room for, gradual underflow included."""
+        """Number of low bits of the sum that the result has no room for, gradual underflow included."""
         if self.leading is None or not self.precision:
             return 0
         own = self.leading - (self.precision - 1)
@@ -136,7 +141,7 @@ class Step:
 
     @property
     def dropped(self) -> int:
-        """Those low bits of the sum's magnitude, which the rounding decides on."""
+        """Those low bits of the sum's magnitude, which decide the rounding."""
         return abs(self.total) & ((1 << self.dropped_width) - 1)
 
     @property
@@ -160,9 +165,10 @@ class Yardstick:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """How one element of D came about: its products, steps and code.
+    """How an element of D is computed: its products, steps and code.
 
-    ``product`` is which of the four of m8n8k4 f16. ``notes`` are conditions that bear on the operands.
+    ``product`` is the index among the four products of m8n8k4 f16. ``notes`` are conditions that affect the
+    operands.
     """
 
     instruction: Instruction
@@ -179,9 +185,7 @@ class Explanation:
 
     @in_default_environment
     def __str__(self) -> str:
-        from .text import explanation_lines  # which is about these records
-
-        return "\n".join(explanation_lines(self))
+        return "\n".join(lines_of(self))
 
     @property
     def code(self) -> int:
@@ -192,3 +196,34 @@ class Explanation:
     def number(self) -> Number:
         """D's number."""
         return decode(self.code, self.instruction.d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parting:
+    """The first step that differs between targets: its number and, for each group of targets, the targets and
+    the step.
+
+    ``partial`` is the smallest number of products after which rounded sums of the same products differ; None
+    where no two targets round after the same products, or all agree there.
+    """
+
+    step: int
+    ways: tuple[tuple[tuple[str, ...], Step | None], ...]
+    partial: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetComparison:
+    """An element of D on several targets; ``parting`` is None where every step is the same."""
+
+    explanations: tuple[Explanation, ...]
+    parting: Parting | None
+
+    @in_default_environment
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self))
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """D's code by target."""
+        return {str(each.instruction.target): each.code for each in self.explanations}
