@@ -96,7 +96,7 @@ def _quads(source: Index, shape: tuple[int, ...]) -> bool:
 
 
 def _of_bits(source: Index, shape: tuple[int, ...]) -> tuple[str, str] | None:
-    """Return ``("r3 r2 r1 c0", "…")``: the place's bits whose sum is each bit of row and column."""
+    """Return ``("r3 r2 r1 c0", "…")``: the bits that each bit of row and column is the sum of."""
     size = source.size
     if size & (size - 1) or any(length & (length - 1) for length in shape):
         return None
