@@ -1,5 +1,4 @@
-"""Generating vector sets: random, corner and exhaustive cases, their coverage, and inputs that tell models
-apart.
+"""Vector sets: random, corner and exhaustive cases, their coverage, and inputs that distinguish two models.
 
     sums        what formats and a rule make possible; the arithmetic a second time, step by step
     cases       matrices directed at one corner each, placed in registers and shared memory

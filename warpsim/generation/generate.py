@@ -45,7 +45,7 @@ def generate_vectors(
     watch: Watch | None = None,
     scheduler: str | Client | None = None,
 ) -> VectorSet:
-    """A vector set of an instruction on its target, D as the model computes it.
+    """Return a vector set of an instruction on its target, D as the model computes it.
 
     ``kind`` is "corner" (directed at the arithmetic; without ``count`` as many cases as full coverage
     takes), "random" (normal, narrow and wide distributions without infinities and NaNs, 1000 cases) or
@@ -96,12 +96,12 @@ def corner_vectors(
 
 @in_default_environment
 def coverage(vectors: VectorSet) -> Coverage:
-    """What the cases of a vector set cover: bins hit, missed, and unreachable with the reason."""
+    """Return what the cases of a vector set cover: bins hit, missed, and unreachable with the reason."""
     return coverage_of(vectors)
 
 
 def targeted(instruction: Form, target: str | None) -> Instruction:
-    """The instruction on its target, which it needs."""
+    """Return the instruction on its target, which it needs."""
     form = resolved(instruction, target)
     if form.target is None:
         raise OperandError(f"{form} has no target: vectors hold the D of one chip; give target='sm_…'")

@@ -23,7 +23,7 @@ LARGEST = 64  # cases of one trace
 def probe(vectors: VectorSet, data: str, comments: Sequence[str] = ()) -> tuple[str, Arrays]:
     """Text and arrays of a trace of all cases; ``data`` is the name of the file that the arrays will be in.
 
-    ``comments``, one a case, stand above each. Raises OperandError for more than 64 cases.
+    ``comments`` stand above each case. Raises OperandError for more than 64 cases.
     """
     if len(vectors) > LARGEST:
         raise OperandError(f"a trace has at most {LARGEST} cases, not {len(vectors)}: give a smaller set")
@@ -34,7 +34,7 @@ def probe(vectors: VectorSet, data: str, comments: Sequence[str] = ()) -> tuple[
 
 
 class _Writer:
-    """Collects the lines and arrays of one trace."""
+    """The lines and arrays of one trace."""
 
     def __init__(self, vectors: VectorSet, data: str) -> None:
         self.vectors, self.form = vectors, vectors.instruction
@@ -82,7 +82,7 @@ class _Writer:
         return int(value[case] if value.ndim else value)
 
     def warp(self, case: int) -> list[str]:
-        """The statement of a warp's instruction."""
+        """Return the statement of a warp's instruction."""
         operands = [self.names(name, case) for name in "dabc"]
         if self.form.sparse:
             operands += [f"%e{case}_0", str(self.immediate("selector", case))]
@@ -93,7 +93,7 @@ class _Writer:
         return [f"{self.form.mnemonic} {', '.join(operands)};"]
 
     def warpgroup(self, case: int) -> list[str]:
-        """The statements around a wgmma: shared memory, descriptors, fence, commit and wait."""
+        """Return the statements around a wgmma: shared memory, descriptors, fence, commit and wait."""
         shared = present(self.vectors.shared, "shared")
         self.arrays[f"shared{case}"] = shared[case]
         self.arrays[f"c{case}"] = self.vectors.registers["c"][case]

@@ -2,7 +2,7 @@
 
 Corner cases directed at both rules are executed by both; each output that differs is then reduced, one
 operand at a time: products and C that do not matter become zero, significands powers of two, exponents
-small. What is left is short, though nobody has proved it the shortest.
+small. What is left is short, but not proved to be the shortest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Model:
 
 
 def model_of(instruction: Instruction, name: str) -> Model:
-    """The model ``TARGET`` or ``TARGET:parameter=value,...``; raises OperandError, IllegalInstruction.
+    """Return the model ``TARGET`` or ``TARGET:parameter=value,...``; raises OperandError, IllegalInstruction.
 
     Parameters are the whole numbers of the target's rule: length, fraction_bits, exponent_floor, group.
     """
@@ -68,7 +68,7 @@ def _changed(rule: Rule, changes: str, name: str) -> Rule:
     if not changes:
         return rule
     step: Any = rule.aligned or rule
-    legal = [one.name for one in fields(step) if isinstance(getattr(step, one.name), int)]
+    legal = [field.name for field in fields(step) if isinstance(getattr(step, field.name), int)]
     values: dict[str, int] = {}
     for change in changes.split(","):
         key, _, value = change.partition("=")
@@ -111,7 +111,8 @@ def separate(
     seed: int = 0,
     a_in: Place = "shared",
 ) -> Separation | None:
-    """The shortest inputs found on which two models of an instruction differ; None where nothing differs.
+    """Return the shortest inputs found on which two models of an instruction differ; None where nothing
+    differs.
 
     Models are targets, or targets with other numbers: ``"sm_80"``, ``"sm_90:fraction_bits=24,length=8"``.
     ``count`` is how many cases at most, and wgmma reads A from ``a_in`` "shared" memory or "registers".
@@ -146,7 +147,7 @@ def _differ(models: tuple[Model, Model], dots: Operands) -> Array:
 
 
 def _differing(models: tuple[Model, Model], seed: int) -> Operands | None:
-    """Outputs of corner cases of both models that they compute differently, at most some hundred."""
+    """Return outputs of corner cases of both models that they compute differently, at most some hundred."""
     found: list[Operands] = []
     for index in range(_ROUNDS):
         for number, model in enumerate(models):
@@ -179,7 +180,7 @@ def _dots_of(models: tuple[Model, Model], draft: Draft) -> Iterator[Operands]:
 
 
 def _at(operands: Operands, tile: Array, row: Array, column: Array) -> Operands:
-    """The outputs at these places, each as matrices of its own; B is cut down to what A meets."""
+    """Return the outputs at these places, each as matrices of its own; B is cut down to what A meets."""
     b = paired(operands.b, operands, "b")[tile, row, column]
     scales: dict[str, Any] = {}
     if operands.scale_a is not None and operands.scale_b is not None:
@@ -218,7 +219,7 @@ def _joined(parts: Sequence[Operands]) -> Operands:
 
 
 def _reduced(models: tuple[Model, Model], dots: Operands) -> Operands:
-    """Every dot as simple as it gets by itself while the models differ on it."""
+    """Return every dot as simple as it gets by itself while the models differ on it."""
     for _ in range(3):
         for simplify in _simplifications(dots):
             candidate = simplify(dots)
@@ -237,7 +238,7 @@ def _chosen(better: Array, candidate: Operands, dots: Operands) -> Operands:
 
 
 def _simplifications(dots: Operands) -> Iterator[Callable[[Operands], Operands]]:
-    """Steps towards simplicity, the largest first."""
+    """Yield steps towards simplicity, the largest first."""
     form = dots.product
     stored = dots.a.shape[2]
     for place in range(stored):
@@ -263,7 +264,7 @@ def _plain_product(dots: Operands, place: int) -> Operands:
 
 
 def _simple(codes: Array, element: Format) -> Array:
-    """Powers of two of the same exponents and signs; integers become one or minus one."""
+    """Return powers of two of the same exponents and signs; integers become 1 or -1."""
     if not element.is_float:
         number = decode(codes, element).significand
         return (np.sign(number) & element.mask).astype(element.code_dtype)
@@ -290,7 +291,7 @@ def _weight(dots: Operands) -> Array:
 
 
 def _distinct(dots: Operands, count: int) -> Operands:
-    """The first dots that are not alike."""
+    """Return the first dots that are not alike."""
     seen: set[bytes] = set()
     kept: list[int] = []
     for index in range(len(dots.c)):
@@ -330,7 +331,7 @@ def _separation(models: tuple[Model, Model], dots: Operands, seed: int, a_in: Pl
 
 
 def _with_results(vectors: VectorSet, model: Model) -> VectorSet:
-    """The set with D as a changed rule computes it."""
+    """Return the set with D as a changed rule computes it."""
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
         operands = gathered(vectors.instruction, part)

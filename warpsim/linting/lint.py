@@ -34,7 +34,8 @@ def lint(
     target: str | None = None,
     version: tuple[int, int] = PTX_VERSION,
 ) -> tuple[Finding, ...]:
-    """Findings on the registers of a sparse instruction, in the order of the rules; empty if all is well.
+    """Return findings on the registers of a sparse instruction, in the order of the rules; empty if all is
+    well.
 
     ``e``, ``a`` and ``b`` are registers ``(..., lanes, registers)``, of which any may be left out;
     ``matrix`` is logical A ``(..., m, k)``, and may also be given as ``a``. ``version`` is the PTX version
@@ -58,7 +59,7 @@ def _array(form: Instruction, name: str, value: npt.ArrayLike) -> npt.NDArray[An
 
 
 def _tiles(subject: Subject, arrays: dict[str, npt.NDArray[Any]]) -> Iterator[list[Finding]]:
-    """The findings of every tile; raises OperandError where leading axes do not fit together."""
+    """Yield the findings of every tile; raises OperandError where leading axes do not fit together."""
     try:
         lead = np.broadcast_shapes(*(array.shape[:-2] for array in arrays.values()))
     except ValueError:
@@ -67,11 +68,11 @@ def _tiles(subject: Subject, arrays: dict[str, npt.NDArray[Any]]) -> Iterator[li
         name: np.broadcast_to(array, (*lead, *array.shape[-2:])) for name, array in arrays.items()
     }
     for tile in np.ndindex(lead):
-        one = replace(subject, **{name: array[tile] for name, array in full.items()})
+        one_tile = replace(subject, **{name: array[tile] for name, array in full.items()})
         findings = (
             finding
             for needs, rule in RULES
-            if all(getattr(one, name) is not None for name in needs)
-            for finding in rule(one)
+            if all(getattr(one_tile, name) is not None for name in needs)
+            for finding in rule(one_tile)
         )
         yield [replace(finding, tile=tile or None) for finding in findings]

@@ -30,26 +30,30 @@ class ModuleCheck:
 
 
 def check_module(loaded: LoadedModule) -> ModuleCheck:
-    """Everything that can be said about a module without running it."""
+    """Return everything that can be said about a module without running it."""
     module = loaded.module
     problems = list(_sharpened(module))
-    unmodelled = tuple(one for one in problems if isinstance(one, NotModelled))
+    unmodelled = tuple(problem for problem in problems if isinstance(problem, NotModelled))
     return ModuleCheck(
         target=module.target,
         version=module.version,
         entries=module.entries,
         statements=module.statements,
-        illegal=tuple(one for one in problems if not isinstance(one, NotModelled)),
+        illegal=tuple(problem for problem in problems if not isinstance(problem, NotModelled)),
         unmodelled=unmodelled,
         slow=tuple(pipeline_findings(module.program)),
     )
 
 
 def _sharpened(module: Module) -> Iterator[WarpsimError]:
-    """The problems of a module; a matrix instruction that is not modelled may be illegal, too."""
+    """Yield the problems of a module; a matrix instruction that is not modelled may be illegal, too."""
     matrices = dict(_illegal_matrices(module))
-    for one in module.problems:
-        yield matrices.get(one.location.line, one) if isinstance(one, NotModelled) and one.location else one
+    for problem in module.problems:
+        yield (
+            matrices.get(problem.location.line, problem)
+            if isinstance(problem, NotModelled) and problem.location
+            else problem
+        )
 
 
 def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:

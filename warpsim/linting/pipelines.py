@@ -12,7 +12,7 @@ Rules, the first three along every path of a function's control flow:
 
 Knows names and control flow; does not know lanes, values or shared memory, nor what calls do with registers
 (nothing), and leaves alone what else depends on how ptxas allocates registers (C7511: too many of them, or
-accumulators that are set one by one between wgmmas). PTX ISA 9.1, 9.7.15.7.
+accumulators that are set singly between wgmmas). PTX ISA 9.1, 9.7.15.7.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..ptx.statements import (
 _NO_RESULT = frozenset(
     {"st", "red", "bar", "barrier", "bra", "ret", "exit", "call", "stmatrix", "wgmma", "cp"}
 )
-_MOST_COMMITS = 16  # groups that are told apart
+_MOST_COMMITS = 16  # groups that are distinguished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class _State:
     unfenced: bool = True
 
     def joined(self, other: _State) -> _State:
-        """What may be so on one way or the other."""
+        """Return what may hold on either path."""
         flying = dict(self.flying)
         for name, known in other.flying.items():
             flying[name] = min(known, flying.get(name, known))
@@ -75,22 +75,31 @@ class _State:
 
 
 def pipeline_findings(program: Program) -> list[PipelineFinding]:
-    """What ptxas has to guard in each function of a module, in the order of the text."""
-    kernels = (one for one in program.statements if isinstance(one, Kernel) and one.body is not None)
+    """Return what ptxas has to guard in each function of a module, in the order of the text."""
+    kernels = (
+        statement
+        for statement in program.statements
+        if isinstance(statement, Kernel) and statement.body is not None
+    )
     inlined = _inlined(program)
     return [finding for kernel in kernels for finding in _Pipeline(kernel, inlined).findings()]
 
 
 def _inlined(program: Program) -> frozenset[str]:
-    """Functions that ptxas puts in place of calls: those with a body from which nothing else is called.
+    """Return functions that ptxas puts in place of calls: those with a body from which nothing else is
+    called.
 
     ptxas goes further down; what calls such a function calls nothing in the end.
     """
     functions = {
-        one.name: one for one in program.statements if isinstance(one, Kernel) and one.body is not None
+        statement.name: statement
+        for statement in program.statements
+        if isinstance(statement, Kernel) and statement.body is not None
     }
-    calls = {name: {_callee(one) for one in _instructions(kernel.body or ()) if one.opcode == "call"}
-             for name, kernel in functions.items()}  # fmt: skip
+    calls = {
+        name: {_callee(call) for call in _instructions(kernel.body or ()) if call.opcode == "call"}
+        for name, kernel in functions.items()
+    }
     found = frozenset[str]()
     while more := {name for name, called in calls.items() if called <= found} - found:
         found |= more
@@ -98,16 +107,16 @@ def _inlined(program: Program) -> frozenset[str]:
 
 
 def _instructions(statements: Iterable[Statement]) -> Iterator[InstructionStatement]:
-    for one in statements:
-        if isinstance(one, Block):
-            yield from _instructions(one.statements)
-        elif isinstance(one, InstructionStatement):
-            yield one
+    for statement in statements:
+        if isinstance(statement, Block):
+            yield from _instructions(statement.statements)
+        elif isinstance(statement, InstructionStatement):
+            yield statement
 
 
 def _callee(statement: InstructionStatement) -> str:
-    """The name of what is called: a function, or a register with its address."""
-    return next((str(one) for one in statement.operands or () if isinstance(one, Register)), "")
+    """Return the name of what is called: a function, or a register with its address."""
+    return next((str(operand) for operand in statement.operands or () if isinstance(operand, Register)), "")
 
 
 class _Pipeline:
@@ -121,23 +130,23 @@ class _Pipeline:
         self.declared: dict[str, int] = {}
         self._label = ""
         self._read(kernel.body or ())
-        self.accumulators = frozenset(name for one in self.statements for name in _results(one))
-        # one name that means several registers is left alone
+        self.accumulators = frozenset(name for statement in self.statements for name in _results(statement))
+        # a name of several registers is not followed
         self.accumulators -= {name for name, count in self.declared.items() if count > 1}
 
     def _read(self, statements: Iterable[Statement]) -> None:
-        for one in statements:
-            if isinstance(one, Block):
-                self._read(one.statements)
-            elif isinstance(one, InstructionStatement):
-                self.statements.append(one)
-            elif isinstance(one, Label):
-                self.labels[one.name] = len(self.statements)
-                self._label = one.name
-            elif isinstance(one, Directive) and one.name == "branchtargets":
-                self.tables[self._label] = tuple(name.strip() for name in one.text.split(","))
-            elif isinstance(one, RegisterDeclaration):
-                for name in one.names:
+        for statement in statements:
+            if isinstance(statement, Block):
+                self._read(statement.statements)
+            elif isinstance(statement, InstructionStatement):
+                self.statements.append(statement)
+            elif isinstance(statement, Label):
+                self.labels[statement.name] = len(self.statements)
+                self._label = statement.name
+            elif isinstance(statement, Directive) and statement.name == "branchtargets":
+                self.tables[self._label] = tuple(name.strip() for name in statement.text.split(","))
+            elif isinstance(statement, RegisterDeclaration):
+                for name in statement.names:
                     self.declared[name] = self.declared.get(name, 0) + 1
 
     def findings(self) -> Iterator[PipelineFinding]:
@@ -156,7 +165,7 @@ class _Pipeline:
             yield from self._placed(statement, places)
 
     def _called(self, statement: InstructionStatement) -> Iterator[PipelineFinding]:
-        """A call that stays one: of a function elsewhere, by address, or back to a function that calls."""
+        """Yield a call that is not inlined: external, by address, or recursive."""
         if statement.opcode == "call" and (name := _callee(statement)) not in self.inlined:
             yield PipelineFinding(
                 rule="call",
@@ -169,7 +178,7 @@ class _Pipeline:
     def _placed(
         self, statement: InstructionStatement, places: dict[str, tuple[int, int]]
     ) -> Iterator[PipelineFinding]:
-        """An accumulator that is another element of D in an earlier wgmma; ``places`` remembers the first."""
+        """Yield an accumulator that was another element of D earlier; ``places`` keeps the first."""
         line = statement.location().line
         for index, name in enumerate(_results(statement)):
             known, first = places.setdefault(name, (index, line))
@@ -180,12 +189,12 @@ class _Pipeline:
                     f"at line {first}: D lies in registers in a row, so that ptxas has to copy them, and "
                     "serialises every wgmma of the function (C7511)",
                     location=statement.location(),
-                    fix="give each D registers of its own, or the same ones in the same order",
+                    fix="give each D registers of its own, or the same registers in the same order",
                 )
                 return
 
     def _states(self) -> dict[int, _State]:
-        """What may be so before each statement that can be reached: the fixpoint along all paths."""
+        """Return what may be so before each statement that can be reached: the fixpoint along all paths."""
         states, left = {0: _State()}, [0]
         while left:
             place = left.pop()
@@ -201,7 +210,7 @@ class _Pipeline:
     def _following(self, place: int) -> Iterator[int]:
         statement = self.statements[place]
         if statement.opcode == "bra":
-            yield from self._targets([str(one) for one in statement.operands or ()])
+            yield from self._targets([str(operand) for operand in statement.operands or ()])
         elif statement.opcode == "brx":
             yield from self._targets(self.tables.get(str((statement.operands or ("",))[-1]), ()))
         ends = statement.opcode in ("bra", "brx", "ret", "exit", "trap") and statement.guard is None
@@ -213,7 +222,7 @@ class _Pipeline:
         return (place for place in places if place < len(self.statements))
 
     def _after(self, place: int, state: _State) -> _State:
-        """What may be so behind a statement."""
+        """Return what may be so behind a statement."""
         statement = self.statements[place]
         if statement.opcode != "wgmma":
             written = self.accumulators.intersection(_written(statement))
@@ -258,7 +267,7 @@ class _Pipeline:
             )
 
     def _unfenced(self, statement: InstructionStatement, state: _State) -> Iterator[PipelineFinding]:
-        """A wgmma whose registers others have written since the last fence."""
+        """Yield a wgmma whose registers others have written since the last fence."""
         registers = _results(statement)
         touched = [name for name in registers if name in state.dirty]
         if not registers or not (touched or state.unfenced):
@@ -268,23 +277,23 @@ class _Pipeline:
             said = "on some way from the start there is none"
         yield PipelineFinding(
             rule="fence",
-            message=f"this wgmma needs a wgmma.fence before it, but {said}: ptxas inserts one (C7519)",
+            message=f"this wgmma needs a wgmma.fence before it, but {said}: ptxas inserts a fence (C7519)",
             location=statement.location(),
             fix="put wgmma.fence.sync.aligned; before the first wgmma, behind what writes its registers",
         )
 
 
 def _results(statement: InstructionStatement) -> tuple[str, ...]:
-    """The accumulator registers of a wgmma.mma_async; none for other statements."""
+    """Return the accumulator registers of a wgmma.mma_async; none for other statements."""
     if statement.opcode != "wgmma" or statement.modifiers[:1] != ("mma_async",) or not statement.operands:
         return ()
     first = statement.operands[0]
     elements: tuple[Operand, ...] = first.elements if isinstance(first, Vector) else ()
-    return tuple(one.name for one in elements if isinstance(one, Register))
+    return tuple(element.name for element in elements if isinstance(element, Register))
 
 
 def _written(statement: InstructionStatement) -> tuple[str, ...]:
-    """The names of the registers that a statement defines."""
+    """Return the names of the registers that a statement defines."""
     operands = statement.operands or ()
     if statement.opcode in _NO_RESULT or not operands or isinstance(operands[0], Address):
         return ()
@@ -294,7 +303,7 @@ def _written(statement: InstructionStatement) -> tuple[str, ...]:
 def _left(
     flying: Mapping[str, tuple[int, int]], statement: InstructionStatement
 ) -> Mapping[str, tuple[int, int]]:
-    """What may be in flight behind a wait_group; one of 0 leaves nothing."""
+    """Return what may be in flight behind a wait_group; a wait for 0 leaves nothing."""
     operand = (statement.operands or (None,))[0]
     pending = operand.value if isinstance(operand, Immediate) else _MOST_COMMITS
     if not pending:

@@ -30,7 +30,7 @@ Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
 
 
 def selector_rule(subject: Subject) -> Iterator[Finding]:
-    """A selector that the form does not have; no other rule makes sense then."""
+    """Yield a selector that the form does not have; no other rule makes sense then."""
     if subject.selector not in subject.instruction.selectors:
         legal = ", ".join(map(str, subject.instruction.selectors))
         yield Finding(
@@ -53,7 +53,7 @@ def _empty_words(subject: Subject) -> Iterator[Finding]:
 
 
 def _undefined_fields(subject: Subject) -> Iterator[Finding]:
-    """Fields that PTX leaves undefined under either variant."""
+    """Yield fields that PTX leaves undefined under either variant."""
     rule = "tf32-field" if subject.pattern.kept == 1 else "equal-indices"
     fix = "write 0b0100 or 0b1110" if subject.pattern.kept == 1 else "name two different units"
     zeros = _zero_chunks(subject)
@@ -100,7 +100,7 @@ def _field_text(subject: Subject, row: int, chunk: int) -> str:
 
 
 def _half_rows(subject: Subject) -> Iterator[Finding]:
-    """Rows of one half all legal, those of the other all not."""
+    """Yield rows of one half all legal, those of the other all not."""
     legal: Flags = subject.pattern.distinct[subject.fields]
     lower: Flags = np.arange(len(legal)) % 16 < 8
     for bad, good in ((lower, ~lower), (~lower, lower)):
@@ -120,7 +120,7 @@ def _half_place(subject: Subject) -> str:
 
 
 def _ignored_lanes(subject: Subject) -> Iterator[Finding]:
-    """Lanes with data that the selector does not read; an error if only they are legal."""
+    """Yield lanes with data that the selector does not read; an error if only they are legal."""
     instruction = subject.instruction
     filled: Flags = subject.words.reshape(-1, 4).any(axis=0)
     for other in instruction.selectors:
@@ -148,7 +148,7 @@ def _thread_text(lanes: slice) -> str:
 
 
 def _broadcast(subject: Subject) -> Iterator[Finding]:
-    """All words that are read of a quad alike, or its upper pair a copy of the lower one."""
+    """Yield all words that are read of a quad alike, or its upper pair a copy of the lower pair."""
     quads = subject.quads
     if quads.shape[1] < 2 or not quads.any():
         return
@@ -191,7 +191,7 @@ def _plain_sp(subject: Subject) -> Iterator[Finding]:
 
 
 def _stored(subject: Subject) -> Codes:
-    """``(m, chunks, units kept, unit)``: the stored codes of A."""
+    """Return ``(m, chunks, units kept, unit)``: the stored codes of A."""
     a = present(subject.a, "a")
     codes = codes_from(a, subject.instruction, "a")
     return codes.reshape(len(codes), -1, subject.pattern.kept, subject.pattern.unit)
@@ -205,7 +205,7 @@ def _is_zero(subject: Subject, codes: Codes) -> Flags:
 
 
 def _zero_chunks(subject: Subject) -> Flags:
-    """``(m, chunks)``: whether everything stored of a chunk is zero; False where A is not given."""
+    """Return ``(m, chunks)``: whether everything stored of a chunk is zero; False where A is not given."""
     if subject.a is None:
         return np.zeros(subject.fields.shape, np.bool_)
     zeros: Flags = _is_zero(subject, _stored(subject)).all(axis=(-2, -1))
@@ -230,7 +230,7 @@ def _padding_indices(subject: Subject) -> Iterator[Finding]:
 
 
 def _containers(subject: Subject) -> Iterator[Finding]:
-    """Bits around the codes of fp6 and fp4 in bytes."""
+    """Yield bits around the codes of fp6 and fp4 in bytes."""
     for name, words in (("a", subject.a), ("b", subject.b)):
         element, storage = subject.instruction.format(name), subject.instruction.storage(name)
         if words is None or storage.bits == element.bits:
@@ -254,7 +254,7 @@ def _containers(subject: Subject) -> Iterator[Finding]:
 
 
 def _agrees(subject: Subject, registers: dict[str, Words]) -> bool:
-    """Whether metadata, and A's registers where given, describe logical A."""
+    """Return whether metadata, and A's registers where given, describe logical A."""
     matrix = present(subject.matrix, "matrix")
     fields = read_fields(subject.instruction, registers["e"], subject.selector)
     if "a" not in registers:
@@ -266,7 +266,7 @@ def _agrees(subject: Subject, registers: dict[str, Words]) -> bool:
 
 
 def _against_matrix(subject: Subject) -> Iterator[Finding]:
-    """A not as described: the rearrangements that would mend it, or else the first place."""
+    """Yield a not as described: the rearrangements that would mend it, or else the first place."""
     e = present(subject.e, "e")
     registers = {"e": e} | ({} if subject.a is None else {"a": subject.a})
     if _agrees(subject, registers):
@@ -295,7 +295,7 @@ def _rearrangements(subject: Subject) -> Sequence[Mistake]:
 
 
 def _first_lost(subject: Subject) -> Finding:
-    """The first element of A that the registers do not give."""
+    """Return the first element of A that the registers do not give."""
     matrix = present(subject.matrix, "matrix")
     lost = ~_is_zero(subject, matrix) & ~named_columns(subject.fields, subject.pattern)
     if not lost.any():

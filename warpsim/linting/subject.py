@@ -1,4 +1,4 @@
-"""What lint looks at, one tile at a time, and what it says about it."""
+"""The subject of lint, one tile at a time, and its findings."""
 
 from __future__ import annotations
 

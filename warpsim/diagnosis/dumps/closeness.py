@@ -1,6 +1,6 @@
 """How near an explanation comes to D where it does not give every bit: in ulps, and by rank.
 
-Knows codes of one format; does not know what is explained.
+Knows codes of one format; does not know mistakes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTEGER_BITS = 16  # an integer that is off by so many bits says nothing
 
 
 def closeness(x: Codes, y: Codes, element: Format) -> Numbers:
-    """``(...)``: 1 for equal codes, less with every bit of the distance in ulps, 0 where no bit is left."""
+    """Return ``(...)``: 1 for equal codes, less with each bit of the distance in ulps, 0 if none is left."""
     apart = np.abs(places_of(x, element).astype(np.float64) - places_of(y, element))
     bits = element.fraction_bits if element.is_float else _INTEGER_BITS
     near: Numbers = np.clip(1 - np.log2(1 + apart) / bits, 0, 1)
@@ -29,7 +29,7 @@ def closeness(x: Codes, y: Codes, element: Format) -> Numbers:
 
 
 def rank_correlation(x: Codes, y: Codes, element: Format) -> Numbers:
-    """``(...)``: Spearman's coefficient along the last axis; 0 where one side is constant."""
+    """Return ``(...)``: Spearman's coefficient along the last axis; 0 where one side is constant."""
     first, second = (_ranks(np.nan_to_num(numbers(codes, element))) for codes in (x, y))
     first, second = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (first, second))
     size = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
@@ -44,7 +44,7 @@ def numbers(codes: Codes, element: Format) -> Numbers:
 
 
 def _ranks(values: Numbers) -> Numbers:
-    """Places in the order of the values; equal ones, such as the zeros of a ReLU, share the least."""
+    """Return places in the order of the values; equal values, such as zeros of a ReLU, share the lowest."""
     order = np.argsort(values, axis=-1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=-1)
     place = np.broadcast_to(np.arange(values.shape[-1], dtype=np.float64), values.shape).copy()

@@ -26,7 +26,7 @@ CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
 class DumpComparison:
     """The classes of two dumps: ``elements`` is ``(..., elements of a word)``, each an index of CLASSES.
 
-    ``format`` is that of the elements; ``numbers`` tells that the arrays had it themselves.
+    ``format`` is that of the elements; ``numbers``: the arrays had it themselves.
     """
 
     elements: npt.NDArray[np.uint8]
@@ -58,7 +58,8 @@ class DumpComparison:
 def compare(
     dump_a: npt.ArrayLike, dump_b: npt.ArrayLike, format: Format | str | None = None
 ) -> DumpComparison:
-    """Classes of the elements of two register dumps of one shape, 32- or 64-bit words, or of two arrays.
+    """Return classes of the elements of two register dumps of one shape, 32- or 64-bit words, or of two
+    arrays.
 
     Elements narrower than a word lie in it lowest first. Arrays of floats or signed integers are elements of
     their own dtype where no ``format`` is given; words are f32 then. Two NaNs with different bits differ in
@@ -87,11 +88,13 @@ def _check_alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
 
 
 def own_format(array: npt.ArrayLike) -> Format | None:
-    """The format of an array of floats or signed integers, None of words and of what no format has."""
+    """Return the format of an array of floats or signed integers, None of words and of what no format has."""
     dtype = np.asarray(array).dtype
     if dtype.kind == "u":
         return None
-    return next((one for one in FORMATS.values() if one.dtype == dtype and not one.ignored_bits), None)
+    return next(
+        (element for element in FORMATS.values() if element.dtype == dtype and not element.ignored_bits), None
+    )
 
 
 def _format(given: Format | str) -> Format:
@@ -111,7 +114,7 @@ def _words(dump: npt.ArrayLike, what: str) -> Words:
 
 
 def classes(x: npt.NDArray[Any], y: npt.NDArray[Any], element: Format) -> npt.NDArray[np.uint8]:
-    """The class of each pair of codes; both arrays of one shape."""
+    """Return the class of each pair of codes; both arrays of one shape."""
     x, y = x.astype(element.code_dtype), y.astype(element.code_dtype)
     near = _distance_is_at_most_one(places_of(x, element), places_of(y, element))
     result = np.where(near, ONE_ULP, MORE)
@@ -131,7 +134,7 @@ def _float_classes(
 
 
 def places_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
-    """Integers in the order of the values: neighbours differ by one, and both zeros are one place."""
+    """Return integers in the order of the values: neighbours differ by 1; both zeros are 0."""
     wide = codes.astype(np.int64)  # the bits of an f64 are kept
     if not element.signed:
         return wide
@@ -148,7 +151,7 @@ def _distance_is_at_most_one(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64])
 
 
 def ulps(x: int, y: int, element: Format) -> int | None:
-    """How many places code y lies above code x in the order of the values; None beside Inf and NaN."""
+    """Return how many places code y lies above code x in the order of the values; None beside Inf and NaN."""
     codes = np.array([x, y], element.code_dtype)
     if element.is_float and not np.isfinite(values_of(codes, element)).all():
         return None

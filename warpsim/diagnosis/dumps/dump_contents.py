@@ -47,13 +47,21 @@ class Holding:
 def holding(
     instruction: Instruction, operand: str, expected: Words, dump: Words, *, selector: int = 0
 ) -> Holding:
-    """Whether ``dump (lanes, registers)`` of operand a, b, c or e is what its matrix is packed into."""
+    """Return whether ``dump (lanes, registers)`` of operand a, b, c or e is what its matrix is packed
+    into.
+    """
     read = words_read(instruction, operand, expected.shape, selector)
     setting = Setting(instruction=instruction, selector=selector)
-    library = [one for one in mistakes(setting) if one.operands == (operand,) and one.change]
-    library += [one for one in local_mistakes(setting) if one.operands == (operand,) and one.change]
+    library = [mistake for mistake in mistakes(setting) if mistake.operands == (operand,) and mistake.change]
+    library += [
+        mistake for mistake in local_mistakes(setting) if mistake.operands == (operand,) and mistake.change
+    ]
     given = {operand: expected[None]}
-    scored = [(_equal(one.change(given)[operand][0], dump, read), one) for one in library if one.change]
+    scored = [
+        (_equal(mistake.change(given)[operand][0], dump, read), mistake)
+        for mistake in library
+        if mistake.change
+    ]
     scored.sort(key=lambda pair: -pair[0])
     own, total = _equal(expected, dump, read), int(read.sum())
     closest = [pair for pair in scored if total > pair[0] > max(own, total * _LEAST)]
@@ -61,7 +69,7 @@ def holding(
         operand=operand,
         equal=own,
         total=total,
-        matches=tuple(one for count, one in scored if count == total) if own < total else (),
+        matches=tuple(mistake for count, mistake in scored if count == total) if own < total else (),
         closest=tuple(closest[:_CLOSEST]),
     )
 
@@ -69,7 +77,7 @@ def holding(
 def words_read(
     instruction: Instruction, operand: str, shape: tuple[int, ...], selector: int
 ) -> npt.NDArray[np.bool_]:
-    """``(lanes, registers)``: words that the instruction reads; of metadata those of the selector's lanes."""
+    """Return ``(lanes, registers)``: words that are read; of metadata those of the selector's lanes."""
     read = np.ones(shape, np.bool_)
     if operand == "e":
         read[:] = False

@@ -35,7 +35,7 @@ class Wrong:
 
 
 def wrong_elements(instruction: Instruction, mask: Mask) -> Wrong:
-    """The pattern of a mask ``(tiles, lanes * registers * slots)`` in the order of the registers."""
+    """Return the pattern of a mask ``(tiles, lanes * registers * slots)`` in the order of the registers."""
     layout = instruction.in_registers("d").layout
     anywhere = mask.any(axis=0).reshape(layout.lanes, -1)
     matrix = layout.collect(anywhere)
@@ -56,7 +56,7 @@ def _where(flags: Mask) -> tuple[int, ...]:
 
 
 def _text(matrix: Mask, words: Mask) -> str:
-    """The first description that fits exactly, or else the rows and columns concerned."""
+    """Return the first description that fits exactly, or else the rows and columns concerned."""
     if not matrix.any():
         return "nothing wrong"
     if matrix.all():
@@ -74,7 +74,7 @@ def _text(matrix: Mask, words: Mask) -> str:
 
 
 def _is_product(mask: Mask) -> bool:
-    """Whether a set is all combinations of some rows and some columns."""
+    """Return whether a set is all combinations of some rows and some columns."""
     return bool((np.outer(mask.any(axis=1), mask.any(axis=0)) == mask).all())
 
 
@@ -95,7 +95,7 @@ def _axis_text(flags: Mask, name: str) -> str:
 
 
 def ranges(indices: Sequence[int]) -> str:
-    """``0-3, 8, 10-11``; a regular step as ``0, 4, ..., 28``."""
+    """Return ``0-3, 8, 10-11``; a regular step as ``0, 4, ..., 28``."""
     steps = {after - before for before, after in pairwise(indices)}
     if len(indices) > 3 and len(steps) == 1 and steps != {1}:
         return f"{indices[0]}, {indices[1]}, ..., {indices[-1]}"

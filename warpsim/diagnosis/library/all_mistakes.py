@@ -19,13 +19,13 @@ from .value_mistakes import value_mistakes
 
 @lru_cache(maxsize=16)
 def mistakes(setting: Setting) -> tuple[Mistake, ...]:
-    """Every mistake that applies to a setting, in the order of reporting."""
+    """Return every mistake that applies to a setting, in the order of reporting."""
     values = tuple(value_mistakes(setting))
     return (
         *_descriptor_mistakes(setting),
-        *(one for one in values if one.operands == ("e",)),  # nearer to a cause than a place is
+        *(mistake for mistake in values if mistake.operands == ("e",)),  # nearer to a cause than a place is
         *_rearrangements(setting),
-        *(one for one in values if one.operands != ("e",)),
+        *(mistake for mistake in values if mistake.operands != ("e",)),
         *_arithmetic_mistakes(setting),
     )
 
@@ -34,7 +34,7 @@ def mistakes(setting: Setting) -> tuple[Mistake, ...]:
 
 
 def _rearrangements(setting: Setting) -> tuple[Mistake, ...]:
-    """Rows that apply; those that move the same slots are one mistake, known by its first name."""
+    """Return rows that apply; rows that move the same slots are one mistake with the first name."""
     found: dict[tuple[str, bytes], Mistake] = {}
     for row, operand in _applicable(setting):
         parts = [_bound(row, setting, name) for name in _parts(operand)]
@@ -58,7 +58,7 @@ def _parts(operand: str) -> tuple[str, ...]:
 
 
 def _applicable(setting: Setting) -> Iterator[tuple[Row, str]]:
-    """Rows with each operand of theirs that the instruction has and that the predicate lets pass."""
+    """Yield rows with each operand of theirs that the instruction has and that the predicate lets pass."""
     shared = {name for name in "ab" if setting.in_shared(name)}
     registers = set(setting.instruction.registers) - shared
     for rows, given in ((ROWS, registers), (TILE_ROWS, shared)):
@@ -108,7 +108,7 @@ def _change(part: Rearrangement) -> Change:
 
 
 def _descriptor_mistakes(setting: Setting) -> Iterator[Mistake]:
-    """Tiles in shared memory read through a descriptor that is wrong."""
+    """Yield tiles in shared memory read through a descriptor that is wrong."""
     for operand in "ab":
         if setting.in_shared(operand):
             for reading, element in misread(setting, operand):
@@ -138,7 +138,7 @@ def _arithmetic_mistakes(setting: Setting) -> Iterator[Mistake]:
 
 
 def composed(first: Mistake, second: Mistake) -> Arithmetic | None:
-    """Both wrong arithmetics at once: the second's change made to the first's; None if it has none."""
+    """Return both wrong arithmetics at once: the second's change made to the first's; None if it has none."""
     arithmetic = present(first.arithmetic, "arithmetic")
     by_name = {name: arithmetic for name, _, arithmetic in alternatives(arithmetic)}
     return by_name.get(second.name)

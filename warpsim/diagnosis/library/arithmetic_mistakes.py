@@ -1,7 +1,7 @@
-"""Other arithmetic than the one asked for: element types, accumulators, modifiers and targets.
+"""Wrong arithmetic: other element types, accumulators, modifiers and targets.
 
 Knows which other legal forms the same registers could have been fed to, and how to run those on the
-registers of the nominal one. Does not rearrange anything.
+registers of the nominal instruction. Does not rearrange anything.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Part:
     columns: npt.NDArray[np.intp] | None = None
 
     def of_result(self, codes: Codes) -> Codes:
-        """The part of a matrix ``(..., m, n)``."""
+        """Return the part of a matrix ``(..., m, n)``."""
         codes = codes if self.rows is None else codes[..., self.rows, :]
         return codes if self.columns is None else codes[..., self.columns]
 
     def of_operands(self, operands: Operands) -> Operands:
-        """What the part is computed from; only operands without block scales are ever cut."""
+        """Return what the part is computed from; only operands without block scales are ever cut."""
         if self is WHOLE:
             return operands
         rows, columns = Part(rows=self.rows), Part(columns=self.columns)
@@ -59,7 +59,7 @@ WHOLE = Part()
 class Arithmetic:
     """What is computed: a form on its target, and whether C is added once more to its result.
 
-    ``half`` is a form of half its k that is issued twice instead, one after the other.
+    ``half`` is a form of half its k that is issued twice instead, in sequence.
     """
 
     instruction: Instruction
@@ -67,7 +67,8 @@ class Arithmetic:
     half: Instruction | None = None
 
     def simulate(self, setting: Setting, registers: Registers, part: Part = WHOLE) -> Codes:
-        """Codes of D ``(..., m, n)`` of the setting's instruction, or of a part of D, in this arithmetic.
+        """Return codes of D ``(..., m, n)`` of the setting's instruction, or of a part of D, in this
+        arithmetic.
 
         Undefined metadata is read literally. Where the accumulators have another type, C is rounded to
         it (to nearest even) and the result converted back.
@@ -81,7 +82,7 @@ class Arithmetic:
 
 
 def _executed(form: Instruction, operands: Operands, half: Instruction | None) -> Codes:
-    """Codes of D; of two instructions with half the k where there is such a form."""
+    """Return codes of D; of two instructions with half the k where there is such a form."""
     if half is None:
         return execute_operands(operands, rule_for(form))
     k, c = half.shape.k, operands.c
@@ -92,7 +93,7 @@ def _executed(form: Instruction, operands: Operands, half: Instruction | None) -
 
 
 def _halves(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
-    """The form of half the k and everything else alike, where the target has it; dense forms only."""
+    """Yield the form of half the k and everything else alike, where the target has it; dense forms only."""
     shape = nominal.shape
     if nominal.sparse or nominal.scale or nominal.products > 1 or not nominal.d.is_float:
         return
@@ -105,7 +106,7 @@ def _halves(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
 
 
 def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Operands:
-    """The operands of a form; tiles in shared memory have been read already."""
+    """Return the operands of a form; tiles in shared memory have been read already."""
     inputs = Inputs(
         registers=registers,
         selector=setting.selector,
@@ -126,7 +127,7 @@ def _gathered(setting: Setting, form: Instruction, registers: Registers) -> Oper
 
 
 def _legal(ids: ScaleSelectors, form: Instruction) -> ScaleSelectors:
-    """The byte ids cut to what the form can have: multiples of its scales a word."""
+    """Return the byte ids cut to what the form can have: multiples of its scales a word."""
     if not form.scale:
         return ids
     chunks = form.scale_chunks
@@ -142,7 +143,7 @@ def _converted(codes: Codes, source: Format, target: Format) -> Codes:
 
 
 def _added(d: Codes, c: Codes, element: Format) -> Codes:
-    """D + C, rounded to nearest even (integers wrap), where both have the same format."""
+    """Return D + C, rounded to nearest even (integers wrap), where both have the same format."""
     x, y = (matrix_of(codes, element) for codes in (d, c))
     with np.errstate(all="ignore"):
         return codes_of(np.asarray(x + y, element.dtype), element, "d")
@@ -178,7 +179,7 @@ def _differences(nominal: Instruction, form: Instruction) -> set[str]:
 
 
 def _comparable(nominal: Instruction, form: Instruction) -> bool:
-    """Whether a form reads the same registers; only its qualifiers differ."""
+    """Return whether a form reads the same registers; only its qualifiers differ."""
     return (
         form.family is nominal.family
         and form.shape == nominal.shape
@@ -190,7 +191,7 @@ def _comparable(nominal: Instruction, form: Instruction) -> bool:
 
 
 def _other_forms(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
-    """Each form that differs in one slot, or in both types or layouts alike, with what differs."""
+    """Yield each form that differs in one slot, or in both types or layouts alike, with what differs."""
     seen = {tuple(slot.read(nominal) for slot in _SLOTS)}
     for form in forms().values():
         if not _comparable(nominal, form):

@@ -53,9 +53,9 @@ class Suggestion:
 def diagnose(
     memory: Bytes, descriptor: Descriptor | SupportsIndex, tile: Tile, *, major: Major = "K"
 ) -> list[Suggestion]:
-    """What is wrong with a descriptor through which ``tile (mn, k)`` does not come out of a memory.
+    """Return what is wrong with a descriptor through which ``tile (mn, k)`` does not come out of a memory.
 
-    ``descriptor`` may be the 64-bit word, also one whose fields overflow. Common mistakes are tried
+    ``descriptor`` may be the 64-bit word, even if its fields overflow. Common mistakes are tried
     alone, most likely first, and then, if none explains the tile, in pairs; every suggestion reproduces
     the tile bit for bit, and suggestions that read the same addresses are given once. Empty where the
     tile reads as expected, and where no suggestion was found. Raises OperandError for arguments that no
@@ -92,7 +92,8 @@ class Misreading:
 def misreadings(
     descriptor: Descriptor, *, mn: int, k: int, element_bits: int, major: Major, memory_bytes: int
 ) -> tuple[Misreading, ...]:
-    """The tile as each of the mistakes that diagnose knows would read it, once for each set of addresses.
+    """Return the tile as each of the mistakes that diagnose knows would read it, once for each set of
+    addresses.
 
     Only those that stay inside the memory and read anything else than the descriptor itself.
     """
@@ -108,8 +109,8 @@ def misreadings(
             addresses = None if reading.descriptor.base_offset else question.addresses(reading)
             if addresses is None or (addresses % dtype.itemsize).any() or np.array_equal(addresses, own):
                 continue
-            one = found.setdefault(addresses.tobytes(), _misreading(reading, addresses))
-            found[addresses.tobytes()] = replace(one, mistakes=(*one.mistakes, phrase))
+            misreading = found.setdefault(addresses.tobytes(), _misreading(reading, addresses))
+            found[addresses.tobytes()] = replace(misreading, mistakes=(*misreading.mistakes, phrase))
     return tuple(found.values())
 
 
@@ -150,7 +151,7 @@ class _Question:
         return self.expected.itemsize
 
     def addresses(self, reading: _Reading) -> Addresses | None:
-        """``(mn, k)``, or None where the reading leaves the memory."""
+        """Return ``(mn, k)``, or None where the reading leaves the memory."""
         descriptor, major, origin = reading
         mn, k = self.expected.shape
         linear = descriptor.start_address + tile_offsets(descriptor, mn, k, self.size, major)
@@ -160,14 +161,14 @@ class _Question:
         return linear if inside else None
 
     def is_answered_by(self, reading: _Reading) -> bool:
-        """Whether a reading gives the expected tile."""
+        """Return whether a reading gives the expected tile."""
         if reading.descriptor.base_offset:
             return False
         addresses = self.addresses(reading)
         return addresses is not None and np.array_equal(self.view[addresses // self.size], self.expected)
 
     def is_legal(self, reading: _Reading, given: _Reading) -> bool:
-        """Whether a reading could be recommended; a start that is given may be unaligned."""
+        """Return whether a reading could be recommended; a start that is given may be unaligned."""
         descriptor, (mn, k) = reading.descriptor, self.expected.shape
         start, swizzle = descriptor.start_address - (reading.xor_origin or 0), descriptor.swizzle
         kept = start == given.descriptor.start_address
@@ -175,7 +176,7 @@ class _Question:
         return end <= SWIZZLE_BYTES[swizzle] and (kept or is_aligned(start, swizzle))
 
     def suggestion(self, reading: _Reading, mistakes: tuple[str, ...]) -> Suggestion:
-        """The suggestion that a reading amounts to; tiles that must move go to the next aligned start."""
+        """Return what a reading suggests; tiles that must move go to the next aligned start."""
         descriptor, major, origin = reading
         if major == "MN" and self.size != 2:
             mn, k = self.expected.shape
@@ -186,14 +187,14 @@ class _Question:
 
 
 def _k_major(descriptor: Descriptor, mn: int, k: int, size: int) -> Descriptor:
-    """The descriptor of the same tile stored packed and K-major, at the next aligned start."""
+    """Return the descriptor of the same tile stored packed and K-major, at the next aligned start."""
     swizzle: Swizzle = descriptor.swizzle if k * size <= SWIZZLE_BYTES[descriptor.swizzle] else "none"
     start = descriptor.start_address + -descriptor.start_address % pattern_bytes(swizzle)
     return canonical_descriptor(start, mn=mn, k=k, element_bits=8 * size, major="K", swizzle=swizzle)
 
 
 def _first_reading(descriptor: Descriptor | SupportsIndex, major: Major) -> tuple[_Reading, tuple[str, ...]]:
-    """The reading of the descriptor as it is; a word with reserved bits is one mistake already."""
+    """Return the reading of the descriptor as it is; a word with reserved bits is one mistake already."""
     if isinstance(descriptor, Descriptor):
         return _Reading(descriptor, major), ()
     word = operator.index(descriptor)
@@ -211,7 +212,7 @@ def _first_reading(descriptor: Descriptor | SupportsIndex, major: Major) -> tupl
 
 
 def _overflowed(word: int, names: list[str]) -> Descriptor | None:
-    """The descriptor of a word with some fields in bytes that fill their reserved bits, if it is one."""
+    """Return the descriptor of a word with fields in bytes that fill their reserved bits, else None."""
     places = [place for place in PLACES if place.attribute in names]
     values: dict[str, Any] = {place.attribute: word >> place.lowest & 0xFFFF for place in places}
     try:
@@ -221,7 +222,7 @@ def _overflowed(word: int, names: list[str]) -> Descriptor | None:
 
 
 def _search(question: _Question, given: _Reading, mistakes: tuple[str, ...]) -> list[Suggestion]:
-    """The suggestions one mistake away, or else those that are two away."""
+    """Return the suggestions one mistake away, or else those that are two away."""
     start = _Step(0, mistakes, given)
     single = [step for fix in _FIXES for step in _steps(fix, start, question)]
     found = _answers(question, given, single)
@@ -243,7 +244,7 @@ def _steps(fix: _Fix, before: _Step, question: _Question) -> Iterator[_Step]:
 
 
 def _answers(question: _Question, given: _Reading, steps: list[_Step]) -> list[Suggestion]:
-    """The suggestions among the steps, in their order, one for each set of addresses."""
+    """Return the suggestions among the steps, in their order, one for each set of addresses."""
     suggestions, tried, maps = [], {given}, set()
     for step in steps:
         reading = step.reading
@@ -267,7 +268,7 @@ _STRIDES = ("stride_byte_offset", "leading_byte_offset")
 
 
 def _with(phrase: str, reading: _Reading, **values: Any) -> _Candidates:
-    """The reading with other descriptor fields; nothing where a field cannot have such a value."""
+    """Yield the reading with other descriptor fields; nothing where a field cannot have such a value."""
     try:
         yield phrase, reading._replace(descriptor=replace(reading.descriptor, **values))
     except OperandError:
@@ -289,7 +290,7 @@ def _unshifted_phrase(names: tuple[str, ...]) -> str:
 
 
 def _unshifted(reading: _Reading, question: _Question) -> _Candidates:
-    """Fields that hold bytes; a start address may have lost its bits above 13 as well."""
+    """Yield fields that hold bytes; a start address may have lost its bits above 13 as well."""
     start = reading.descriptor.start_address >> 4
     for names in _subsets((*_STRIDES, "start_address")):
         values = {name: getattr(reading.descriptor, name) >> 4 for name in names}
@@ -325,7 +326,7 @@ def _other_major(reading: _Reading, question: _Question) -> _Candidates:
 
 
 def _k_step(reading: _Reading, question: _Question) -> int:
-    """Bytes between the start addresses of two steps along K."""
+    """Return bytes between the start addresses of two steps along K."""
     descriptor, k = reading.descriptor, question.expected.shape[1]
     leading, stride = descriptor.leading_byte_offset, descriptor.stride_byte_offset
     plain = descriptor.swizzle == "none"
@@ -336,7 +337,7 @@ def _k_step(reading: _Reading, question: _Question) -> int:
 
 
 def _off_by_steps(reading: _Reading, question: _Question) -> _Candidates:
-    """Up to three steps along K; where rows are swizzled K-major, only those inside the row."""
+    """Yield up to three steps along K; where rows are swizzled K-major, only those inside the row."""
     step, start = _k_step(reading, question), reading.descriptor.start_address
     width = SWIZZLE_BYTES[reading.descriptor.swizzle]
     for count in (1, -1, 2, -2, 3, -3):
@@ -363,7 +364,7 @@ def _unaligned(reading: _Reading, question: _Question) -> _Candidates:
 
 
 def _relative(reading: _Reading, question: _Question) -> _Candidates:
-    """A tile beside the pattern, swizzled by the distance from its own start, perhaps some K steps back."""
+    """Yield a tile beside the pattern, swizzled by the distance from its start, or some K steps back."""
     descriptor = reading.descriptor
     pattern, start = pattern_bytes(descriptor.swizzle), descriptor.start_address
     step = max(16, _k_step(reading, question))

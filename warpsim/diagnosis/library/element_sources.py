@@ -34,39 +34,39 @@ def row_halves(grid: Grid) -> int:
 
 
 def two_row_halves(grid: Grid) -> bool:
-    """m16 and m64 shapes."""
+    """Return whether the shape is m16 or m64."""
     return row_halves(grid) == 2
 
 
 def k_blocks(grid: Grid) -> int:
-    """Registers of A or B along k, in one row half."""
+    """Return how many registers of A or B run along k in one row half."""
     if grid.instruction.products > 1:
         return 1
     return grid.registers // (row_halves(grid) if grid.operand == "a" else 1)
 
 
 def several_k_blocks(grid: Grid) -> bool:
-    """Fragments with more than one register along k."""
+    """Return whether a fragment has several registers along k."""
     return k_blocks(grid) > 1
 
 
 def both(grid: Grid) -> bool:
-    """Fragments of A whose registers run over row halves and along k."""
+    """Return whether registers of A run over row halves and along k."""
     return k_blocks(grid) > 1 and row_halves(grid) > 1
 
 
 def words_read(count: int) -> Predicate:
-    """Lanes of a quad that a selector reads, at least."""
+    """Return lanes of a quad that a selector reads, at least."""
     return lambda grid: grid.instruction.metadata_words >= count
 
 
 def several_warps(grid: Grid) -> bool:
-    """Operands of a warpgroup."""
+    """Return whether the operand is a warpgroup's."""
     return grid.lanes > WARP
 
 
 def one_product(grid: Grid) -> bool:
-    """All but m8n8k4 f16."""
+    """Return whether the form computes one product: all but m8n8k4 f16."""
     return grid.instruction.products == 1
 
 
@@ -74,7 +74,7 @@ def one_product(grid: Grid) -> bool:
 
 
 def exchange(first: int, second: int) -> Formula:
-    """Two registers exchanged."""
+    """Return two registers exchanged."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         moved = np.where(register == first, second, np.where(register == second, first, register))
@@ -84,38 +84,38 @@ def exchange(first: int, second: int) -> Formula:
 
 
 def exchange_row_halves(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Registers of rows g and g + 8 exchanged."""
+    """Return registers of rows g and g + 8 exchanged."""
     columns = grid.instruction.shape.n // 8  # blocks of D that hold both halves
     across = 1 if grid.operand == "a" else grid.registers // columns // 2
     return lane, register ^ across, slot
 
 
 def exchange_metadata_halves(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Rows g and g + 8 share a word with 16- and 32-bit elements, and a pair of lanes otherwise."""
+    """Return rows g and g + 8 share a word with 16- and 32-bit elements, and a pair of lanes otherwise."""
     if grid.instruction.storage("a").bits >= 16:
         return lane, register, slot ^ 8
     return lane ^ 1, register, slot
 
 
 def exchange_k_halves(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """The lower and the upper half of the registers exchanged."""
+    """Return the lower and the upper half of the registers exchanged."""
     return lane, register ^ grid.registers // 2, slot
 
 
 def k_first(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Registers along k first where they run over row halves first."""
+    """Return registers along k first where they run over row halves first."""
     half, block = register % 2, register // 2
     return lane, half * k_blocks(grid) + block, slot
 
 
 def rows_first(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """The inverse of k_first."""
+    """Return the inverse of k_first."""
     half, block = register // k_blocks(grid), register % k_blocks(grid)
     return lane, block * 2 + half, slot
 
 
 def reversed_registers(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """The last register first."""
+    """Return the last register first."""
     return lane, grid.registers - 1 - register, slot
 
 
@@ -132,7 +132,7 @@ def flip(mask: int) -> Formula:
 
 
 def divides(mask: int) -> Predicate:
-    """Elements are not cut, and a 1:2 field, which is one index, is not either."""
+    """Return whether the rotation cuts no element; a 1:2 field is a single index and is not cut either."""
 
     def applies(grid: Grid) -> bool:
         pattern = grid.instruction.pattern
@@ -147,7 +147,7 @@ def divides(mask: int) -> Predicate:
 
 
 def lanes(source: Callable[[Index], Index]) -> Formula:
-    """All registers from the lane of the same warp that ``source`` gives."""
+    """Return all registers from the lane of the same warp that ``source`` gives."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         return lane // WARP * WARP + source(lane % WARP), register, slot
@@ -156,7 +156,7 @@ def lanes(source: Callable[[Index], Index]) -> Formula:
 
 
 def warps(source: Callable[[Index], Index]) -> Formula:
-    """All registers from the same lane of the warp that ``source`` gives."""
+    """Return all registers from the same lane of the warp that ``source`` gives."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         return source(lane // WARP) % (grid.lanes // WARP) * WARP + lane % WARP, register, slot
@@ -165,7 +165,7 @@ def warps(source: Callable[[Index], Index]) -> Formula:
 
 
 def next_thread(step: int) -> Callable[[Index], Index]:
-    """The lane ``step`` further in the same quad."""
+    """Return the lane ``step`` further in the same quad."""
     return lambda lane: lane // 4 * 4 + (lane + step) % 4
 
 
@@ -173,7 +173,7 @@ def next_thread(step: int) -> Callable[[Index], Index]:
 
 
 def by_element(element: Callable[[Grid, Index, Index], tuple[Index, Index]]) -> Formula:
-    """A formula on (row, column) of the operand's stored matrix."""
+    """Return a formula on (row, column) of the operand's stored matrix."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         layout = grid.instruction.in_registers(grid.operand).layout
@@ -186,21 +186,21 @@ def by_element(element: Callable[[Grid, Index, Index], tuple[Index, Index]]) -> 
 
 
 def read_across(grid: Grid, row: Index, column: Index) -> tuple[Index, Index]:
-    """A matrix in row order read as if in column order."""
+    """Return a matrix in row order read as if in column order."""
     rows, columns = grid.instruction.matrix_shape(grid.operand)
     product, place = row // rows * rows, column * rows + row % rows
     return product + place // columns, place % columns
 
 
 def written_across(grid: Grid, row: Index, column: Index) -> tuple[Index, Index]:
-    """A matrix in column order read as if in row order."""
+    """Return a matrix in column order read as if in row order."""
     rows, columns = grid.instruction.matrix_shape(grid.operand)
     product, place = row // rows * rows, row % rows * columns + column
     return product + place % rows, place // rows
 
 
 def transposed_blocks(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Every 8 x 8 block of 16-bit units transposed, as ldmatrix.trans does."""
+    """Return every 8 x 8 block of 16-bit units transposed, as ldmatrix.trans does."""
     per_half = 16 // grid.bits
     unit, inside = 2 * (lane % 4) + slot // per_half, slot % per_half
     group = lane % WARP // 4
@@ -208,7 +208,7 @@ def transposed_blocks(grid: Grid, lane: Index, register: Index, slot: Index) -> 
 
 
 def contiguous(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Each lane given consecutive k over all its registers of a row."""
+    """Return each lane given consecutive k over all its registers of a row."""
     halves = grid.registers // k_blocks(grid)
     block, half, blocks = register // halves, register % halves, k_blocks(grid)
     place = lane % 4 * blocks + block  # register-sized pieces of the row
@@ -216,7 +216,7 @@ def contiguous(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
 
 
 def spread(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """The inverse of contiguous."""
+    """Return the inverse of contiguous."""
     halves = grid.registers // k_blocks(grid)
     block, half, blocks = register // halves, register % halves, k_blocks(grid)
     place = block * 4 + lane % 4
@@ -227,7 +227,7 @@ def spread(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
 
 
 def other_selector(value: int) -> Formula:
-    """The lanes of the selector hold what those of selector ``value`` should."""
+    """Return the lanes of the selector hold what those of selector ``value`` should."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         words, used = grid.instruction.metadata_words, grid.setting.selector
@@ -238,7 +238,7 @@ def other_selector(value: int) -> Formula:
 
 
 def has_selector(value: int) -> Predicate:
-    """Forms with this selector, where it is not the one in use."""
+    """Return a predicate: the form has this selector, and it is not in use."""
 
     def applies(grid: Grid) -> bool:
         return value in grid.instruction.selectors and value != grid.setting.selector
@@ -250,7 +250,7 @@ def foreign(grid: Grid, *, undo: bool) -> tuple[Index, Index]:
     """Place of each field in its own arrangement, and in that of the other width of elements.
 
     Both ``(fields, 2)``: lane and nibble. Words of 16- and 32-bit elements hold four chunks of row g and
-    four of row g + 8; those of narrower ones eight chunks of one row.
+    four of row g + 8; those of narrower elements eight chunks of one row.
     """
     own = metadata_map(grid.instruction, grid.setting.selector)
     row, chunk = own[:, 3], own[:, 4]
@@ -287,6 +287,6 @@ def rotated_bytes(step: int) -> Formula:
 
 
 def first_chunk(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
-    """Every scale from the first of its group."""
+    """Return every scale from the first of its group."""
     chunks = grid.instruction.scale_chunks
     return lane, register, slot // chunks * chunks

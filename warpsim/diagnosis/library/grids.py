@@ -47,7 +47,7 @@ class Setting:
     tiles: SharedTiles | None = None
 
     def in_shared(self, operand: str) -> bool:
-        """Whether a or b lies in shared memory."""
+        """Return whether a or b lies in shared memory."""
         return self.tiles is not None and (operand == "b" or (operand == "a" and self.tiles.a is not None))
 
 
@@ -83,13 +83,13 @@ class Grid:
         return lane, register, slot
 
     def source(self, lane: Index, register: Index, slot: Index) -> Index:
-        """``(lanes * registers * slots,)``: flat places, from where each place takes its content."""
+        """Return ``(lanes * registers * slots,)``: flat places, from where each place takes its content."""
         flat = (lane * self.registers + register) * self.slots + slot
         return np.broadcast_to(flat, self.places[0].shape).reshape(-1)
 
 
 def grid_of(setting: Setting, operand: str) -> Grid:
-    """The grid of operand a, b, c, d, e, scale_a or scale_b."""
+    """Return the grid of operand a, b, c, d, e, scale_a or scale_b."""
     instruction = setting.instruction
     if setting.in_shared(operand):
         rows, columns = instruction.matrix_shape(operand)
@@ -140,7 +140,7 @@ class Rearrangement:
         return None
 
     def __call__(self, words: Words) -> Words:
-        """The rearranged ``(..., lanes, registers)``."""
+        """Return the rearranged ``(..., lanes, registers)``."""
         grid = self.grid
         flat = words.reshape(*words.shape[:-2], -1)
         if self._whole_registers is not None:

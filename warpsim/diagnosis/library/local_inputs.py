@@ -26,7 +26,7 @@ _CHUNK = 16  # bytes that one copy brings
 
 
 def tile_mistakes(setting: Setting, operand: str) -> Made:
-    """Mistakes in an operand in shared memory, whose grid is (row along M or N, k)."""
+    """Yield mistakes in an operand in shared memory, whose grid is (row along M or N, k)."""
     grid = grid_of(setting, operand)
     row, k = np.arange(grid.lanes), np.arange(grid.registers)
     yield from _zero_rows(operand, row)
@@ -38,14 +38,14 @@ def tile_mistakes(setting: Setting, operand: str) -> Made:
 
 
 def _zero_rows(operand: str, row: Index) -> Made:
-    """Rows and groups of eight rows that are zero or hold others."""
+    """Yield rows and groups of eight rows that are zero or hold others."""
     advice = "these rows do not arrive in shared memory: check the bounds of the copy"
-    for one in row.tolist():
-        yield in_operand(f"row {one} of the tile is zero", operand, advice, _cleared(row == one))
-        for other in (one - 1, one + 1):
+    for at in row.tolist():
+        yield in_operand(f"row {at} of the tile is zero", operand, advice, _cleared(row == at))
+        for other in (at - 1, at + 1):
             if 0 <= other < len(row):
-                name = f"row {one} of the tile holds row {other}"
-                yield in_operand(name, operand, advice, _rows(np.where(row == one, other, row)))
+                name = f"row {at} of the tile holds row {other}"
+                yield in_operand(name, operand, advice, _rows(np.where(row == at, other, row)))
     for first in range(0, len(row), _CORE):
         inside = row // _CORE * _CORE == first
         name = f"rows {first}-{first + _CORE - 1} of the tile"
@@ -61,7 +61,7 @@ def _zero_rows(operand: str, row: Index) -> Made:
 
 
 def _along_k(setting: Setting, operand: str, k: Index) -> Made:
-    """Chunks of 16 bytes that are zero or exchanged, rotations of k, and k as accumulators hold it."""
+    """Yield chunks of 16 bytes that are zero or exchanged, rotations of k, and k as accumulators hold it."""
     bits = setting.instruction.format(operand).bits
     chunk = max(1, 8 * _CHUNK // bits)
     for first in range(0, len(k), chunk):
@@ -99,20 +99,20 @@ def _columns(source: Index) -> Callable[[Words], Words]:
 
 
 def scale_mistakes(setting: Setting, operand: str) -> Made:
-    """Scales of another row of A or column of B, and scales off by a power of two."""
+    """Yield scales of another row of A or column of B, and scales off by a power of two."""
     lane = np.arange(grid_of(setting, operand).lanes)
     axis, row = ("row", lane // 4 + 8 * (lane % 2)) if operand == "scale_a" else ("column", lane // 4)
     size = int(row.max()) + 1
-    lane_of = np.array([int(np.flatnonzero(row == one)[0]) for one in range(size)])
+    lane_of = np.array([int(np.flatnonzero(row == line)[0]) for line in range(size)])
     thread = lane - lane_of[row]  # of the quad, beyond the first that holds the row
-    for one in range(size):
+    for line in range(size):
         advice = f"load the scales of every {axis}"
-        yield in_operand(f"{axis} {one}'s for all {axis}s", operand, advice, _rows(lane * 0 + lane_of[one]))
-        yield in_operand(f"{axis} {one}'s are zero", operand, advice, _cleared(row == one))
+        yield in_operand(f"{axis} {line}'s for all {axis}s", operand, advice, _rows(lane * 0 + lane_of[line]))
+        yield in_operand(f"{axis} {line}'s are zero", operand, advice, _cleared(row == line))
         for other in range(size):
-            if other != one:
-                name = f"{axis} {one} has those of {axis} {other}"
-                source = np.where(row == one, lane_of[other] + thread, lane)
+            if other != line:
+                name = f"{axis} {line} has those of {axis} {other}"
+                source = np.where(row == line, lane_of[other] + thread, lane)
                 yield in_operand(name, operand, advice, _rows(source))
     scale = present(setting.instruction.scale, "scale")
     for by in (1, -1, 2, -2, 3, -3):
@@ -125,7 +125,7 @@ def scale_mistakes(setting: Setting, operand: str) -> Made:
 
 
 def _bytes_plus(step: int) -> Callable[[Words], Words]:
-    """Every byte of the words more by a number, without carries."""
+    """Return every byte of the words more by a number, without carries."""
 
     def change(words: Words) -> Words:
         values = np.ascontiguousarray(words, "<u4").view(np.uint8) + np.uint8(step)
@@ -138,7 +138,7 @@ def _bytes_plus(step: int) -> Callable[[Words], Words]:
 
 
 def metadata_mistakes(setting: Setting) -> Made:
-    """Words shifted, halved, or in the order of memory."""
+    """Yield words shifted, halved, or in the order of memory."""
     for bits in (2, 4, 8, 16):
         advice = f"fields are four bits from bit 0 on: the words are off by {bits} bits"
         yield in_operand(f"shifted left by {bits} bits", "e", advice, lambda e, n=bits: e << np.uint32(n))  # type: ignore[misc]
@@ -157,13 +157,13 @@ def metadata_mistakes(setting: Setting) -> Made:
 
 
 def _spread_fields(e: Words) -> Words:
-    """The lower four fields of a word, one a byte."""
+    """Return the lower four fields of a word, one a byte."""
     parts = [(e >> np.uint32(4 * i) & np.uint32(0xF)) << np.uint32(8 * i) for i in range(4)]
     return np.asarray(parts[0] | parts[1] | parts[2] | parts[3], e.dtype)
 
 
 def _memory_order(setting: Setting, undo: bool) -> Rearrangement:
-    """The i-th lane that is read has the i-th word of E, row after row; ``undo``: the inverse."""
+    """Return the i-th lane that is read has the i-th word of E, row after row; ``undo``: the inverse."""
     own = metadata_map(setting.instruction, setting.selector)
     lanes = np.unique(own[:, 0])
     order = np.lexsort((own[:, 3] * 0 + own[:, 4], own[:, 3]))

@@ -35,14 +35,14 @@ Made = Iterator[Mistake]
 
 @lru_cache(maxsize=16)
 def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
-    """Every mistake of this kind that a setting can have."""
+    """Return every mistake of this kind that a setting can have."""
     if setting.instruction.products > 1:
         return ()
     held = [name for name in "abc" if not setting.in_shared(name)]
-    found = [one for name in "ab" if setting.in_shared(name) for one in tile_mistakes(setting, name)]
+    found = [mistake for name in "ab" if setting.in_shared(name) for mistake in tile_mistakes(setting, name)]
     for name in ("scale_a", "scale_b") if setting.instruction.scale else ():
         found += [*scale_mistakes(setting, name), *_lanes(setting, name), *_partly(setting, name)]
-    found += [one for name in held for part in _PARTS for one in part(setting, name)]
+    found += [mistake for name in held for part in _PARTS for mistake in part(setting, name)]
     if setting.instruction.sparse:
         found += [*metadata_mistakes(setting), *_lanes(setting, "e"), *_partly(setting, "e")]
     return tuple(found)
@@ -52,36 +52,36 @@ def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
 
 
 def _registers(setting: Setting, operand: str) -> Made:
-    """Registers that are zero, or hold what another one should."""
+    """Yield registers that are zero, or hold what another register should."""
     count = setting.instruction.registers[operand]
-    for one in range(count if 1 < count <= 8 else 0):
-        advice = f"load register {one} of {operand.upper()}"
-        yield in_operand(f"register {one} is zero", operand, advice, _with_register(one, None))
+    for register in range(count if 1 < count <= 8 else 0):
+        advice = f"load register {register} of {operand.upper()}"
+        yield in_operand(f"register {register} is zero", operand, advice, _with_register(register, None))
         for other in range(count):
-            if other != one:
-                name = f"register {one} holds register {other}'s elements"
-                yield in_operand(name, operand, f"{advice}: it holds a copy", _with_register(one, other))
+            if other != register:
+                name = f"register {register} holds register {other}'s elements"
+                yield in_operand(name, operand, f"{advice}: it holds a copy", _with_register(register, other))
 
 
-def _with_register(one: int, other: int | None) -> Callable[[Words], Words]:
+def _with_register(register: int, other: int | None) -> Callable[[Words], Words]:
     def change(words: Words) -> Words:
         copy = words.copy()
-        copy[..., one] = 0 if other is None else words[..., other]
+        copy[..., register] = 0 if other is None else words[..., other]
         return copy
 
     return change
 
 
 def _lanes(setting: Setting, operand: str) -> Made:
-    """Lanes that are zero, or hold what a neighbour should."""
+    """Yield lanes that are zero, or hold what a neighbour should."""
     count = grid_of(setting, operand).lanes
     advice = "this lane's share does not arrive: check what is special about it"
-    for one in range(count if count == 32 else 0):
-        yield in_operand(f"lane {one} is zero", operand, advice, _with_lanes(np.array([one]), None))
-        for other in (one + step for step in _NEAR):
+    for at in range(count if count == 32 else 0):
+        yield in_operand(f"lane {at} is zero", operand, advice, _with_lanes(np.array([at]), None))
+        for other in (at + step for step in _NEAR):
             if 0 <= other < count:
-                name = f"lane {one} holds lane {other}'s elements"
-                yield in_operand(name, operand, advice, _with_lanes(np.array([one]), other))
+                name = f"lane {at} holds lane {other}'s elements"
+                yield in_operand(name, operand, advice, _with_lanes(np.array([at]), other))
     lane: Index = np.arange(count)
     for where, chosen in _LANE_SETS:
         yield in_operand(
@@ -100,7 +100,7 @@ def _lanes(setting: Setting, operand: str) -> Made:
 
 
 def _quads(operand: str, lane: Index, first: int) -> Made:
-    """Quads that are zero or hold another's elements, and larger groups that are zero."""
+    """Yield quads that are zero or hold another's elements, and larger groups that are zero."""
     advice = "these lanes' share does not arrive: check what is special about them"
     for size in (4, 8):
         if first % size == 0:
@@ -128,7 +128,7 @@ def _with_lanes(lanes: Index, other: int | None) -> Callable[[Words], Words]:
 
 
 def _partly(setting: Setting, operand: str) -> Made:
-    """Rearrangements of the tables on some lanes only."""
+    """Yield rearrangements of the tables on some lanes only."""
     lane = np.arange(grid_of(setting, operand).lanes)
     for known in mistakes(setting):
         if known.operands != (operand,) or known.change is None:
@@ -150,20 +150,20 @@ def _on_lanes(change: Change, operand: str, where: npt.NDArray[np.bool_]) -> Cha
 
 
 def _matrix(setting: Setting, operand: str) -> Made:
-    """Rows and columns that are zero or repeat others; rotations; other addresses of C."""
+    """Yield rows and columns that are zero or repeat others; rotations; other addresses of C."""
     if setting.instruction.storage(operand).bits < 8:
         return
     rows, columns = setting.instruction.matrix_shape(operand)
     row, column = np.indices((rows, columns))
     axis, size, mine = ("column", columns, column) if operand == "b" else ("row", rows, row)
-    for one in range(size if size <= 16 else 0):
-        advice = f"{axis} {one} of {operand.upper()} does not arrive"
-        yield in_operand(f"{axis} {one} is zero", operand, advice, _zeroed(setting, operand, mine == one))
+    for line in range(size if size <= 16 else 0):
+        advice = f"{axis} {line} of {operand.upper()} does not arrive"
+        yield in_operand(f"{axis} {line} is zero", operand, advice, _zeroed(setting, operand, mine == line))
         for other in range(size):
-            if other != one:
-                at = np.where(mine == one, other, mine)
+            if other != line:
+                at = np.where(mine == line, other, mine)
                 picked = (row, at) if operand == "b" else (at, column)
-                yield _taken(setting, operand, f"{axis} {one} holds {axis} {other}", *picked)
+                yield _taken(setting, operand, f"{axis} {line} holds {axis} {other}", *picked)
     yield from _rotated(setting, operand, row, column)
     if operand in "ab":
         yield from _read_otherwise(setting, operand, row, column)
@@ -217,7 +217,7 @@ def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -
 
 
 def _linear(setting: Setting, row: Index, column: Index) -> Made:
-    """C loaded as if lane l had elements 4 l to 4 l + 3."""
+    """Yield C loaded as if lane l had elements 4 l to 4 l + 3."""
     grid = grid_of(setting, "c")
     layout = setting.instruction.in_registers("c").layout
     each = layout.row_index.size // grid.lanes
@@ -230,7 +230,7 @@ def _linear(setting: Setting, row: Index, column: Index) -> Made:
 
 
 def _taken(setting: Setting, operand: str, name: str, row: Index, column: Index) -> Mistake:
-    """Every element from another one of the matrix."""
+    """Return the mistake that takes every element from another position of the matrix."""
     layout = setting.instruction.in_registers(operand).layout
     source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
     advice = f"check the addresses from which {operand.upper()} is loaded"
@@ -248,7 +248,7 @@ def _zeroed(setting: Setting, operand: str, zero: npt.NDArray[np.bool_]) -> Call
 
 
 def _scaled(setting: Setting, operand: str) -> Made:
-    """Values of A or C off by a power of two."""
+    """Yield values of A or C off by a power of two."""
     element = setting.instruction.format(operand)
     if not element.is_float or operand == "b":
         return
@@ -282,7 +282,7 @@ _PARTS = (_registers, _lanes, _partly, _matrix, _scaled)
 
 
 def other_tiles(setting: Setting) -> Made:
-    """An operand of every tile from another tile of the batch."""
+    """Yield an operand of every tile from another tile of the batch."""
     held = [*(name for name in "abc" if not setting.in_shared(name)), *("e" * setting.instruction.sparse)]
     for operand in held:
         for name, change in (
@@ -293,15 +293,15 @@ def other_tiles(setting: Setting) -> Made:
             yield in_operand(name, operand, "check the index of the tile in its addresses", change)
     for operand in (name for name in "abc" if not setting.in_shared(name)):
         count = setting.instruction.registers[operand]
-        for one in range(count if count <= 8 else 0):
-            name = f"register {one} is stale: it holds that of the previous tile"
-            yield in_operand(name, operand, f"load register {one} for every tile", _stale(one))
+        for register in range(count if count <= 8 else 0):
+            name = f"register {register} is stale: it holds that of the previous tile"
+            yield in_operand(name, operand, f"load register {register} for every tile", _stale(register))
 
 
-def _stale(one: int) -> Callable[[Words], Words]:
+def _stale(register: int) -> Callable[[Words], Words]:
     def change(words: Words) -> Words:
         copy = words.copy()
-        copy[..., one] = np.roll(words, 1, axis=-3)[..., one]
+        copy[..., register] = np.roll(words, 1, axis=-3)[..., register]
         return copy
 
     return change

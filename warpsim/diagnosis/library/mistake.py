@@ -46,7 +46,7 @@ class Mistake:
 
 
 def in_operand(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
-    """A mistake in the registers, or in the tile in shared memory, of one operand."""
+    """Return a mistake in the registers, or in the tile in shared memory, of one operand."""
     return Mistake(
         name=f"{SPELLED.get(operand, operand.upper())}: {name}",
         advice=advice,

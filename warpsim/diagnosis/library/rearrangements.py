@@ -1,6 +1,6 @@
-"""The library of rearrangement mistakes: one row each.
+"""The rearrangement mistakes of the library, a row each.
 
-Rows that cannot be told apart for a form become one mistake (see library). The order is the order of
+Rows with the same effect on a form become one mistake (see all_mistakes). The order is the order of
 reporting: what happens most often comes first.
 """
 
@@ -52,7 +52,7 @@ class Row:
     """A mistake in the arrangement of an operand.
 
     ``operands`` are those in which it is looked for; ``cd`` stands for C and D together. ``advice``
-    tells what to change; ``{operand}`` in it and in the name stands for the operand. ``chooses``: the
+    says what to change; ``{operand}`` in it and in the name stands for the operand. ``chooses``: the
     instruction chooses other places, and nothing has moved.
     """
 
@@ -102,7 +102,7 @@ _REGISTER_ROWS = (
         name="{operand}: rows g and g + 8 exchanged",
         operands=("e",),
         advice="exchange the fields of rows g and g + 8: halves of a word with 16- and 32-bit elements, "
-        "lanes 2i and 2i + 1 with narrower ones",
+        "lanes 2i and 2i + 1 with narrower elements",
         applies=always,
         formula=exchange_metadata_halves,
         exchanges_row_halves=True,
@@ -173,9 +173,9 @@ _LANE_FORMULAS: tuple[tuple[str, tuple[str, ...], Predicate, Callable[[Index], I
             _ALL,
             always,
             source,
-            f"correct the lane arithmetic of {{operand}}: each lane has what belongs in {whose}",
+            f"correct the lane arithmetic of {{operand}}: each lane has what belongs in {owner}",
         )
-        for what, step, whose, source in (
+        for what, step, owner, source in (
             ("lane group off by", 1, "lane + 4", lambda lane: (lane + 4) % 32),
             ("lane group off by", -1, "lane - 4", lambda lane: (lane - 4) % 32),
             ("thread in group off by", 1, "the next lane of the quad", next_thread(1)),
@@ -260,7 +260,7 @@ _LANE_FORMULAS: tuple[tuple[str, tuple[str, ...], Predicate, Callable[[Index], I
             ("e",),
             words_read(1),
             lambda lane, thread=thread: lane & ~3 | thread,
-            "each lane that the selector reads has a word of its own: do not broadcast one to the quad",
+            "each lane that the selector reads has a word of its own: do not broadcast a word to the quad",
         )
         for thread in range(4)
     ),
@@ -358,8 +358,8 @@ _MATRIX_ROWS = (
 
 
 _WIDTH_ADVICE = (
-    "16- and 32-bit elements have four chunks of rows g and g + 8 in a word, narrower ones eight chunks of "
-    "one row, lane bit 0 choosing the row half: k64 is not k32 twice"
+    "a word has four chunks of rows g and g + 8 with 16- and 32-bit elements, eight chunks of one row "
+    "with narrower elements, where lane bit 0 chooses the row half: k64 is not k32 twice"
 )
 
 

@@ -1,6 +1,6 @@
 """What may go wrong when D is stored: places are zero, or hold the elements of others.
 
-Such mistakes leave the product right, so that nothing has to be computed to try one. Those that can be
+Such mistakes leave the product right, so that a trial computes nothing. Those that can be
 undone, and combined with others, are in the tables.
 """
 
@@ -31,10 +31,10 @@ Made = Iterator[Mistake]
 
 @lru_cache(maxsize=16)
 def stored_mistakes(setting: Setting) -> tuple[Mistake, ...]:
-    """Every mistake of this kind that a setting can have."""
+    """Return every mistake of this kind that a setting can have."""
     if setting.instruction.products > 1:
         return ()
-    return tuple(one for part in _PARTS for one in part(setting))
+    return tuple(mistake for part in _PARTS for mistake in part(setting))
 
 
 def _made(name: str, advice: str, read: Reading) -> Mistake:
@@ -42,17 +42,17 @@ def _made(name: str, advice: str, read: Reading) -> Mistake:
 
 
 def _lanes(setting: Setting) -> Made:
-    """Lanes and warps that did not store, or stored what others should."""
+    """Yield lanes and warps that did not store, or stored what others should."""
     lane = np.arange(setting.instruction.lanes)
     advice = "these lanes do not store: check their condition"
     for text, chosen in LANE_SETS:
         yield _made(f"{text} are zero", advice, _where(~chosen(lane)))
-    for one in range(32):
-        yield _made(f"lane {one}{_of_warps(lane)} is zero", advice, _where(lane % 32 != one))
+    for at in range(32):
+        yield _made(f"lane {at}{_of_warps(lane)} is zero", advice, _where(lane % 32 != at))
         for by in (1, -1, 4, -4):
-            if 0 <= one + by < 32:
-                name = f"lane {one}{_of_warps(lane)} holds lane {one + by}'s elements"
-                source = np.where(lane % 32 == one, lane + by, lane)
+            if 0 <= at + by < 32:
+                name = f"lane {at}{_of_warps(lane)} holds lane {at + by}'s elements"
+                source = np.where(lane % 32 == at, lane + by, lane)
                 yield _made(name, "check the address of this lane", lambda d, s=source: d[..., s, :])  # type: ignore[misc]
     for warp in range(len(lane) // 32 if len(lane) > 32 else 0):
         yield _made(f"warp {warp} is zero", "this warp does not store", _where(lane // 32 != warp))
@@ -67,17 +67,17 @@ def _where(kept: npt.NDArray[np.bool_]) -> Reading:
 
 
 def _registers(setting: Setting) -> Made:
-    """Registers that are not stored, or stored in another's place."""
+    """Yield registers that are not stored, or stored in another's place."""
     count = setting.instruction.registers["d"]
     halves = [(np.arange(count) + count // 2) % count] if count % 2 == 0 else []
-    for one in range(count if count <= _MOST else 0):
-        keep = np.arange(count) != one
-        advice = f"store register {one}"
-        yield _made(f"register {one} is zero", advice, lambda d, k=keep: d * k.astype(d.dtype))  # type: ignore[misc]
+    for register in range(count if count <= _MOST else 0):
+        keep = np.arange(count) != register
+        advice = f"store register {register}"
+        yield _made(f"register {register} is zero", advice, lambda d, k=keep: d * k.astype(d.dtype))  # type: ignore[misc]
         for other in range(count):
             source = np.where(keep, np.arange(count), other)
-            if other != one:
-                name = f"register {one} holds register {other}'s elements"
+            if other != register:
+                name = f"register {register} holds register {other}'s elements"
                 yield _made(name, f"{advice}: it is stored twice", lambda d, s=source: d[..., s])  # type: ignore[misc]
     for order in halves:
         upper = np.maximum(order, np.arange(count))
@@ -90,7 +90,7 @@ def _registers(setting: Setting) -> Made:
 
 
 def _partly(setting: Setting) -> Made:
-    """Rearrangements of the tables on some lanes only."""
+    """Yield rearrangements of the tables on some lanes only."""
     lane = np.arange(setting.instruction.lanes)
     for known in mistakes(setting):
         if known.operands != ("d",) or known.read is None:
@@ -114,14 +114,14 @@ def _on_lanes(read: Reading, where: npt.NDArray[np.bool_]) -> Reading:
 
 
 def _matrix(setting: Setting) -> Made:
-    """Rows and columns that are zero or rotated; fragments stored in the order of lanes."""
+    """Yield rows and columns that are zero or rotated; fragments stored in the order of lanes."""
     form = setting.instruction
     rows, columns = form.matrix_shape("d")
     row, column = np.indices((rows, columns))
     for axis, size, mine in (("row", rows, row), ("column", columns, column)):
-        for one in range(size if size <= _MOST else 0):
-            read = _cleared(setting, mine == one)
-            yield _made(f"{axis} {one} is zero", f"{axis} {one} is not stored", read)
+        for line in range(size if size <= _MOST else 0):
+            read = _cleared(setting, mine == line)
+            yield _made(f"{axis} {line} is zero", f"{axis} {line} is not stored", read)
         for by in range(1, size if size <= _MOST else 0):
             moved = (mine + by) % size
             picked = (moved, column) if axis == "row" else (row, moved)
@@ -149,7 +149,7 @@ def _cleared(setting: Setting, where: npt.NDArray[np.bool_]) -> Reading:
 
 
 def _taken(setting: Setting, row: Any, column: Any) -> Rearrangement:
-    """Every element of D from another one."""
+    """Return the mistake that takes every element of D from another."""
     layout = setting.instruction.in_registers("d").layout
     source = layout.inverse[row, column][layout.row_index, layout.column_index].reshape(-1)
     return Rearrangement(grid=grid_of(setting, "d"), source=source)

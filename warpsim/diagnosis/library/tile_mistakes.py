@@ -36,7 +36,7 @@ def _extent(setting: Setting, operand: str) -> tuple[Format, int, int, Major]:
 
 
 def read_tile(setting: Setting, operand: str, memory: Bytes) -> Codes:
-    """Codes ``(..., mn, k)`` of A or B as its descriptor finds them in memories ``(..., bytes)``."""
+    """Return codes ``(..., mn, k)`` of A or B as its descriptor finds them in memories ``(..., bytes)``."""
     element, mn, k, major = _extent(setting, operand)
     addresses = tile_addresses(
         _descriptor(setting, operand),
@@ -51,7 +51,7 @@ def read_tile(setting: Setting, operand: str, memory: Bytes) -> Codes:
 
 
 def codes_at(addresses: Index, element: Format, memory: Bytes) -> Codes:
-    """The codes at byte addresses; eight 1-bit elements are a byte, the first in its lowest bit."""
+    """Return the codes at byte addresses; eight 1-bit elements are a byte, the first in its lowest bit."""
     size = max(element.bits, 8) // 8
     words: Codes = element_view(memory, size)[..., addresses // size]
     return words if element.bits >= 8 else np.unpackbits(words, axis=-1, bitorder="little")
@@ -65,7 +65,7 @@ def _descriptor(setting: Setting, operand: str) -> Descriptor:
 
 
 def misread(setting: Setting, operand: str) -> Iterator[tuple[Misreading, Format]]:
-    """Every way to read a tile with one mistake in its descriptor, and the format of its elements."""
+    """Yield every way to read a tile with one mistake in its descriptor, and the format of its elements."""
     tiles = present(setting.tiles, "tiles")
     element, mn, k, major = _extent(setting, operand)
     descriptor = _descriptor(setting, operand)
@@ -77,7 +77,7 @@ def misread(setting: Setting, operand: str) -> Iterator[tuple[Misreading, Format
         major=major,
         memory_bytes=tiles.memory_bytes,
     )
-    yield from ((one, element) for one in found)
+    yield from ((reading, element) for reading in found)
 
 
 # --- elements of a tile: (row along M or N, column along K) -> source ----------------------------------
@@ -102,7 +102,7 @@ def _row_halves(grid: Grid, row: Index, column: Index, slot: Index) -> tuple[Ind
 
 
 def _blocks(grid: Grid, row: Index, column: Index, slot: Index) -> tuple[Index, Index, Index]:
-    """Every 8 x 8 block transposed."""
+    """Return every 8 x 8 block transposed."""
     return row // 8 * 8 + column % 8, column // 8 * 8 + row % 8, slot
 
 

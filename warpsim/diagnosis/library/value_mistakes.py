@@ -26,7 +26,7 @@ class ValueRow:
 
 
 def value_mistakes(setting: Setting) -> Iterator[Mistake]:
-    """The rows that apply to a setting, for operands that it has."""
+    """Yield the rows that apply to a setting, for operands that it has."""
     present = {*setting.instruction.registers, *(name for name in "ab" if setting.in_shared(name))}
     for row in _VALUE_ROWS:
         if present.issuperset(row.operands) and row.applies(setting):
@@ -46,7 +46,7 @@ def _first_elements(setting: Setting, operand: str) -> tuple[Index, Index]:
 
 
 def _zeroed(operand: str, axis: int, upper: bool) -> Callable[[Setting], Change]:
-    """The upper or lower half set to zero: of k, or (axis 0 of A) of every 16 rows."""
+    """Return the upper or lower half set to zero: of k, or (axis 0 of A) of every 16 rows."""
 
     def build(setting: Setting) -> Change:
         size = 16 if (operand, axis) == ("a", 0) else setting.instruction.matrix_shape(operand)[axis]
@@ -74,7 +74,7 @@ def _has_signs(setting: Setting) -> bool:
 
 
 def _rounded_tf32(operands: str, to_even: bool) -> Callable[[Setting], Change]:
-    """f32 rounded to tf32: to nearest, ties away from zero (cvt.rna) or to even (cvt.rn)."""
+    """Return f32 rounded to tf32: to nearest, ties away from zero (cvt.rna) or to even (cvt.rn)."""
 
     def rounded(words: Words) -> Words:
         half = np.uint32(0xFFF) + (words >> np.uint32(13) & np.uint32(1)) if to_even else np.uint32(0x1000)
@@ -89,23 +89,23 @@ def _exchanged(first: str, second: str) -> Callable[[Setting], Change]:
 
 
 def _filled(operand: str) -> Callable[[Setting], Change]:
-    """Every scale one."""
+    """Return scales of 1."""
 
     def build(setting: Setting) -> Change:
         scale = present(setting.instruction.scale, "scale")
-        one = np.uint32((scale.bias << scale.fraction_bits) * 0x01010101)
-        return lambda given: {operand: np.full_like(given[operand], one)}
+        unit = np.uint32((scale.bias << scale.fraction_bits) * 0x01010101)
+        return lambda given: {operand: np.full_like(given[operand], unit)}
 
     return build
 
 
 def _has_container(operand: str) -> Callable[[Setting], bool]:
-    """Whether elements do not sit in the lowest bits of their bytes: e2m1 under f8f6f4 kinds."""
+    """Return whether elements do not sit in the lowest bits of their bytes: e2m1 under f8f6f4 kinds."""
     return lambda setting: setting.instruction.storage(operand).shift > 0
 
 
 def _shifted(operand: str, step: int) -> Callable[[Setting], Change]:
-    """Four bits of every byte shifted up or down."""
+    """Return four bits of every byte shifted up or down."""
 
     def moved(words: Words) -> Words:
         if step > 0:
@@ -116,7 +116,7 @@ def _shifted(operand: str, step: int) -> Callable[[Setting], Change]:
 
 
 def _as_indices(setting: Setting) -> Change:
-    """Fields of 1:2 sparsity written as the indices 0 and 1: 0b0100 as 0, 0b1110 as 1."""
+    """Return fields of 1:2 sparsity written as the indices 0 and 1: 0b0100 as 0, 0b1110 as 1."""
     ones = np.uint32(0x11111111)
     return lambda given: {"e": given["e"] >> np.uint32(3) & ones}
 

@@ -35,7 +35,7 @@ class Candidate:
 def exactly(
     loop: Loop, steps: Sequence[Step], c: Any = None, after: Callable[[Any], Any] | None = None
 ) -> Callable[[], Codes]:
-    """What computes D of all tiles: of these steps, from registers of C, and with what is done ``after``."""
+    """Return a function that computes D of all tiles, from registers of C, with ``after`` applied."""
 
     def run() -> Codes:
         codes = loop.chain(steps, loop.accumulators if c is None else c)
@@ -64,7 +64,7 @@ class Candidates:
     # --- steps ---
 
     def _of_steps(self) -> Iterator[Candidate]:
-        """Steps left out, or doubled."""
+        """Yield steps left out, or doubled."""
         each, plain, count = self.each, self.loop.plain(), self.loop.steps
         if self.loop.tail:
             name = f"the tail left out: k from {(count - 1) * self.loop.form.shape.k} on, step {count - 1}"
@@ -84,7 +84,7 @@ class Candidates:
     # --- C ---
 
     def _of_accumulators(self) -> Iterator[Candidate]:
-        """C forgotten, twice, scaled."""
+        """Yield C forgotten, twice, scaled."""
         form, plain = self.loop.form, self.loop.plain()
         c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
         if not c.any():
@@ -94,7 +94,7 @@ class Candidates:
         yield self._candidate(
             "C not added (forgotten)", "start from C, or add it in the end", -tile, plain, zero
         )
-        advice = "C enters once, with a factor of one"
+        advice = "C enters once, with a factor of 1"
         for factor, text in _FACTORS.items():
             scaled = registers_of(codes_of((c * factor).astype(form.c.dtype), form.c, "C"), form, "c")
             yield self._candidate(text, advice, (factor - 1) * tile, plain, scaled)
@@ -112,7 +112,7 @@ class Candidates:
         )
 
     def _of_cleared(self) -> Iterator[Candidate]:
-        """Accumulators that start anew on the way."""
+        """Yield accumulators that start anew on the way."""
         form, plain, last = self.loop.form, self.loop.plain(), self.loop.steps - 1
         zero = np.zeros_like(self.loop.accumulators)
         c = numbers(codes_from(self.loop.accumulators[self.view.tile], form, "c"), form.c)
@@ -134,12 +134,12 @@ class Candidates:
     # --- order ---
 
     def _of_order(self) -> Iterator[Candidate]:
-        """The same sums in another order, which changes roundings only."""
+        """Yield the same sums in another order, which changes roundings only."""
         loop, form = self.loop, self.loop.form
         if not form.d.is_float:
             return
         nothing = np.zeros_like(self.each[0])
-        advice = "the sums are right, and in another order: warpsim.gemm computes this one too"
+        advice = "the sums are right, and in another order: warpsim.gemm computes this order too"
         plain = loop.plain()
         yield self._candidate("steps in descending order of k (reverse)", advice, nothing, plain[::-1])
         zero = np.zeros_like(loop.accumulators)

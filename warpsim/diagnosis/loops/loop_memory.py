@@ -1,6 +1,6 @@
 """Tiles of a wgmma in shared memory, step by step along k: what a kernel reads whose descriptors are wrong.
 
-Knows how kernels lay out tiles: rows of 128 bytes of k, K-major and swizzled, and less usual ones; the steps
+Knows layouts of kernels: rows of 128 bytes of k, K-major and swizzled, and less usual layouts; the steps
 of a stage advance the start address along the row. Given matrices alone, mistakes are tried on each layout.
 Does not know what the tiles are multiplied with.
 """
@@ -64,7 +64,7 @@ class Tile:
         return self.block // self.k
 
     def descriptor(self, phase: int) -> Descriptor:
-        """The right one."""
+        """Return the right tile."""
         return canonical_descriptor(
             0,
             mn=self.mn,
@@ -78,13 +78,13 @@ class Tile:
     def addresses(
         self, descriptor: Descriptor, major: Major | None = None, *, plain: bool = False
     ) -> Addresses:
-        """``(mn, k)``: the bytes that a descriptor reads; ``plain``: nothing is swizzled."""
+        """Return ``(mn, k)``: the bytes that a descriptor reads; ``plain``: nothing is swizzled."""
         offsets = tile_offsets(descriptor, self.mn, self.k, self.size, major or self.major)
         linear: Addresses = descriptor.start_address + offsets
         return linear if plain else swizzled(linear, descriptor.swizzle)
 
     def image(self, codes: Any) -> Any:
-        """``(..., bytes)`` of blocks ``(..., mn, block)``, and as much again that is zero."""
+        """Return ``(..., bytes)`` of blocks ``(..., mn, block)``, and as much again that is zero."""
         memory = canonical_image(codes, major=self.major, swizzle=self.swizzle)
         return np.concatenate([memory, np.zeros_like(memory)], axis=-1)
 
@@ -95,7 +95,7 @@ Read = Callable[[Tile, int], Addresses]
 
 
 def _mistakes(tile: Tile) -> Iterator[tuple[str, Read]]:
-    """What may be wrong with all descriptors of a tile."""
+    """Yield what may be wrong with all descriptors of a tile."""
     for mode in SWIZZLE_BYTES:
         if mode != tile.swizzle:
             phrase = f"the swizzle mode is {mode}, but the tile was stored with {tile.swizzle}"
@@ -124,19 +124,21 @@ def _with(change: Callable[[Descriptor], Descriptor]) -> Read:
     return lambda tile, phase: tile.addresses(change(tile.descriptor(phase)))
 
 
-def _crossed(one: Descriptor) -> Descriptor:
+def _crossed(descriptor: Descriptor) -> Descriptor:
     return replace(
-        one, leading_byte_offset=one.stride_byte_offset, stride_byte_offset=one.leading_byte_offset
+        descriptor,
+        leading_byte_offset=descriptor.stride_byte_offset,
+        stride_byte_offset=descriptor.leading_byte_offset,
     )
 
 
-def _times(one: Descriptor, name: str, factor: float) -> Descriptor:
-    values: Any = {name: int(getattr(one, name) * factor) // 16 * 16}
-    return replace(one, **values)
+def _times(descriptor: Descriptor, name: str, factor: float) -> Descriptor:
+    values: Any = {name: int(getattr(descriptor, name) * factor) // 16 * 16}
+    return replace(descriptor, **values)
 
 
 def _advances(tile: Tile) -> Iterator[tuple[str, Read]]:
-    """The start address of each step of a block at another distance from that of the first."""
+    """Yield the start address of each step of a block at another distance from that of the first."""
     if tile.phases < 2:
         return
     right = tile.descriptor(1).start_address - tile.descriptor(0).start_address
@@ -160,7 +162,7 @@ class Memory:
         self.loop, self.view = loop, view
 
     def candidates(self, within: WithinSteps) -> Iterator[Candidate]:
-        """Every mistake on every layout, those that read the same once."""
+        """Yield every mistake on every layout, those that read the same once."""
         seen: set[bytes] = set()
         for major, swizzle in _LAYOUTS:
             for operand in "ab":
@@ -176,7 +178,7 @@ class Memory:
                     yield from within.made(name, f"the tile lies {major}-major, swizzle {swizzle}", change)
 
     def _tile(self, operand: str, major: Major, swizzle: Swizzle) -> Tile | None:
-        """The operand's, where it can lie like that."""
+        """Return the operand's, where it can lie like that."""
         element = self.loop.form.format(operand)
         mn, k = self.loop.registers[operand].shape[-2:]
         if element.bits < 8 or (major == "MN" and element.bits != 16):
@@ -184,19 +186,21 @@ class Memory:
         return Tile(operand=operand, element=element, mn=mn, k=k, major=major, swizzle=swizzle)
 
     def _key(self, operand: str, change: Change) -> bytes:
-        """What the steps of the view read then."""
+        """Return what the steps of the view read then."""
         registers = {operand: self.loop.registers[operand][:, self.view.tile]}
         read = change(registers, range(self.loop.steps), self.view.tile)[operand]
         return operand.encode() + np.ascontiguousarray(read).tobytes()
 
     def _change(self, tile: Tile, read: Read) -> Change | None:
-        """What every step reads; None where that leaves the memory or is no descriptor."""
+        """Return what every step reads; None where that leaves the memory or is no descriptor."""
         try:
             addresses = [read(tile, phase) for phase in range(tile.phases)]
         except OperandError:
             return None
         size = tile.image(np.zeros((tile.mn, tile.block), tile.element.code_dtype)).size
-        if any(one.min() < 0 or one.max() >= size or (one % tile.size).any() for one in addresses):
+        if any(
+            address.min() < 0 or address.max() >= size or (address % tile.size).any() for address in addresses
+        ):
             return None
 
         def change(registers: Registers, steps: Sequence[int], tiles: Tiles) -> Registers:
@@ -209,7 +213,7 @@ class Memory:
         return change
 
     def _blocks(self, tile: Tile, steps: Sequence[int], tiles: Tiles) -> Any:
-        """``(steps, ..., mn, block)``: the block of each step; past the last step zero."""
+        """Return ``(steps, ..., mn, block)``: the block of each step; past the last step zero."""
         held = self.loop.registers[tile.operand][:, tiles]
         first = np.asarray(steps)[:, None] // tile.phases * tile.phases + np.arange(tile.phases)
         inside = (first < len(held)).reshape(*first.shape, *(1,) * (held.ndim - 1))

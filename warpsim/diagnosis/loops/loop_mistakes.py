@@ -33,10 +33,12 @@ class WithinSteps:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)
 
     def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Those of the library that change what steps read or compute."""
-        for one in mistakes:
-            if one.arithmetic is not None or (one.change is not None and not {"c", "d"} & {*one.operands}):
-                yield from self.made(one.name, one.advice, _change_of(one), one.arithmetic)
+        """Yield those of the library that change what steps read or compute."""
+        for mistake in mistakes:
+            if mistake.arithmetic is not None or (
+                mistake.change is not None and not {"c", "d"} & {*mistake.operands}
+            ):
+                yield from self.made(mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic)
 
     def made(
         self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
@@ -52,7 +54,7 @@ class WithinSteps:
             yield self._candidate(f"in step {at} only: {name}", advice, more[at], change, arithmetic, (at,))
 
     def _wrong(self, change: Change, arithmetic: Arithmetic | None) -> Matrix:
-        """``(steps, m, n)``: what the steps add with the mistake."""
+        """Return ``(steps, m, n)``: what the steps add with the mistake."""
         registers = {name: words[:, self.view.tile] for name, words in self.loop.registers.items()}
         changed = change(registers, range(self.loop.steps), self.view.tile)
         return self.loop.contributions(self.view, arithmetic, **changed)
@@ -71,9 +73,9 @@ class WithinSteps:
             steps: list[Step] = loop.plain()
             for at in where:
                 registers, how = steps[at]
-                alone = {one: words[None] for one, words in registers.items()}
+                alone = {name: words[None] for name, words in registers.items()}
                 changed = {
-                    one: np.asarray(words)[0] for one, words in change(alone, (at,), slice(None)).items()
+                    name: np.asarray(words)[0] for name, words in change(alone, (at,), slice(None)).items()
                 }
                 steps[at] = registers | changed, arithmetic or how
             return loop.chain(steps, loop.accumulators)
@@ -88,12 +90,12 @@ class Around:
         self.loop, self.view = loop, view
 
     def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Those that change nothing but C, but D, or both alike."""
-        for one in mistakes:
-            if one.operands in (("c",), ("c", "d")) and one.change is not None:
-                yield self._candidate(one, one.change({"c": self.loop.accumulators})["c"])
-            elif one.operands == ("d",) and one.read is not None:
-                yield self._candidate(one, self.loop.accumulators)
+        """Yield those that change nothing but C, but D, or both alike."""
+        for mistake in mistakes:
+            if mistake.operands in (("c",), ("c", "d")) and mistake.change is not None:
+                yield self._candidate(mistake, mistake.change({"c": self.loop.accumulators})["c"])
+            elif mistake.operands == ("d",) and mistake.read is not None:
+                yield self._candidate(mistake, self.loop.accumulators)
 
     @cached_property
     def _right(self) -> Codes:
@@ -128,7 +130,7 @@ class Around:
         )
 
     def _moved(self, mistake: Mistake, c: Any) -> Matrix:
-        """What another C comes to where D is read."""
+        """Return what another C comes to where D is read."""
         form, loop, tile = self.loop.form, self.loop, self.view.tile
         read = present(mistake.read, "reading")
         both = (codes_from(read(words[tile][None]), form, "c")[0] for words in (c, loop.accumulators))
@@ -137,7 +139,7 @@ class Around:
 
 
 def _change_of(mistake: Mistake) -> Change:
-    """The same change in all steps."""
+    """Return the same change in all steps."""
 
     def change(registers: Registers, steps: Sequence[int], tiles: Tiles) -> dict[str, Any]:
         return mistake.change(registers) if mistake.change else {}

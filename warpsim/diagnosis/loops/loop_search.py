@@ -62,8 +62,8 @@ class LoopCause:
 class LoopDiagnosis:
     """What makes a product come out as it did: exact ``matches``, else those that are ``near``, but for bits.
 
-    ``different`` of ``total`` elements are not as expected; ``where`` tells which tiles; ``remarks`` what D
-    itself tells.
+    ``different`` of ``total`` elements are not as expected; ``where`` names the tiles; ``remarks`` are those
+    on D.
     """
 
     instruction: Instruction
@@ -99,7 +99,7 @@ def diagnose_product(
     scale_b: npt.ArrayLike | None = None,
     printed: Printed | None = None,
 ) -> LoopDiagnosis:
-    """Why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
+    """Return why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
 
     The kernel issues the instruction along ascending k; a sparse A obeys the pattern. ``scale_a (m, chunks)``
     and ``scale_b (chunks, n)`` are those of gemm. Tiles of wgmma are supposed to lie K-major with rows of 128
@@ -107,7 +107,7 @@ def diagnose_product(
     """
     form = resolved(instruction, target)
     if form.products > 1 or form.c != form.d:
-        raise OperandError(f"{form}: products are searched for forms whose D can be the next one's C")
+        raise OperandError(f"{form}: products are searched for forms whose D can be the C of the next")
     wanted = codes_of(D, form.d, "D")
     given = Given(A=np.asarray(A), B=np.asarray(B), C=C, scale_a=scale_a, scale_b=scale_b)
     expected = codes_of(gemm(form, given.A, given.B, C, **given.scales), form.d, "D")
@@ -130,11 +130,11 @@ class _Search:
         self.tried = 0
 
     def _settled(self, codes: Codes, wanted: Codes) -> Codes:
-        """Codes, those that print as the wanted ones being these."""
+        """Return codes, replaced by the wanted codes where these print the same."""
         return codes if self.printed is None else self.printed.settled(codes, wanted, self.loop.form.d)
 
     def diagnosis(self) -> LoopDiagnosis:
-        """The result; candidates that add the right thing to D are computed exactly."""
+        """Return the result; candidates that add the right thing to D are computed exactly."""
         different = int((self.expected != self.wanted).sum())
         matches, near = self._causes() if different else ((), ())
         return LoopDiagnosis(
@@ -157,16 +157,16 @@ class _Search:
             if number == CHEAP and any(found.is_certain for found in self._seen_in_d):
                 break
             causes = [self._together(alike) for alike in self._best(stage)]
-            if matches := [one for one in causes if one.fraction == 1]:
+            if matches := [cause for cause in causes if cause.fraction == 1]:
                 matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
                 return tuple(matches[:_SHOWN]), ()
             seen += causes
-        return (), tuple(sorted(seen, key=lambda one: -one.closeness))[:3]
+        return (), tuple(sorted(seen, key=lambda cause: -cause.closeness))[:3]
 
     # --- where ---
 
     def _where(self) -> str:
-        """Which tiles are wrong; those that hold what belongs in others are named."""
+        """Return which tiles are wrong; those that hold what belongs in others are named."""
         loop, count = self.loop, int((self.wrong > 0).sum())
         if loop.rows * loop.columns == 1 or not count:
             return ""
@@ -188,7 +188,7 @@ class _Search:
         return f"({at // self.loop.columns}, {at % self.loop.columns})"
 
     def _rearranged(self) -> Iterator[Remark]:
-        """Rows of A's tiles, or columns of B's, that are those of other tiles: D without C tells."""
+        """Yield rows of A's tiles, or columns of B's, that are those of other tiles, by D without C."""
         loop, form = self.loop, self.loop.form
         given = loop.given
         plain = gemm(form, given.A, given.B, **given.scales)
@@ -199,14 +199,14 @@ class _Search:
         size = _NEAR * max(float(np.abs(products).max()), 1e-300)
         for name, axis in (("rows of A", 0), ("columns of B", 1)):
             x, y = (np.moveaxis(each, axis, 0) for each in (products, rest))
-            off = np.stack([np.abs(y - one).reshape(len(y), -1).max(axis=1) for one in x], axis=1)
+            off = np.stack([np.abs(y - values).reshape(len(y), -1).max(axis=1) for values in x], axis=1)
             order = off.argmin(axis=1)
             if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
                 places = tuple(order.tolist())
                 yield remark(RemarkKind.TILES, what=name, order=places)
 
     def _remarks(self) -> tuple[Remark, ...]:
-        """What D tells, and what the wrong rows and columns of the view's tile share."""
+        """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
         if moved := tuple(self._rearranged()):
             return moved
         at = self.view.tile
@@ -237,7 +237,7 @@ class _Search:
     # --- candidates ---
 
     def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-        """Candidates whose change is what D has more than expected, the nearest first; alike ones are one."""
+        """Return candidates that change what D has more than expected, the nearest first, equals together."""
         element, tile, part = self.loop.form.d, self.view.tile, self.view.part
         wanted, expected = (
             numbers(part.of_result(tiles[tile]), element)
@@ -264,20 +264,20 @@ class _Search:
         return [alike for _, alike in nearest]
 
     def _spread(self, size: float) -> float:
-        """What printing may have cut off."""
+        """Return what printing may have cut off."""
         if self.printed is None or self.printed.decimals is None:
             return 0.0
         return float(10.0**-self.printed.decimals / size)
 
     def _together(self, alike: Sequence[Candidate]) -> LoopCause:
-        """The first of those that come nearest; others are the same if they give the same bits."""
-        causes = [self._cause(one) for one in alike[:_ALIKE]]
-        best = max(causes, key=lambda one: (one.fraction, one.closeness))
-        same = (one.name for one in causes if one.fraction == best.fraction and one is not best)
+        """Return the first of those that come nearest; others are the same if they give the same bits."""
+        causes = [self._cause(candidate) for candidate in alike[:_ALIKE]]
+        best = max(causes, key=lambda cause: (cause.fraction, cause.closeness))
+        same = (cause.name for cause in causes if cause.fraction == best.fraction and cause is not best)
         return replace(best, also=tuple(same) if best.fraction == 1 else ())
 
     def _cause(self, candidate: Candidate) -> LoopCause:
-        """What a candidate gives, in all tiles, or in those that are wrong only."""
+        """Return what a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         name, equal = candidate.name, codes == self.wanted_tiles
         partly = equal | (self.expected_tiles == self.wanted_tiles)

@@ -47,9 +47,9 @@ class Sources:
             yield from self._of_tiles(name)
 
     def _together(self) -> Iterator[tuple[str, ...]]:
-        """Operands that may be wrong together: each, the scales, everything of A, and all."""
+        """Yield operands that may be wrong together: each, the scales, everything of A, and all."""
         yield from ((name,) for name in self.held)
-        yield from ((one, other) for one, other in combinations(self.held, 2) if one[:-1] == other[:-1])
+        yield from ((first, other) for first, other in combinations(self.held, 2) if first[:-1] == other[:-1])
         if len(self.held) > 2:
             yield tuple(name for name in self.held if name in _ROWS)
             yield tuple(self.held)
@@ -58,12 +58,12 @@ class Sources:
         """Take the operands of every step from another step."""
         loop, held, order = self.loop, self.loop.registers, confusion.order
         moved = np.flatnonzero(order != np.arange(len(order)))
-        changed = {one: held[one][order[moved], self.view.tile] for one in operands}
+        changed = {operand: held[operand][order[moved], self.view.tile] for operand in operands}
         change = loop.added(self.view, moved.tolist(), **changed) - self.each[moved].sum(axis=0)
 
         def run() -> Any:
             steps = [
-                (registers | {one: held[one][order[at]] for one in operands}, how)
+                (registers | {operand: held[operand][order[at]] for operand in operands}, how)
                 for at, (registers, how) in enumerate(loop.plain())
             ]
             return exactly(loop, steps)()
@@ -72,7 +72,7 @@ class Sources:
         return Candidate(name=name, advice=confusion.advice, change=change, exact=run)
 
     def _of_tiles(self, name: str) -> Iterator[Candidate]:
-        """An operand of every tile from another tile of the same column or row of tiles."""
+        """Yield an operand of every tile from another tile of the same column or row of tiles."""
         loop, words = self.loop, self.loop.registers[name]
         down, spelled = name in _ROWS, SPELLED.get(name, name.upper())
         count = loop.rows if down else loop.columns
@@ -86,7 +86,8 @@ class Sources:
                 advice=f"check the index of the tile in the addresses of {spelled}",
                 change=change,
                 exact=lambda source=source: exactly(  # type: ignore[misc]
-                    loop, [(one | {name: one[name][source]}, how) for one, how in loop.plain()]
+                    loop,
+                    [(registers | {name: registers[name][source]}, how) for registers, how in loop.plain()],
                 )(),
             )
 
@@ -97,7 +98,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _tile_orders(count: int) -> Iterator[tuple[str, Order]]:
-    """Which tile along one side, and the tiles that are read instead."""
+    """Yield which tile along one side, and the tiles that are read instead."""
     place = np.arange(count)
     if count < 2:
         return
@@ -137,7 +138,7 @@ def _everywhere(count: int, scales: bool) -> Iterator[Confusion]:
 
 
 def _of_stages(step: Order, size: int, what: str) -> Iterator[Confusion]:
-    """Steps and stages of so many steps confused; four chunks of scales are a word."""
+    """Yield steps and stages of so many steps confused; four chunks of scales are a word."""
     count, first, within = len(step), step // size * size, step % size
     of = f"its {what} of {size} steps"
     orders = (

@@ -20,12 +20,12 @@ from .loop_mistakes import Around, WithinSteps
 from .loop_sources import Sources
 from .product_loops import Loop, View
 
-CHEAP = 2  # stages that are tried whatever D itself tells
+CHEAP = 2  # stages that are tried whatever the remarks on D
 _ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row are tried
 
 
 def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
-    """Candidates, stage by stage; later ones are tried where the earlier ones explain nothing exactly."""
+    """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
     within, around = WithinSteps(loop, view), Around(loop, view)
     library = mistakes(loop.setting)
     first: list[Iterable[Candidate]] = [
@@ -45,12 +45,12 @@ def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
 def _of_registers(
     loop: Loop, view: View, library: Callable[[Setting], Iterable[Mistake]]
 ) -> Iterator[Candidate]:
-    """Mistakes in A of a wgmma where it is in registers, and not in shared memory."""
+    """Yield mistakes in A of a wgmma where it is in registers, and not in shared memory."""
     if loop.setting.tiles is None:
         return
     other = Loop(loop.form, loop.given, a_in_registers=True)
     yield from WithinSteps(other, view)(
-        replace(one, name=f"{one.name} (A in registers)")
-        for one in library(other.setting)
-        if one.operands == ("a",)
+        replace(mistake, name=f"{mistake.name} (A in registers)")
+        for mistake in library(other.setting)
+        if mistake.operands == ("a",)
     )

@@ -95,13 +95,13 @@ class Loop:
         }
 
     def _held(self, name: str, codes: Codes) -> Any:
-        """Registers, or a tile in shared memory: B's is its transpose."""
+        """Return registers, or a tile in shared memory: B's is its transpose."""
         if not self.setting.in_shared(name):
             return registers_of(codes, self.form, name)
         return np.ascontiguousarray(codes if name == "a" else codes.swapaxes(-1, -2))
 
     def _scales(self) -> Registers:
-        """Words of scales ``(steps, rows or 1, columns or 1, lanes, 1)``.
+        """Return words of scales ``(steps, rows or 1, columns or 1, lanes, 1)``.
 
         Byte 0 has the step's first chunk, and the others the rest of its four chunks, in a circle: that is
         what another byte id reads. All lanes of a quad hold the scales of B's column, lanes 2 and 3 those
@@ -132,35 +132,35 @@ class Loop:
         return words.reshape(-1, *words.shape[2:])
 
     def tiles_of(self, codes: Codes) -> Codes:
-        """``(tiles, m, n)`` of a matrix like D."""
+        """Return ``(tiles, m, n)`` of a matrix like D."""
         form = self.form
         blocks = _blocks(_padded(codes, form.shape.m, form.shape.n), self.rows, self.columns)
         return blocks.reshape(-1, form.shape.m, form.shape.n)
 
     def chain(self, steps: Sequence[Step], c: Any) -> Codes:
-        """Codes ``(..., tiles, m, n)`` of D of these steps, one after the other, from registers of C."""
+        """Return codes ``(..., tiles, m, n)`` of D of these steps, from registers of C."""
         for registers, arithmetic in steps:
             codes = arithmetic.simulate(self.setting, {**registers, "c": c})
             c = registers_of(codes, self.form, "d")
         return codes_from(c, self.form, "d")
 
     def step(self, at: int) -> Registers:
-        """The registers of one step, of all tiles."""
+        """Return the registers of one step, of all tiles."""
         return {name: words[at] for name, words in self.registers.items()}
 
     def plain(self) -> list[Step]:
-        """The steps as they should be."""
+        """Return the steps as they should be."""
         return [(self.step(at), Arithmetic(instruction=self.form)) for at in range(self.steps)]
 
     def contributions(self, view: View, arithmetic: Arithmetic | None = None, **changed: Any) -> Matrix:
-        """``(steps, m, n)``: what every step adds to a tile; ``changed`` registers are ``(steps, …)``."""
+        """Return ``(steps, m, n)``: what each step adds; ``changed`` registers are ``(steps, …)``."""
         registers = {name: words[:, view.tile] for name, words in self.registers.items()} | changed
         registers["c"] = np.zeros_like(self.accumulators[:1])
         how = arithmetic or Arithmetic(instruction=self.form)
         return numbers(how.simulate(self.setting, registers, view.part), self.form.d)
 
     def added(self, view: View, where: Sequence[int], **changed: Any) -> Matrix:
-        """What the steps in ``where`` add to a tile, together; ``changed`` registers are ``(steps, …)``."""
+        """Return what the steps in ``where`` add together; ``changed`` registers are ``(steps, …)``."""
         at = np.asarray(where, np.intp)
         registers = {name: words[at, view.tile] for name, words in self.registers.items()} | changed
         registers["c"] = np.zeros_like(self.accumulators[:1])
@@ -170,7 +170,7 @@ class Loop:
 
 
 def _circles(steps: int, chunks: int) -> npt.NDArray[np.intp]:
-    """``(steps, bytes)``: the chunk in each byte of the word of each step."""
+    """Return ``(steps, bytes)``: the chunk in each byte of the word of each step."""
     first = np.arange(steps)[:, None] * chunks
     return first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD
 
@@ -180,6 +180,6 @@ def _padded(codes: Codes, rows: int, columns: int) -> Codes:
 
 
 def _blocks(codes: Codes, rows: int, columns: int) -> Codes:
-    """``(rows, columns, height, width)`` of a matrix in so many blocks."""
+    """Return ``(rows, columns, height, width)`` of a matrix in so many blocks."""
     height, width = codes.shape[0] // rows, codes.shape[1] // columns
     return codes.reshape(rows, height, columns, width).swapaxes(1, 2)

@@ -23,7 +23,7 @@ Places = npt.NDArray[np.int64]
 class Anchored:
     """Tiles with the first row and k of each, ``outer`` and ``inner (n,)``; -1 where nothing is loaded.
 
-    ``clean`` (n,) tells which tiles are as they should be; ``empty`` which have no element of the buffer;
+    ``clean`` (n,) marks tiles that are as they should be; ``empty`` which have no element of the buffer;
     ``disorders`` (n,) are kind and sentence of those that are in another order, which begin where they say.
     """
 
@@ -36,7 +36,7 @@ class Anchored:
     @cached_property
     def usable(self) -> Mask:
         """``(n,)``: tiles whose beginning is known."""
-        known = np.array([one is not None for one in self.disorders], np.bool_)
+        known = np.array([disorder is not None for disorder in self.disorders], np.bool_)
         usable: Mask = (self.clean | known) & ~self.empty
         return usable
 
@@ -47,7 +47,7 @@ class Anchored:
         return empty
 
     def logical(self) -> Indices:
-        """``(n,)``: the first k of each tile; that of compressed A counts the elements that were dropped."""
+        """Return ``(n,)``: the first k of each tile; of compressed A with the elements that were dropped."""
         form, pattern = self.tiles.operand.instruction, self.tiles.operand.instruction.pattern
         if self.tiles.operand.role != "a" or not form.sparse or pattern is None:
             return self.inner
@@ -55,39 +55,39 @@ class Anchored:
 
 
 def anchored(tiles: Tiles) -> Anchored:
-    """Where each tile begins, by its own elements."""
+    """Return where each tile begins, by its own elements."""
     _, rows, columns = tiles.outer.shape
     outer, clean_outer = _anchors(tiles.outer, tiles.valid, np.arange(rows)[:, None])
     inner, clean_inner = _anchors(tiles.inner, tiles.valid, np.arange(columns))
     clean = clean_outer & clean_inner
     found: list[tuple[str, str] | None] = [None] * len(clean)
     for pattern, events in alike(tiles, outer, inner, np.flatnonzero(~clean)):
-        told = ordered(pattern)
+        order = ordered(pattern)
         for event in events:
-            found[event] = told
+            found[event] = order
     return Anchored(tiles=tiles, outer=outer, inner=inner, clean=clean, disorders=tuple(found))
 
 
 def _anchors(values: Indices, valid: Mask, offset: npt.NDArray[np.intp]) -> tuple[Indices, Mask]:
-    """``(n,)``: the first of the consecutive values of each tile, and whether all are in order."""
+    """Return ``(n,)``: the first of the consecutive values of each tile, and whether all are in order."""
     base = (values - offset).reshape(len(values), -1)
     known = valid.reshape(len(values), -1)
     most = np.where(known, base, -1).max(axis=1)
     least = np.where(known, base, np.iinfo(np.int64).max).min(axis=1)
     clean = (most == least) | ~known.any(axis=1)
     found = np.where(known.any(axis=1), most, -1)
-    for one in np.flatnonzero(~clean):
-        inside = values[one][valid[one]]
+    for event in np.flatnonzero(~clean):
+        inside = values[event][valid[event]]
         different = np.unique(inside)
         whole = len(different) == offset.size and different[-1] - different[0] == offset.size - 1
-        found[one] = different[0] if whole else mode(base[one][known[one]])
+        found[event] = different[0] if whole else mode(base[event][known[event]])
     return found, clean
 
 
 def alike(
     tiles: Tiles, outer: Indices, inner: Indices, events: npt.NDArray[np.intp]
 ) -> Iterator[tuple[Pattern, list[int]]]:
-    """The different patterns of some executions, and which have them."""
+    """Yield the different patterns of some executions, and which have them."""
     if not events.size:
         return
     across = tiles.outer[events] - outer[events, None, None]
@@ -108,19 +108,19 @@ def alike(
         yield pattern, events[group.reshape(-1) == number].tolist()
 
 
-def permuted_together(one: Anchored, other: Anchored) -> Mask:
-    """``(n,)``: dense tiles in which A and B have the same permutation of k, which changes nothing."""
-    x, y = _along_k(one), _along_k(other)
-    if one.tiles.operand.instruction.sparse:
+def permuted_together(anchored: Anchored, other: Anchored) -> Mask:
+    """Return ``(n,)``: dense tiles in which A and B have the same permutation of k, which changes nothing."""
+    x, y = _along_k(anchored), _along_k(other)
+    if anchored.tiles.operand.instruction.sparse:
         return np.zeros(len(x), np.bool_)
     together: Mask = (x == y).all(axis=1) & (x >= 0).all(axis=1)
     return together
 
 
-def _along_k(one: Anchored) -> Indices:
-    """``(n, k)``: the k of each place along k, -1 where rows or columns do not agree on it."""
-    tiles = one.tiles
-    order = one.outer[:, None, None] + np.arange(tiles.outer.shape[1])[:, None]
+def _along_k(anchored: Anchored) -> Indices:
+    """Return ``(n, k)``: the k of each place along k, -1 where rows or columns do not agree on it."""
+    tiles = anchored.tiles
+    order = anchored.outer[:, None, None] + np.arange(tiles.outer.shape[1])[:, None]
     agreed = (tiles.inner == tiles.inner[:, :1]) & tiles.valid & (tiles.outer == order)
     found: Indices = np.where(agreed.all(axis=1), tiles.inner[:, 0], -1)
     return found
@@ -130,7 +130,7 @@ def _along_k(one: Anchored) -> Indices:
 
 
 def agreed_k(a: Anchored, b: Anchored | None) -> Indices:
-    """``(n,)``: the first k of A and B, where they differ that of the one that is right; -1 for unknown."""
+    """Return ``(n,)``: the first k of A and B, of the right operand where they differ; -1 if unknown."""
     if b is None:
         return np.where(a.usable, a.logical(), -1)
     sides = sides_of(a, b)
@@ -143,7 +143,7 @@ def agreed_k(a: Anchored, b: Anchored | None) -> Indices:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The first k of A and of B ``(n,)``, one for the other where one is not in order; and who may vote."""
+    """Return the first k of A and of B ``(n,)``, for a disordered tile that of the other, and which count."""
 
     a: Indices
     b: Indices
@@ -158,7 +158,7 @@ class Sides:
         return np.flatnonzero(self.known & (self.a != self.b))
 
     def blame(self, event: int) -> tuple[str, int]:
-        """Which operand is off, "" if nobody can tell, and by how many k: other warps of the CTA vote."""
+        """Return which operand is off ("": unknown) and by how many k: other warps of the CTA vote."""
         alike = self.known & (self.places[:, :3] == self.places[event, :3]).all(axis=1)
         alike &= self.places[:, 4] == self.places[event, 4]
         votes = np.concatenate([self.a[alike], self.b[alike]])
@@ -171,13 +171,13 @@ class Sides:
         return ("b", y - x) if for_a > for_b else ("a", x - y)
 
     def written(self, place: Places) -> tuple[int, int]:
-        """How often A and B of a warp come from an array: what is a stage late does not at first."""
+        """Return how often A and B of a warp come from an array: what is a stage late does not at first."""
         mine = (self.places[:, :4] == place[:4]).all(axis=1)
         return int((mine & ~self.empty_a).sum()), int((mine & ~self.empty_b).sum())
 
 
 def sides_of(a: Anchored, b: Anchored) -> Sides:
-    """The first k of the tiles of A and B of one statement."""
+    """Return the first k of the tiles of A and B of one statement."""
     usable_a, usable_b = a.usable, b.usable
     k_a, k_b = a.logical(), b.logical()
     return Sides(

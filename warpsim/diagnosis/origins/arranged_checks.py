@@ -1,7 +1,7 @@
 """What is wrong with operands whose arrays are no matrices: fragments kept in an order of their own.
 
 Any order is taken for right in which the place of an element is a sum of what each bit of the lane's and the
-element's numbers adds, as in arrays of fragments; the elements that break the sum are told. Knows places;
+element's numbers adds, as in arrays of fragments; the elements that break the sum are reported. Knows places;
 does not know which order was meant.
 """
 
@@ -21,7 +21,7 @@ _LISTED = 3
 
 
 def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
-    """Lanes and registers that hold other elements than the sum says; nothing where hardly any follow it."""
+    """Yield lanes and registers whose elements break the sum; nothing if hardly any follow it."""
     _, lanes, values = operand.bits.shape
     if operand.buffer is None or values & values - 1 or lanes & lanes - 1:
         return
@@ -47,7 +47,7 @@ def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
 
 
 def _sum(index: Indices, known: Mask) -> Indices:
-    """``(n, lanes * values)``: the sum that most elements follow, from the commonest start of each."""
+    """Return ``(n, lanes * values)``: the sum that most elements follow, from the commonest start of each."""
     places = np.arange(index.shape[1])
     factors = [_factor(index, known, bit) for bit in range((index.shape[1] - 1).bit_length())]
     inner = (places[:, None] >> np.arange(len(factors)) & 1) @ np.array(factors, np.int64)
@@ -59,7 +59,7 @@ def _sum(index: Indices, known: Mask) -> Indices:
 
 
 def _factor(index: Indices, known: Mask, bit: int) -> int:
-    """What one bit of the place mostly adds."""
+    """Return what one bit of the place mostly adds."""
     low = np.flatnonzero(~np.arange(index.shape[1]) >> bit & 1)
     both = known[:, low] & known[:, low | 1 << bit]
     steps = (index[:, low | 1 << bit] - index[:, low])[both]
@@ -67,14 +67,16 @@ def _factor(index: Indices, known: Mask, bit: int) -> int:
 
 
 def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDArray[np.bool_]) -> str:
-    """The first elements that are others, and what they should be; without the places of the execution."""
+    """Return the first wrong elements and the right ones, without the places of the execution."""
     assert operand.buffer is not None
     values, width = operand.bits.shape[2], operand.width
     places = np.flatnonzero(wrong)
     lanes, registers = np.unique(places // values), np.unique(places % values // operand.each)
     texts = list[str]()
     for place in places[:_LISTED].tolist():
-        held, should = (index_text(operand.buffer, int(one[place]), width) for one in (index, expected))
+        held, should = (
+            index_text(operand.buffer, int(indices[place]), width) for indices in (index, expected)
+        )
         register = place % values // operand.each
         if operand.in_shared:
             texts.append(f"row {place // values}, k {register} is {held}, not {should}")
@@ -85,7 +87,7 @@ def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDA
         if operand.in_shared
         else (
             f"lane{'s'[: lanes.size != 1]} {', '.join(map(str, lanes.tolist()))}, "
-            f"{', '.join(f'{operand.role}{one}' for one in registers.tolist())}"
+            f"{', '.join(f'{operand.role}{register}' for register in registers.tolist())}"
         )
     )
     return f"elements of {operand.buffer.name} that are out of order ({where}): {'; '.join(texts)}"

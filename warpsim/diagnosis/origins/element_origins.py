@@ -1,9 +1,9 @@
 """Where does this element come from? Elements of matrix instructions, traced back to the arrays of a launch.
 
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
-registers of every mma says which byte it was (tags.py, tagged_runs.py). What does depend on it is told.
+registers of every mma says which byte it was (tags.py, tagged_runs.py). Dependence is reported.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are nobody's business.
+the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are opaque.
 Knows kernels and arrays; prints nothing.
 """
 
@@ -79,7 +79,7 @@ class OperandOrigins:
         return self.operand.counts()
 
     def table(self, execution: int = 0) -> list[ElementOrigin]:
-        """Every element of the fragment of one execution, lane by lane."""
+        """Return every element of the fragment of one execution, lane by lane."""
         operand = self.operand
         return [
             ElementOrigin(
@@ -113,7 +113,7 @@ class Origins:
     @cached_property
     def operands(self) -> tuple[OperandOrigins, ...]:
         """Operands in the order of the text."""
-        return tuple(_origins_of(one) for one in operands_of(self.movement))
+        return tuple(_origins_of(operand) for operand in operands_of(self.movement))
 
     @cached_property
     def findings(self) -> tuple[PackingFinding, ...]:
@@ -121,10 +121,10 @@ class Origins:
         found = list[PackingFinding]()
         statements: dict[int, dict[str, OperandOrigins]] = {}
         pairs = list[tuple[Anchored, Anchored]]()
-        for one in self.operands:
-            statements.setdefault(id(one.operand.given), {})[one.role] = one
+        for operand in self.operands:
+            statements.setdefault(id(operand.operand.given), {})[operand.role] = operand
         for given in statements.values():
-            operands = {role: one.operand for role, one in given.items()}
+            operands = {role: arrangement.operand for role, arrangement in given.items()}
             a, b = (given[role].tiles if role in given else None for role in "ab")
             found += tile_findings(a, b)
             if a is not None and b is not None:
@@ -138,11 +138,11 @@ class Origins:
         return (*found, *repeated_products(pairs))
 
     def used(self, buffer: TaggedBuffer) -> float:
-        """How much of an array arrives, unchanged, in matrix instructions."""
+        """Return how much of an array arrives, unchanged, in matrix instructions."""
         bits = np.zeros(8 * buffer.size, np.bool_)
-        for one in self.operands:
-            width = one.operand.width
-            inside = one.operand.bits - 8 * buffer.start
+        for operand in self.operands:
+            width = operand.operand.width
+            inside = operand.operand.bits - 8 * buffer.start
             first = np.unique(inside[(inside >= 0) & (inside < 8 * buffer.size)])
             bits[(first[:, None] + np.arange(width)).reshape(-1)] = True
         return float(bits.mean()) if bits.size else 0.0
@@ -159,7 +159,8 @@ def find_origins(
     cluster: int | Sequence[int] | None = None,
     most_statements: int | None = None,
 ) -> Origins:
-    """Which element of which array each element of each matrix instruction is; nothing is written back.
+    """Return which element of which array each element of each matrix instruction is; nothing is written
+    back.
 
     ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes``, ``cluster`` and ``most_statements`` are those
     of a launch.
@@ -173,25 +174,25 @@ def find_origins(
 
 
 def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[str, Parameter]:
-    """The parameters by the names that they go by. Raises OperandError."""
+    """Return the parameters by the names that they go by. Raises OperandError."""
     if isinstance(origins, str) or not origins:
         raise OperandError("origins names the arrays to trace, such as ('a', 'b')")
-    pairs = origins.items() if isinstance(origins, Mapping) else ((None, one) for one in origins)
+    pairs = origins.items() if isinstance(origins, Mapping) else ((None, origin) for origin in origins)
     found = dict[str, Parameter]()
     for name, key in pairs:
         parameter = _parameter(parameters, key)
         found[name or parameter.name] = parameter
-    if len({one.index for one in found.values()}) < len(origins):
+    if len({note.index for note in found.values()}) < len(origins):
         raise OperandError("origins names one parameter twice")
     return found
 
 
 def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
     index = key if isinstance(key, int) else whole_number(key)
-    for one in parameters:
-        if index == one.index or one.name == key:
-            return one
-    known = ", ".join(f"{one.index} {one.name}" for one in parameters)
+    for parameter in parameters:
+        if index == parameter.index or parameter.name == key:
+            return parameter
+    known = ", ".join(f"{parameter.index} {parameter.name}" for parameter in parameters)
     raise OperandError(f"origins: no parameter {key!r}; they are {known}")
 
 

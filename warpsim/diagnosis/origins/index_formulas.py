@@ -20,12 +20,12 @@ _WARP = 3
 
 
 def formulas_of(found: Anchored | None) -> Iterator[str]:
-    """Sentences such as "row 64 * ctaid.y + 16 * warp + r, column 32 * step + c: 99.8 % of elements"."""
+    """Yield sentences as "row 64 * ctaid.y + 16 * warp + r, column 32 * step + c: 99.8 % of elements"."""
     if found is None:
         return
     tiles, operand = found.tiles, found.tiles.operand
     known = np.flatnonzero(~found.empty)
-    outer, inner = (_fitted(one[known], operand.places[known]) for one in (found.outer, found.inner))
+    outer, inner = (_fitted(axis[known], operand.places[known]) for axis in (found.outer, found.inner))
     share = _share(found, known, outer[1], inner[1])
     terms = {tiles.outer_axis: (outer[0], "nr"[tiles.operand.role != "b"]), tiles.inner_axis: (inner[0], "k")}
     if tiles.operand.role == "c":
@@ -35,7 +35,7 @@ def formulas_of(found: Anchored | None) -> Iterator[str]:
 
 
 def _fitted(values: Indices, places: npt.NDArray[np.int64]) -> tuple[list[str], Indices]:
-    """The terms of a sum that most values follow, and what it gives for each."""
+    """Return the terms of a sum that most values follow, and what it gives for each."""
     terms, sums = list[str](), np.zeros(len(values), np.int64)
     for axis, name in enumerate(_VARIABLES):
         digits = range(int(places[:, axis].max()).bit_length()) if axis == _WARP else [None]
@@ -48,14 +48,14 @@ def _fitted(values: Indices, places: npt.NDArray[np.int64]) -> tuple[list[str], 
 
 
 def _factor(values: Indices, places: npt.NDArray[np.int64], axis: int, bit: int | None) -> int:
-    """The commonest difference of values when one thing goes up by one, or one bit of it is set."""
+    """Return the commonest difference of values when one thing goes up by one, or one bit of it is set."""
     by = np.zeros(places.shape[1], np.int64)
     by[axis] = 1 if bit is None else 1 << bit
     number = {place: n for n, place in enumerate(map(tuple, places.tolist()))}
     pairs = [
-        (n, number[tuple(one)])
-        for n, one in enumerate((places + by).tolist())
-        if tuple(one) in number and (bit is None or not places[n, axis] >> bit & 1)
+        (n, number[tuple(value)])
+        for n, value in enumerate((places + by).tolist())
+        if tuple(value) in number and (bit is None or not places[n, axis] >> bit & 1)
     ]
     if not pairs:
         return 0
@@ -64,7 +64,7 @@ def _factor(values: Indices, places: npt.NDArray[np.int64], axis: int, bit: int 
 
 
 def _terms(name: str, factors: list[int], by_bits: bool) -> list[str]:
-    """``16 * warp``, or bit by bit where these do not double."""
+    """Return ``16 * warp``, or bit by bit where these do not double."""
     if not any(factors):
         return []
     if not by_bits or all(factor == factors[0] << bit for bit, factor in enumerate(factors)):
@@ -85,7 +85,7 @@ def _sum(terms: list[str]) -> str:
 
 
 def _share(found: Anchored, known: npt.NDArray[np.intp], outer: Indices, inner: Indices) -> float:
-    """How many of the moved elements the sums give."""
+    """Return how many of the moved elements the sums give."""
     tiles = found.tiles
     _, rows, columns = tiles.outer.shape
     right = tiles.outer[known] == outer[:, None, None] + np.arange(rows)[:, None]

@@ -74,7 +74,7 @@ class Operand:
         return index
 
     def counts(self) -> dict[str, int]:
-        """How many elements are moved, and how many are none of any buffer, by kind."""
+        """Return how many elements are moved, and how many are none of any buffer, by kind."""
         found = {"moved": int((self.bits > 0).sum())}
         return found | {name: int((self.bits == kind).sum()) for kind, name in KINDS.items()}
 
@@ -84,7 +84,7 @@ class Tiles:
     """An operand as tiles: ``outer`` and ``inner (n, outer size, k)``, coordinates in the buffer.
 
     For a and b, inner is along k, and outer the rows of A or columns of B; ``inner_axis`` says whether k runs
-    along "columns" or "rows" of the buffer. ``valid`` tells which elements come from the buffer.
+    along "columns" or "rows" of the buffer. ``valid`` marks elements that come from the buffer.
     """
 
     operand: Operand
@@ -105,8 +105,8 @@ class Tiles:
 
 
 def operands_of(movement: Movement) -> list[Operand]:
-    """Every operand of every statement."""
-    return [_operand(movement, one, role) for one in movement.given for role in one.bytes]
+    """Return every operand of every statement."""
+    return [_operand(movement, given, role) for given in movement.given for role in given.bytes]
 
 
 def _operand(movement: Movement, given: Given, role: str) -> Operand:
@@ -121,7 +121,7 @@ def _operand(movement: Movement, given: Given, role: str) -> Operand:
 
 
 def _elements(seen: Indices, width: int, result: int) -> Indices:
-    """``(n, lanes, values)`` of indices of bytes ``(n, lanes, registers, bytes)``."""
+    """Return ``(n, lanes, values)`` of indices of bytes ``(n, lanes, registers, bytes)``."""
     n, lanes, registers, size = seen.shape
     if width < 8:
         bit = np.arange(0, 8, width)
@@ -138,8 +138,11 @@ def _elements(seen: Indices, width: int, result: int) -> Indices:
 
 
 def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | None:
-    """The buffer that most elements come from."""
-    counts = [int(((bits >= 8 * one.start) & (bits < 8 * (one.start + one.size))).sum()) for one in buffers]
+    """Return the buffer that most elements come from."""
+    counts = [
+        int(((bits >= 8 * buffer.start) & (bits < 8 * (buffer.start + buffer.size))).sum())
+        for buffer in buffers
+    ]
     return buffers[int(np.argmax(counts))] if any(counts) else None
 
 
@@ -147,27 +150,27 @@ def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | No
 
 
 def row_length(buffer: TaggedBuffer, width: int) -> int:
-    """Elements of so many bits in a row of a buffer: along its last axis."""
+    """Return elements of so many bits in a row of a buffer: along its last axis."""
     last = buffer.shape[-1] if buffer.shape else 1
     return max(last * buffer.dtype.itemsize * 8 // width, 1)
 
 
 def index_text(buffer: TaggedBuffer, index: int, width: int) -> str:
-    """``A[3, 17]``: an element of so many bits, in the axes of the buffer."""
+    """Return ``A[3, 17]``: an element of so many bits, in the axes of the buffer."""
     length = row_length(buffer, width)
     lead = np.unravel_index(index // length, buffer.shape[:-1]) if len(buffer.shape) > 1 else ()
     return f"{buffer.name}[{', '.join(map(str, (*map(int, lead), index % length)))}]"
 
 
 def word_text(buffer: TaggedBuffer, byte: int) -> str:
-    """``E[3, 5]``: the element of the buffer's own dtype that holds a byte."""
+    """Return ``E[3, 5]``: the element of the buffer's own dtype that holds a byte."""
     size = buffer.dtype.itemsize
     inner = f" byte {byte % size}" if size > 1 and byte % size else ""
     return index_text(buffer, byte // size, 8 * size) + inner
 
 
 def layout_of(operand: Operand) -> Layout:
-    """Where lanes and values stand in the tile."""
+    """Return where lanes and values stand in the tile."""
     if operand.in_shared:
         return _tile_layout(*operand.bits.shape[1:], operand.role == "b")
     return operand.instruction.in_registers(operand.role).layout
@@ -175,20 +178,20 @@ def layout_of(operand: Operand) -> Layout:
 
 @cache
 def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
-    """A tile in shared memory, row by row along k; B's is its transpose."""
+    """Return a tile in shared memory, row by row along k; B's is its transpose."""
     steps = ((0, 1), (1, 0)) if swapped else ((1, 0), (0, 1))
     return Layout(lane_modes=modes((rows, steps[0])), value_modes=modes((columns, steps[1])))
 
 
 def tiles_of(operand: Operand) -> Tiles | None:
-    """The tiles of a, b or c; None where the buffer is no matrix of which they are tiles."""
+    """Return the tiles of a, b or c; None where the buffer is no matrix of which they are tiles."""
     if operand.buffer is None or operand.role not in ("a", "b", "c") or len(operand.buffer.shape) < 2:
         return None
     layout, length = layout_of(operand), row_length(operand.buffer, operand.width)
     index, valid = layout.collect(operand.index), layout.collect(operand.moved)
     row, column = index // length, index % length
     if operand.role == "b":
-        row, column, valid = (np.swapaxes(one, 1, 2) for one in (row, column, valid))
+        row, column, valid = (np.swapaxes(part, 1, 2) for part in (row, column, valid))
     along, across = _step(row, column, valid, 2), _step(row, column, valid, 1)
     if _runs(along, across):
         outer, inner, axis = row, column, "columns"
@@ -200,7 +203,8 @@ def tiles_of(operand: Operand) -> Tiles | None:
 
 
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
-    """Whether k runs along the columns of a buffer, the other side along its rows, in wrong steps perhaps.
+    """Return whether k runs along the columns of a buffer, the other side along its rows, in wrong steps
+    perhaps.
 
     Rows that lie a whole number of rows apart are no mistake, but fragments in an order of their own.
     """
@@ -209,11 +213,11 @@ def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
 
 
 def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, int]:
-    """How rows and columns of the buffer mostly change with one step along an axis of the tile."""
+    """Return how rows and columns of the buffer mostly change with one step along an axis of the tile."""
     ahead, behind = ([slice(_EXECUTIONS), slice(None), slice(None)] for _ in range(2))
     ahead[axis], behind[axis] = slice(1, None), slice(None, -1)
     both = valid[tuple(ahead)] & valid[tuple(behind)]
-    down, right = ((one[tuple(ahead)] - one[tuple(behind)])[both] for one in (row, column))
+    down, right = ((part[tuple(ahead)] - part[tuple(behind)])[both] for part in (row, column))
     if not down.size:
         return 0, 0
     common = mode(down * _FAR + right)  # two numbers in one, for speed
@@ -222,6 +226,6 @@ def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, i
 
 
 def mode(values: npt.NDArray[Any]) -> int:
-    """The commonest value, the least of those that are equally common."""
+    """Return the commonest value, the least of those that are equally common."""
     different, counts = np.unique(values, return_counts=True)
     return int(different[counts.argmax()])

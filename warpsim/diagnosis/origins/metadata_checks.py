@@ -53,7 +53,7 @@ class Words:
 
 
 def words_of(operand: Operand) -> Words | None:
-    """The words of an operand; None where they come from no buffer."""
+    """Return the words of an operand; None where they come from no buffer."""
     if operand.buffer is None:
         return None
     lanes = operand.bits.shape[1]
@@ -72,13 +72,13 @@ def words_of(operand: Operand) -> Words | None:
 
 
 def _bits_of_lanes(lanes: int) -> Indices:
-    """``(lanes, bits)``: the bits of each lane's number, lowest first."""
+    """Return ``(lanes, bits)``: the bits of each lane's number, lowest first."""
     bits: Indices = np.arange(lanes)[:, None] >> np.arange((lanes - 1).bit_length()) & 1
     return bits
 
 
 def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
-    """The lanes whose words the instruction reads."""
+    """Return the lanes whose words the instruction reads."""
     form, given = operand.instruction, operand.given
     if operand.role == "e":
         return np.unique(metadata_map(form, given.selector)[:, 0])
@@ -87,7 +87,7 @@ def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
 
 
 def _sign(first: Indices, valid: Mask, bit: int) -> int:
-    """What a bit of the lane's number mostly adds."""
+    """Return what a bit of the lane's number mostly adds."""
     low = np.flatnonzero(~np.arange(first.shape[1]) >> bit & 1)
     both = valid[:, low] & valid[:, low | 1 << bit]
     steps = (first[:, low | 1 << bit] - first[:, low])[both]
@@ -98,7 +98,7 @@ def _sign(first: Indices, valid: Mask, bit: int) -> int:
 
 
 def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> Iterator[PackingFinding]:
-    """What is wrong with metadata or scales; ``a`` and ``b`` are those that they go with."""
+    """Yield what is wrong with metadata or scales; ``a`` and ``b`` are those that they go with."""
     words = words_of(operand)
     if words is None:
         return
@@ -124,7 +124,7 @@ def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) 
 
 
 def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Bytes of the words that are not in order."""
+    """Yield bytes of the words that are not in order."""
     whole = words.valid.all(axis=2)
     if not whole.any():
         return
@@ -156,7 +156,7 @@ def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
 
 
 def _lanes_exchanged(words: Words) -> Iterator[PackingFinding]:
-    """Bits of the lane's number that subtract: lanes hold each other's words."""
+    """Yield bits of the lane's number that subtract: lanes hold each other's words."""
     mask = sum(1 << bit for bit, sign in enumerate(words.signs.tolist()) if sign < 0)
     if mask:
         message = f"lane l holds the word of {_NAMES[words.operand.role]} of lane l xor {mask}"
@@ -164,11 +164,11 @@ def _lanes_exchanged(words: Words) -> Iterator[PackingFinding]:
 
 
 def _other_lanes(words: Words) -> Iterator[PackingFinding]:
-    """Lanes that hold another word than the sum says."""
+    """Yield lanes that hold another word than the sum says."""
     least = words.byte.min(axis=2)
     wrong = words.valid.all(axis=2) & (least != words.base[:, None] + words.lane)
     if words.valid[..., 0].any() and (words.byte[..., 0] != least).any():
-        wrong &= False  # bytes are exchanged: that has been told
+        wrong &= False  # bytes are exchanged: reported above
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_lane_message(words, event, np.flatnonzero(wrong[event])), []).append(event)
@@ -199,7 +199,7 @@ def _lanes_text(lanes: npt.NDArray[np.intp], of: int) -> str:
 
 
 def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
-    """Words of another k step than A and B: where one axis of the buffer goes with the steps."""
+    """Yield words of another k step than A and B: where one axis of the buffer goes with the steps."""
     steps = k // words.operand.instruction.shape.k
     known = words.known & ~a.empty & (k >= 0)
     axis = _stepping_axis(words, steps, known, _step_count(a))
@@ -219,7 +219,7 @@ def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFindi
 
 
 def _step_count(a: Anchored) -> int:
-    """How many k steps of the instruction there are in the buffer of A."""
+    """Return how many k steps of the instruction there are in the buffer of A."""
     operand = a.tiles.operand
     assert operand.buffer is not None
     depth, length = a.tiles.inner.shape[2], row_length(operand.buffer, operand.width)
@@ -237,7 +237,7 @@ class _Axis:
 
 
 def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Axis | None:
-    """The axis of the buffer that moves when the k step of A does; None for none, or several."""
+    """Return the axis of the buffer that moves when the k step of A does; None for none, or several."""
     operand = words.operand
     assert operand.buffer is not None
     size = operand.buffer.dtype.itemsize
@@ -249,7 +249,7 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Ax
     if not later.size:
         return None
     step = mode(steps[later] - steps[later - 1])
-    moves = [mode(one[later] - one[later - 1]) for one in at]
+    moves = [mode(value[later] - value[later - 1]) for value in at]
     moving = [axis for axis, by in enumerate(moves) if by > 0]
     if step <= 0 or len(moving) != 1:
         return None
@@ -257,7 +257,7 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Ax
 
 
 def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: int) -> _Axis | None:
-    """Words move by ``move`` when k does by ``step``; both are counted in the least unit in which they go."""
+    """Return how words move (``move``) when k does (``step``), both in their least unit."""
     common = int(np.gcd(move, step))
     unit, steps = move // common, step // common
     groups = count // steps
@@ -267,7 +267,7 @@ def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: in
 
 
 def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
-    """Words that two warps use for different rows of A in one k step."""
+    """Yield words that two warps use for different rows of A in one k step."""
     known = np.flatnonzero(words.known & ~a.empty & (k >= 0))
     seen: dict[tuple[int, int], int] = {}
     clashes = list[tuple[int, int]]()
@@ -278,11 +278,11 @@ def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFind
             clashes.append((other, event))
     if not clashes:
         return
-    one, other = clashes[0]
+    first, other = clashes[0]
     rows = a.tiles.outer.shape[1]
-    texts = [f"{int(a.outer[x])}..{int(a.outer[x]) + rows - 1}" for x in (one, other)]
+    texts = [f"{int(a.outer[x])}..{int(a.outer[x]) + rows - 1}" for x in (first, other)]
     message = (
         f"the same {_NAMES[words.operand.role]} is used for {a.tiles.outer_axis} {texts[0]} and {texts[1]} "
-        f"of A ({warps_text(words.operand.places[[one, other]])})"
+        f"of A ({warps_text(words.operand.places[[first, other]])})"
     )
     yield _found(words, "metadata rows", message, np.array(sorted({x for pair in clashes for x in pair})))

@@ -40,14 +40,14 @@ class PackingFinding:
 
 
 def places_text(places: Places) -> str:
-    """Executions in words: CTAs, warps, and how many."""
+    """Return executions in words: CTAs, warps, and how many."""
     ctas = len(np.unique(places[:, :3], axis=0))
     first = f"CTA ({', '.join(map(str, places[0, :3].tolist()))})" if ctas == 1 else f"{ctas} CTAs"
     return f"{first}, {warps_text(places)}, {len(places)} execution{'s'[: len(places) != 1]}"
 
 
 def warps_text(places: Places) -> str:
-    """Warps in words."""
+    """Return warps in words."""
     warps = np.unique(places[:, 3]).tolist()
     return f"warp{'s'[: len(warps) != 1]} {', '.join(map(str, warps))}"
 
@@ -56,32 +56,32 @@ def warps_text(places: Places) -> str:
 
 
 def tile_findings(a: Anchored | None, b: Anchored | None) -> Iterator[PackingFinding]:
-    """What is wrong with the tiles of A and B of one statement."""
-    for one, other in ((a, b), (b, a)):
-        if one is not None:
-            yield from _disorders(one, other)
+    """Yield what is wrong with the tiles of A and B of one statement."""
+    for anchored, other in ((a, b), (b, a)):
+        if anchored is not None:
+            yield from _disorders(anchored, other)
     if a is not None and b is not None:
         yield from _unlike_steps(a, b)
 
 
-def _disorders(one: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
-    """Tiles that are not in order, those with the same sentence together."""
-    wrong = ~one.clean
+def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
+    """Yield tiles that are not in order, those with the same sentence together."""
+    wrong = ~anchored.clean
     if other is not None:
-        wrong &= ~permuted_together(one, other)
+        wrong &= ~permuted_together(anchored, other)
     found: dict[tuple[str, str], list[int]] = {}
     unnamed = list[int]()
     for event in np.flatnonzero(wrong).tolist():
-        told = one.disorders[event]
-        if told is None:
+        order = anchored.disorders[event]
+        if order is None:
             unnamed.append(event)
         else:
-            found.setdefault(told, []).append(event)
-    inner = _expected_inner(one, other)
-    for pattern, events in alike(one.tiles, one.outer, inner, np.array(unnamed, np.intp)):
+            found.setdefault(order, []).append(event)
+    inner = _expected_inner(anchored, other)
+    for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
         found.setdefault(named(pattern), []).extend(events)
     for (kind, message), group in found.items():
-        yield _finding(one.tiles, kind, message, np.array(sorted(group)))
+        yield _finding(anchored.tiles, kind, message, np.array(sorted(group)))
 
 
 def _finding(tiles: Tiles, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
@@ -95,19 +95,19 @@ def _finding(tiles: Tiles, kind: str, message: str, events: npt.NDArray[np.intp]
     )
 
 
-def _expected_inner(one: Anchored, other: Anchored | None) -> Indices:
-    """``(n,)``: the first k of each tile; a partner in order knows that of one that is not."""
+def _expected_inner(anchored: Anchored, other: Anchored | None) -> Indices:
+    """Return ``(n,)``: the first k of each tile; that of a disordered tile is its partner's."""
     if other is None:
-        return one.inner
-    usable = other.usable & ~one.usable
-    return np.where(usable, _converted(one, other), one.inner)
+        return anchored.inner
+    usable = other.usable & ~anchored.usable
+    return np.where(usable, _converted(anchored, other), anchored.inner)
 
 
-def _converted(one: Anchored, other: Anchored) -> Indices:
-    """The first k of the partner, in the elements of this operand."""
+def _converted(anchored: Anchored, other: Anchored) -> Indices:
+    """Return the first k of the partner, in the elements of this operand."""
     k = other.logical()
-    pattern = one.tiles.operand.instruction.pattern
-    if one.tiles.operand.role == "a" and pattern is not None:
+    pattern = anchored.tiles.operand.instruction.pattern
+    if anchored.tiles.operand.role == "a" and pattern is not None:
         return k * pattern.stored // pattern.chunk
     return k
 
@@ -116,65 +116,70 @@ def _converted(one: Anchored, other: Anchored) -> Indices:
 
 
 def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
-    """Executions in which A and B are of different k."""
+    """Yield executions in which A and B are of different k."""
     sides = sides_of(a, b)
     blamed: dict[tuple[str, int], list[int]] = {}
     for event in sides.unlike.tolist():
         blamed.setdefault(sides.blame(event), []).append(event)
     for (role, by), events in blamed.items():
-        one, other = (a, b) if role != "b" else (b, a)
-        yield _finding(one.tiles, "stage", _step_message(one, other, role, by, events), np.array(events))
+        anchored, other = (a, b) if role != "b" else (b, a)
+        yield _finding(
+            anchored.tiles, "stage", _step_message(anchored, other, role, by, events), np.array(events)
+        )
 
 
-def _step_message(one: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
-    name, event = _name(one), events[0]
-    places = one.tiles.operand.places[events]
-    reads = f"{one.tiles.inner_axis} {_range(one, event)}"
+def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
+    name, event = _name(anchored), events[0]
+    places = anchored.tiles.operand.places[events]
+    reads = f"{anchored.tiles.inner_axis} {_range(anchored, event)}"
     if not role:
         theirs = f"{_name(other)} of {other.tiles.inner_axis} {_range(other, event)}"
         return f"{name} is of {reads} where {theirs}: they are not of the same k"
-    stage = _stage_text(one, by)
-    right = _others(one, event) or f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
+    stage = _stage_text(anchored, by)
+    expected = f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
+    right = _others(anchored, event) or expected
     verb = "reads" if len(set(places[:, 3].tolist())) == 1 else "read"
-    right += _unwritten(one, other, events)
+    right += _unwritten(anchored, other, events)
     return f"{warps_text(places)} {verb} {name} of {stage}: {reads} where {right}"
 
 
-def _unwritten(one: Anchored, other: Anchored, events: Sequence[int]) -> str:
-    """What the same warps are given where the stage before has never been written."""
-    places = one.tiles.operand.places
+def _unwritten(anchored: Anchored, other: Anchored, events: Sequence[int]) -> str:
+    """Return what the same warps are given where the stage before has never been written."""
+    places = anchored.tiles.operand.places
     same = np.isin(places[:, 3], places[list(events), 3])
-    missing = np.flatnonzero(one.empty & ~other.empty & same)
+    missing = np.flatnonzero(anchored.empty & ~other.empty & same)
     if not missing.size:
         return ""
     steps = ", ".join(map(str, np.unique(places[missing, 4]).tolist()))
     return f"; in step {steps} nothing of any array"
 
 
-def _name(one: Anchored) -> str:
-    buffer = one.tiles.operand.buffer
+def _name(anchored: Anchored) -> str:
+    buffer = anchored.tiles.operand.buffer
     assert buffer is not None
     return buffer.name
 
 
-def _range(one: Anchored, event: int) -> str:
-    first = int(one.inner[event])
-    return f"{first}..{first + one.tiles.inner.shape[2] - 1}"
+def _range(anchored: Anchored, event: int) -> str:
+    first = int(anchored.inner[event])
+    return f"{first}..{first + anchored.tiles.inner.shape[2] - 1}"
 
 
-def _others(one: Anchored, event: int) -> str:
-    """What other warps of the CTA read at the same time."""
-    places = one.tiles.operand.places
+def _others(anchored: Anchored, event: int) -> str:
+    """Return what other warps of the CTA read at the same time."""
+    places = anchored.tiles.operand.places
     alike = (places[:, :3] == places[event, :3]).all(axis=1) & (places[:, 4] == places[event, 4])
-    alike &= ~one.empty & (one.inner != one.inner[event])
+    alike &= ~anchored.empty & (anchored.inner != anchored.inner[event])
     found = np.flatnonzero(alike)
-    return f"the others read {_range(one, int(found[0]))}" if found.size else ""
+    return f"the others read {_range(anchored, int(found[0]))}" if found.size else ""
 
 
-def _stage_text(one: Anchored, by: int) -> str:
-    """How far off in time: turns of the loop, if it is some of them."""
-    places, k = one.tiles.operand.places, one.logical()
-    later = np.flatnonzero((places[1:, :4] == places[:-1, :4]).all(axis=1) & ~one.empty[1:] & ~one.empty[:-1])
+def _stage_text(anchored: Anchored, by: int) -> str:
+    """Return how far off in time: turns of the loop, if it is some of them."""
+    places, k = anchored.tiles.operand.places, anchored.logical()
+    later = np.flatnonzero(
+        (places[1:, :4] == places[:-1, :4]).all(axis=1) & ~anchored.empty[1:] & ~anchored.empty[:-1]
+    )
     depth = mode(k[later + 1] - k[later]) if later.size else 0
     if depth and by % depth == 0:
         stages = by // depth
@@ -187,7 +192,7 @@ def _stage_text(one: Anchored, by: int) -> str:
 
 
 def repeated_products(pairs: Sequence[tuple[Anchored, Anchored]]) -> Iterator[PackingFinding]:
-    """The same tiles of A and B multiplied twice by one warp, by the same statement or another one."""
+    """Yield the same tiles of A and B multiplied twice by one warp, by the same statement or another one."""
     seen: dict[tuple[object, ...], None] = {}
     for a, b in pairs:
         keys = np.column_stack([a.tiles.operand.places[:, :4], a.outer, a.inner, b.outer, b.inner])

@@ -1,4 +1,4 @@
-"""An observer of a run on tags: what matrix instructions are given, and sums of who executes what where.
+"""An observer of a run on tags: operands of matrix instructions, hashes of which thread executes what.
 
 Knows waves and lanes; does not know what tags say.
 """
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass
 class Watch:
-    """An observer of one run: matrix instructions, and sums of who executed what where.
+    """An observer of one run: matrix instructions, and hashes of which thread executed what where.
 
     ``executed`` (statements) and ``accessed`` add up hashes, so that the order of CTAs does not count.
     """
@@ -51,11 +51,11 @@ class Watch:
     executed: Sums
     accessed: Sums
     events: list[Event] = field(default_factory=list)
-    last: Lanes | None = None  # many statements are executed by the same lanes, one after the other
+    last: Lanes | None = None  # many consecutive statements are executed by the same lanes
     last_sum: np.uint64 = _ODD
 
     def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
-        """A D of tags: nothing is computed."""
+        """Return a D of tags: nothing is computed."""
         read = inputs.registers.get("a", inputs.b_descriptor)
         lead = (present(read, "A or B").shape[0], instruction.lanes)
         word = np.dtype(f"u{instruction.register_bits // 8}")
@@ -63,7 +63,7 @@ class Watch:
         return np.full((*lead, instruction.registers["d"]), byte, word)
 
     def step(self, pc: int, before: Step) -> Step:
-        """A step that is noted, and then done as before."""
+        """Return a step that is noted, and then done as before."""
 
         def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             wave.kept.setdefault("engine", self.engine)
@@ -104,7 +104,7 @@ class Watch:
 
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:
-    """A and B ``(executions, rows along m or n, k)`` as far as they lie in shared memory."""
+    """Yield A and B ``(executions, rows along m or n, k)`` as far as they lie in shared memory."""
     for side, operand in enumerate("ab"):
         descriptors = getattr(inputs, f"{operand}_descriptor")
         if descriptors is not None:
@@ -125,7 +125,7 @@ def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Word
 
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:
-    """``(lanes,)``: a number for each thread of the grid."""
+    """Return ``(lanes,)``: a number for each thread of the grid."""
     if "thread numbers" not in wave.kept:
         x, y, z = wave.ctas[wave.cta].T
         cta = x + wave.grid[0] * (y + wave.grid[1] * z)
@@ -135,7 +135,7 @@ def _threads(wave: Wave, lanes: Lanes) -> Sums:
 
 
 def _sum_of(numbers: Sums) -> np.uint64:
-    """A sum that is another one for other numbers."""
+    """Return a sum that differs for other numbers."""
     mixed: Sums = numbers * _ODD
     mixed ^= mixed >> np.uint64(29)
     mixed *= _SALT

@@ -118,7 +118,7 @@ def job_of(
     cluster: int | Sequence[int] | None = None,
     most_statements: int | None = None,
 ) -> Job:
-    """A launch, checked as a real one is. Raises OperandError."""
+    """Return a launch, checked as a real launch is. Raises OperandError."""
     entry = kernel._entry
     ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
@@ -162,7 +162,7 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
 
 
 def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Launch:
-    code = [replace(one, step=watch.step(pc, one.step)) for pc, one in enumerate(job.entry.code)]
+    code = [replace(record, step=watch.step(pc, record.step)) for pc, record in enumerate(job.entry.code)]
     return Launch(
         module=job.module,
         entry=replace(job.entry, code=code),
@@ -179,7 +179,7 @@ def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Lau
 
 
 def tagged_buffers(job: Job, arguments: Arguments) -> list[TaggedBuffer]:
-    """The buffers that are named, one behind the other. Raises OperandError for what is none."""
+    """Return the buffers that are named, in sequence. Raises OperandError for anything else."""
     found, start = list[TaggedBuffer](), 1
     for name, parameter in job.named.items():
         buffer = arguments.buffers[parameter.index]
@@ -201,10 +201,10 @@ def tagged_buffers(job: Job, arguments: Arguments) -> list[TaggedBuffer]:
 
 
 def _tag(arguments: Arguments, buffers: Sequence[TaggedBuffer], tagging: Tagging, number: int) -> None:
-    for one in buffers:
-        buffer = arguments.buffers[one.parameter]
+    for tagged in buffers:
+        buffer = arguments.buffers[tagged.parameter]
         assert isinstance(buffer, Buffer)
-        index = np.arange(one.start, one.start + one.size)
+        index = np.arange(tagged.start, tagged.start + tagged.size)
         buffer.device.memory.bytes_of(buffer.allocation)[:] = tagging.tags(index, number)
 
 
@@ -212,9 +212,9 @@ def _tag(arguments: Arguments, buffers: Sequence[TaggedBuffer], tagging: Tagging
 
 
 def movement_of(job: Job) -> Movement:
-    """What the runs of a kernel on tags show. Raises OperandError, and what the kernel raises on its data."""
+    """Return what runs on tags show. Raises OperandError, and what the kernel raises on its data."""
     buffers = _sized(job)
-    tagging = Tagging(total=sum(one.size for one in buffers))
+    tagging = Tagging(total=sum(buffer.size for buffer in buffers))
     runs = list[Watch]()
     for number in range(tagging.runs):
         try:
@@ -228,7 +228,7 @@ def movement_of(job: Job) -> Movement:
 
 
 def _sized(job: Job) -> list[TaggedBuffer]:
-    """The buffers, before anything runs."""
+    """Return the buffers, before anything runs."""
     device = device_of(job.arguments) or Device(job.module.target)
     kept = len(device.memory.allocations)
     try:
@@ -239,20 +239,20 @@ def _sized(job: Job) -> list[TaggedBuffer]:
 
 
 def _broken(buffers: Sequence[TaggedBuffer], tagging: Tagging, error: WarpsimError) -> Movement:
-    """A run that tags made impossible."""
+    """Return a run that tags made impossible."""
     if error.location is None:
         raise error
-    names = ", ".join(one.name for one in buffers)
+    names = ", ".join(buffer.name for buffer in buffers)
     message = f"what it does depends on the values in {names}: with tags in their place, {error.message}"
     found = Dependence(location=error.location, message=message)
     return Movement(buffers=tuple(buffers), tagging=tagging, given=(), dependences=(found,))
 
 
 def _dependences(job: Job, runs: Sequence[Watch]) -> list[Dependence]:
-    """The first statement whose lanes differ between runs, and every one whose addresses do."""
+    """Return the first statement whose lanes differ between runs, and every statement whose addresses do."""
     names = ", ".join(job.named)
     found = list[Dependence]()
-    executed, accessed = (np.array([getattr(one, what) for one in runs]) for what in ("executed", "accessed"))
+    executed, accessed = (np.array([getattr(run, what) for run in runs]) for what in ("executed", "accessed"))
     lanes = np.flatnonzero((executed != executed[0]).any(axis=0))
     for pc in lanes[:1].tolist():
         record, line = _decider(job.entry.code, pc), job.entry.code[pc].statement.location().line
@@ -265,26 +265,30 @@ def _dependences(job: Job, runs: Sequence[Watch]) -> list[Dependence]:
 
 
 def _decider(code: Sequence[Record], pc: int) -> Record:
-    """The statement that decides whether another one is executed: its own guard, or the branch before."""
+    """Return the statement that decides whether another runs: its own guard, or the branch before."""
     if code[pc].guard >= 0:
         return code[pc]
-    branches = [one for one in code[:pc] if one.statement.opcode in ("bra", "brx") and one.guard >= 0]
+    branches = [
+        record for record in code[:pc] if record.statement.opcode in ("bra", "brx") and record.guard >= 0
+    ]
     return branches[-1] if branches else code[pc]
 
 
 def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
-    """What each matrix statement was given; those that are not executed alike in all runs are left out."""
-    tables = [_by_statement(one.events) for one in runs]
+    """Return what each matrix statement was given, if it was executed alike in all runs."""
+    tables = [_by_statement(run.events) for run in runs]
     found = list[Given]()
     for pc, events in sorted(tables[0].items()):
         places = _ordered(events)[0]
         others = [table.get(pc, []) for table in tables[1:]]
-        if any(not one or not np.array_equal(_ordered(one)[0], places) for one in others):
+        if any(not run or not np.array_equal(_ordered(run)[0], places) for run in others):
             continue
         first = events[0]
         every = [event for table in (events, *others) for event in table]
         roles = [
-            one for one in first.inputs.registers if all(one in event.inputs.registers for event in every)
+            register
+            for register in first.inputs.registers
+            if all(register in event.inputs.registers for event in every)
         ]
         read = {name: _decoded(tagging, [events, *others], name) for name in roles}
         found.append(
@@ -303,14 +307,14 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
 
 def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
     table: dict[int, list[Event]] = {}
-    for one in events:
-        table.setdefault(one.pc, []).append(one)
+    for event in events:
+        table.setdefault(event.pc, []).append(event)
     return table
 
 
 def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
-    """Places by CTA and warp, with how many times each warp was there, and their order among the events."""
-    places = np.concatenate([one.places for one in events])
+    """Return places by CTA, warp and count of executions of the warp, and their order."""
+    places = np.concatenate([event.places for event in events])
     order = np.lexsort(places.T[::-1])
     sorted_places = places[order]
     new = np.ones(len(order), np.bool_)
@@ -320,9 +324,9 @@ def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArra
 
 
 def _decoded(tagging: Tagging, runs: Sequence[Sequence[Event]], role: str) -> Indices:
-    """``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
+    """Return ``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
     seen = list[npt.NDArray[np.uint8]]()
     for events in runs:
-        words = np.concatenate([one.inputs.registers[role] for one in events])[_ordered(events)[1]]
+        words = np.concatenate([event.inputs.registers[role] for event in events])[_ordered(events)[1]]
         seen.append(np.ascontiguousarray(words)[..., None].view(np.uint8))
     return tagging.decoded(np.stack(seen))

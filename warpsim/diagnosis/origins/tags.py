@@ -1,8 +1,8 @@
-"""Tags: bytes that tell where they came from, whoever moves them.
+"""Tags: bytes that identify their origin after any number of moves.
 
 Every byte of some buffers has an index, from 1 on. In each of several runs it is replaced by one digit of
 that index to the base 256, and then by two hashes of it; the bytes that arrive somewhere in all runs give the
-index back, and the hashes tell a byte that was moved from one that was computed. Knows indices and bytes;
+index back, and the hashes distinguish moved bytes from computed bytes. Knows indices and bytes;
 does not know kernels. The bytes of D of a matrix instruction have an index of their own, ``result``.
 """
 
@@ -35,7 +35,7 @@ class Tagging:
 
     @property
     def digits(self) -> int:
-        """Runs that are needed to tell all indices apart."""
+        """Runs that are needed to distinguish all indices."""
         return -(-self.result.bit_length() // 8)
 
     @property
@@ -44,13 +44,13 @@ class Tagging:
         return self.digits + _HASHES
 
     def tags(self, index: Indices, run: int) -> Bytes:
-        """What the bytes of some indices are replaced by in a run."""
+        """Return what the bytes of some indices are replaced by in a run."""
         if run < self.digits:
             return (index >> 8 * run & 255).astype(np.uint8)
         return _hash(index, run - self.digits)
 
     def decoded(self, seen: Bytes) -> Indices:
-        """``(...)``: the index of bytes ``(runs, ...)``, CONSTANT, or COMPUTED."""
+        """Return ``(...)``: the index of bytes ``(runs, ...)``, CONSTANT, or COMPUTED."""
         index = np.zeros(seen.shape[1:], np.int64)
         for run in range(self.digits):
             index |= seen[run].astype(np.int64) << 8 * run

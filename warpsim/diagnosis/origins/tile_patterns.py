@@ -64,12 +64,12 @@ class Pattern:
         return "columns" if self.tiles.swapped else "rows"
 
     def gives(self, rows: npt.ArrayLike, columns: npt.ArrayLike) -> bool:
-        """Whether every element that comes from the buffer is of that row and k of the tile."""
+        """Return whether every element that comes from the buffer is of that row and k of the tile."""
         same = (self.across == rows) & (self.along == columns)
         return bool(same[self.valid].all())
 
     def registers(self) -> npt.NDArray[np.intp]:
-        """``(outer size, k)``: the register that holds each element."""
+        """Return ``(outer size, k)``: the register that holds each element."""
         layout = layout_of(self.tiles.operand)
         number = np.arange(layout.values) // self.tiles.operand.each
         number = np.broadcast_to(number, (layout.lanes, layout.values))
@@ -77,7 +77,7 @@ class Pattern:
         return found.T if self.tiles.swapped else found
 
     def lanes(self) -> npt.NDArray[np.intp]:
-        """``(outer size, k)``: the lane that holds each element."""
+        """Return ``(outer size, k)``: the lane that holds each element."""
         layout = layout_of(self.tiles.operand)
         lanes = np.broadcast_to(np.arange(layout.lanes)[:, None], (layout.lanes, layout.values))
         found = layout.collect(lanes)
@@ -86,8 +86,8 @@ class Pattern:
 
 def named(pattern: Pattern) -> tuple[str, str]:
     """Kind and sentence of the first pattern that fits."""
-    for kind, tell in (*ORDERS, *PATTERNS):
-        message = tell(pattern)
+    for kind, describe in (*ORDERS, *PATTERNS):
+        message = describe(pattern)
         if message:
             return kind, message
     raise AssertionError("the last pattern always fits")
@@ -95,14 +95,14 @@ def named(pattern: Pattern) -> tuple[str, str]:
 
 def ordered(pattern: Pattern) -> tuple[str, str] | None:
     """Kind and sentence where the elements are those of the tile that it begins with, in another order."""
-    return next(((kind, message) for kind, tell in ORDERS if (message := tell(pattern))), None)
+    return next(((kind, message) for kind, describe in ORDERS if (message := describe(pattern))), None)
 
 
 # --- permutations ----------------------------------------------------------------------------------
 
 
 def _permuted(pattern: Pattern) -> str:
-    """One permutation of the rows, the same for every k, and one of k, the same for every row."""
+    """Describe one permutation of the rows for every k, and one of k for every row."""
     size, k = pattern.valid.shape
     rows, columns = _common(pattern.across, pattern.valid, 1), _common(pattern.along, pattern.valid, 0)
     if rows is None or columns is None or not pattern.gives(rows[:, None], columns):
@@ -150,7 +150,7 @@ def regular_permutation(order: npt.NDArray[Any]) -> str:
 
 
 def _common(values: Indices, valid: Mask, axis: int) -> npt.NDArray[Any] | None:
-    """The one value along an axis, if there is one for every place of the other."""
+    """Return the common value along an axis, if every position of the other axis has one."""
     least = np.where(valid, values, np.iinfo(np.int64).max).min(axis=axis)
     most = np.where(valid, values, np.iinfo(np.int64).min).max(axis=axis)
     return least if (least == most).all() else None
@@ -162,7 +162,7 @@ def _permuted_registers(pattern: Pattern) -> str:
     count = int(number.max()) + 1
     if pattern.tiles.operand.in_shared or count == 1 or not pattern.valid.all():
         return ""
-    holds = [_register_held(pattern, number, lane, one) for one in range(count)]
+    holds = [_register_held(pattern, number, lane, register) for register in range(count)]
     if sorted(holds) != list(range(count)):
         return ""
     role = pattern.tiles.operand.role
@@ -177,7 +177,7 @@ def _permuted_registers(pattern: Pattern) -> str:
 def _register_held(
     pattern: Pattern, number: npt.NDArray[np.intp], lane: npt.NDArray[np.intp], register: int
 ) -> int:
-    """The register whose elements a register holds, lane by lane; -1 for none."""
+    """Return the register whose elements a register holds, lane by lane; -1 for none."""
     rows, columns = pattern.across[number == register], pattern.along[number == register]
     size, k = pattern.valid.shape
     if rows.min() < 0 or columns.min() < 0 or rows.max() >= size or columns.max() >= k:
@@ -191,7 +191,7 @@ def _register_held(
 
 
 def _strides(pattern: Pattern) -> str:
-    """Rows are so far apart where they are read, but were written at another distance."""
+    """Return rows are so far apart where they are read, but were written at another distance."""
     place: Any = np.indices(pattern.valid.shape)
     (rows, columns), known = place, pattern.valid
     if known.sum() < 8:
@@ -200,7 +200,7 @@ def _strides(pattern: Pattern) -> str:
     sides = np.stack([pattern.across[known], -rows[known], -np.ones(int(known.sum()))], axis=1)
     target = (columns - pattern.along)[known]
     solved: Any = np.linalg.lstsq(sides.astype(np.float64), target.astype(np.float64), rcond=None)
-    rank, (written, read, start) = int(solved[2]), (round(one) for one in solved[0].tolist())
+    rank, (written, read, start) = int(solved[2]), (round(value) for value in solved[0].tolist())
     exact = written * pattern.across + pattern.along == read * rows + columns + start
     if rank < 3 or written == read or min(written, read) <= 0 or not exact[known].all():
         return ""
@@ -210,7 +210,7 @@ def _strides(pattern: Pattern) -> str:
 
 
 def _swizzled(pattern: Pattern) -> str:
-    """Chunks of 16 bytes are exchanged within a row, by an xor that depends on the row."""
+    """Return chunks of 16 bytes are exchanged within a row, by an xor that depends on the row."""
     size = len(pattern.valid)
     rows, columns = np.indices(pattern.valid.shape)
     unit = pattern.chunk
@@ -222,7 +222,7 @@ def _swizzled(pattern: Pattern) -> str:
     if (masks != masks[:, :1]).any():
         return ""
     by_row = masks[:, 0].tolist()
-    period = next(one for one in (1, 2, 4, 8, 16, size) if by_row == (by_row[:one] * size)[:size])
+    period = next(count for count in (1, 2, 4, 8, 16, size) if by_row == (by_row[:count] * size)[:size])
     shown = ", ".join(map(str, by_row[:period]))
     return (
         f"{pattern.name} is read with another swizzle than it was written with: "
@@ -231,11 +231,11 @@ def _swizzled(pattern: Pattern) -> str:
 
 
 def _slipped_rows(pattern: Pattern) -> str:
-    """Some rows of ldmatrix or core matrices, 16 bytes each, are others."""
+    """Return some rows of ldmatrix or core matrices, 16 bytes each, are others."""
     units = list(_units(pattern))
     if not units or len(units) > _LISTED:
         return ""
-    texts = [_unit_text(pattern, *one) for one in units]
+    texts = [_unit_text(pattern, *unit) for unit in units]
     return "; ".join(texts)
 
 
@@ -284,17 +284,17 @@ def _moved_whole(pattern: Pattern, row: int, part: slice) -> bool:
 
 
 def _scattered(pattern: Pattern) -> str:
-    """How many elements are elsewhere, and the first of them."""
+    """Return how many elements are elsewhere, and the first of them."""
     wrong, number, lane = pattern.wrong, pattern.registers(), pattern.lanes()
     if not wrong.any():
         return f"elements of {pattern.name} are not those that it is multiplied with"
-    row, column = (int(one) for one in np.argwhere(wrong)[0])
+    row, column = (int(index) for index in np.argwhere(wrong)[0])
     role = pattern.tiles.operand.role
-    registers = ", ".join(f"{role}{one}" for one in np.unique(number[wrong]).tolist())
+    registers = ", ".join(f"{role}{register}" for register in np.unique(number[wrong]).tolist())
     lanes = np.unique(lane[wrong]).tolist()
     whole = len(lanes) == layout_of(pattern.tiles.operand).lanes
-    who = "all lanes" if whole else f"lanes {', '.join(map(str, lanes))}"
-    where = "in shared memory" if pattern.tiles.operand.in_shared else f"registers {registers}; {who}"
+    holders = "all lanes" if whole else f"lanes {', '.join(map(str, lanes))}"
+    where = "in shared memory" if pattern.tiles.operand.in_shared else f"registers {registers}; {holders}"
     return (
         f"{int(wrong.sum())} of {wrong.size} elements of {pattern.name} are not of the tile "
         f"({where}); the first: "

@@ -62,26 +62,31 @@ class Divergence:
 def first_divergence(
     comparison: RecordingComparison, first: Recording, second: Recording, most: int = 2
 ) -> Divergence | None:
-    """The first of a comparison's differences in the order of time; None where there is none.
+    """Return the first of a comparison's differences in the order of time; None where there is none.
 
     ``most`` mistakes at once are looked for, 0 for none.
     """
-    ordered = sorted(comparison.differences, key=lambda one: (one.first.time, first.order(one.first)))
+    ordered = sorted(
+        comparison.differences, key=lambda difference: (difference.first.time, first.order(difference.first))
+    )
     if not ordered:
         return None
-    made = [_made(side, [_side(one, at) for one in ordered]) for at, side in enumerate((first, second))]
+    made = [
+        _made(side, [_side(difference, at) for difference in ordered])
+        for at, side in enumerate((first, second))
+    ]
     follow, apart = _parted(ordered, made)
-    one = apart[0]
-    right = (made[0][id(one.first)], made[1][id(one.second)])
-    changes = tuple(_changes(one, first))
+    difference = apart[0]
+    right = (made[0][id(difference.first)], made[1][id(difference.second)])
+    changes = tuple(_changes(difference, first))
     explained = bool(changes) and all(change.known for change in changes if change.name != "c")
-    subject, diagnosis = _diagnosed(one, right, 0 if explained else most)
+    subject, diagnosis = _diagnosed(difference, right, 0 if explained else most)
     return Divergence(
-        difference=one,
-        numbers=(_place(first, one.first), _place(second, one.second)),
+        difference=difference,
+        numbers=(_place(first, difference.first), _place(second, difference.second)),
         changes=changes,
         made=right,
-        element=_element(one),
+        element=_element(difference),
         subject=subject,
         diagnosis=diagnosis,
         follows=len(follow),
@@ -89,58 +94,61 @@ def first_divergence(
     )
 
 
-def _side(one: EventDifference, at: int) -> LaunchEvent:
-    return one.second if at else one.first
+def _side(difference: EventDifference, at: int) -> LaunchEvent:
+    return difference.second if at else difference.first
 
 
 def _place(recording: Recording, event: LaunchEvent) -> int:
-    return next(at for at, one in enumerate(recording.events) if one is event)
+    return next(at for at, other in enumerate(recording.events) if other is event)
 
 
 def _made(recording: Recording, events: Sequence[LaunchEvent]) -> dict[int, bool]:
     """Of events, whether D is what the model makes of what was read, statement by statement."""
     found = dict[int, bool]()
-    for one in replace(recording, events=tuple(events)).sets():
-        equal = (expected(one.vectors, undefined="fallback") == one.vectors.d).all(axis=(1, 2))
-        found |= dict(zip(map(id, one.events), equal.tolist(), strict=True))
+    for vector_set in replace(recording, events=tuple(events)).sets():
+        equal = (expected(vector_set.vectors, undefined="fallback") == vector_set.vectors.d).all(axis=(1, 2))
+        found |= dict(zip(map(id, vector_set.events), equal.tolist(), strict=True))
     return found
 
 
 def _parted(
     ordered: Sequence[EventDifference], made: Sequence[dict[int, bool]]
 ) -> tuple[list[EventDifference], list[EventDifference]]:
-    """Differences that only follow from accumulators, and those that do not."""
+    """Return differences that only follow from accumulators, and those that do not."""
     left: dict[_Key, set[tuple[bytes, bytes]]] = {}
     follow, apart = list[EventDifference](), list[EventDifference]()
-    for one in ordered:
-        whose = left.setdefault((one.first.cta, one.first.warp), set())
-        right = made[0][id(one.first)] and made[1][id(one.second)]
-        after = one.operands == ("c",) and _accumulators(one) in whose
-        (follow if right and after else apart).append(one)
-        whose.add((one.first.d.tobytes(), one.second.d.tobytes()))
+    for difference in ordered:
+        known = left.setdefault((difference.first.cta, difference.first.warp), set())
+        right = made[0][id(difference.first)] and made[1][id(difference.second)]
+        after = difference.operands == ("c",) and _accumulators(difference) in known
+        (follow if right and after else apart).append(difference)
+        known.add((difference.first.d.tobytes(), difference.second.d.tobytes()))
     return follow, apart
 
 
-def _accumulators(one: EventDifference) -> tuple[bytes, bytes]:
-    """C of both."""
-    first, second = (event.inputs.registers["c"].tobytes() for event in (one.first, one.second))
+def _accumulators(difference: EventDifference) -> tuple[bytes, bytes]:
+    """Return C of both."""
+    first, second = (event.inputs.registers["c"].tobytes() for event in (difference.first, difference.second))
     return first, second
 
 
-def _element(one: EventDifference) -> tuple[int, int] | None:
+def _element(difference: EventDifference) -> tuple[int, int] | None:
     """Row and column of the first element of D that differs."""
-    form = one.first.instruction
-    if form.mnemonic != one.second.instruction.mnemonic or form.products > 1:
+    form = difference.first.instruction
+    if form.mnemonic != difference.second.instruction.mnemonic or form.products > 1:
         return None
-    x, y = (codes_from(event.d, form, "d").reshape(form.shape.m, -1) for event in (one.first, one.second))
+    x, y = (
+        codes_from(event.d, form, "d").reshape(form.shape.m, -1)
+        for event in (difference.first, difference.second)
+    )
     places = np.argwhere(x != y)
     return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
 
-def _changes(one: EventDifference, first: Recording) -> Iterator[OperandChange]:
-    """What registers were read otherwise."""
-    for name in one.operands:
-        x, y = (event.inputs.registers.get(name) for event in (one.first, one.second))
+def _changes(difference: EventDifference, first: Recording) -> Iterator[OperandChange]:
+    """Yield what registers were read otherwise."""
+    for name in difference.operands:
+        x, y = (event.inputs.registers.get(name) for event in (difference.first, difference.second))
         if x is None or y is None or x.shape != y.shape:
             continue
         differ = x != y
@@ -149,40 +157,44 @@ def _changes(one: EventDifference, first: Recording) -> Iterator[OperandChange]:
             words=int(differ.sum()),
             total=differ.size,
             lanes=tuple(np.flatnonzero(differ.any(axis=1)).tolist()),
-            known=_known(one.first, name, y, first),
+            known=_known(difference.first, name, y, first),
         )
 
 
 def _known(event: LaunchEvent, name: str, words: Any, first: Recording) -> str:
-    """Which instruction of the first recording reads these words, the nearest of its own warp first."""
+    """Return which instruction of the first recording reads these words; its own warp comes first."""
     if not words.any():
         return "zeros"
-    held = ((one, one.inputs.registers.get(name)) for one in first.events)
-    same = [one for one, own in held if own is not None and np.array_equal(own, words)]
+    held = ((candidate, candidate.inputs.registers.get(name)) for candidate in first.events)
+    same = [candidate for candidate, own in held if own is not None and np.array_equal(own, words)]
 
-    def distance(one: LaunchEvent) -> tuple[bool, bool, int]:
-        elsewhere = (one.cta, one.warp) != (event.cta, event.warp)
-        return elsewhere, one.pc != event.pc, abs(one.time - event.time)
+    def distance(other: LaunchEvent) -> tuple[bool, bool, int]:
+        elsewhere = (other.cta, other.warp) != (event.cta, event.warp)
+        return elsewhere, other.pc != event.pc, abs(other.time - event.time)
 
     nearest = min(same, key=distance, default=None)
     return "" if nearest is None else f"line {nearest.line}, {nearest.place}"
 
 
-def _diagnosed(one: EventDifference, right: tuple[bool, bool], most: int) -> tuple[str, Diagnosis | None]:
-    """What of the two recordings is taken for a wrong D, and what is found.
+def _diagnosed(
+    difference: EventDifference, right: tuple[bool, bool], most: int
+) -> tuple[str, Diagnosis | None]:
+    """Return what of the two recordings is taken for a wrong D, and what is found.
 
     Nothing is where D is the same, another C accounts for it, or both are the model's on their chips.
     """
-    same = one.first.instruction.mnemonic == one.second.instruction.mnemonic
-    apart = set(one.operands) - {"c"}
-    if not most or not same or not one.words or (one.operands and not apart):
+    same = difference.first.instruction.mnemonic == difference.second.instruction.mnemonic
+    apart = set(difference.operands) - {"c"}
+    if not most or not same or not difference.words or (difference.operands and not apart):
         return "", None
-    form, inputs = one.first.instruction, one.first.inputs
-    if one.operands or not right[1]:
-        whose = "the first" if one.operands else "both"
-        return f"the second's D against what {whose} read", diagnose_inputs(
-            form, inputs, one.second.d, most=most
+    form, inputs = difference.first.instruction, difference.first.inputs
+    if difference.operands or not right[1]:
+        reader = "the first" if difference.operands else "both"
+        return f"the second's D against what {reader} read", diagnose_inputs(
+            form, inputs, difference.second.d, most=most
         )
     if not right[0]:
-        return "the first's D against what both read", diagnose_inputs(form, inputs, one.first.d, most=most)
+        return "the first's D against what both read", diagnose_inputs(
+            form, inputs, difference.first.d, most=most
+        )
     return "", None

@@ -1,6 +1,6 @@
 """Matrix instructions that add to each other's D: which follows which, and several of them as one product.
 
-An instruction follows the latest one before it whose D, bit for bit, is its C. Knows events; the search for
+An instruction follows the latest before it whose D, bit for bit, is its C. Knows events; the search for
 mistakes is that of products.
 """
 
@@ -25,15 +25,15 @@ from ..loops.loop_search import LoopDiagnosis, diagnose_product
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretch:
-    """Events one after the other up to one whose D is wrong; ``inputs`` of the first start from the D that
-    was expected before it, where one was."""
+    """Consecutive events up to an event whose D is wrong; ``inputs`` of the first start from the D that
+    was expected before it, if known."""
 
     events: tuple[int, ...]
     inputs: Inputs
 
 
 def predecessors(events: Sequence[Event]) -> list[int | None]:
-    """Of every event the one whose D it starts from; None for one that starts anew."""
+    """Return for every event the event whose D it starts from; None if it starts anew."""
     latest: dict[tuple[Any, ...], int] = {}
     found = list[int | None]()
     for number, event in enumerate(events):
@@ -47,12 +47,12 @@ def predecessors(events: Sequence[Event]) -> list[int | None]:
 def stretch(
     events: Sequence[Event], before: Sequence[int | None], last: int, known: Mapping[int, npt.NDArray[Any]]
 ) -> Stretch:
-    """The events that make the D of ``last`` of the last D that is ``known`` before it, or of a C."""
+    """Return the events that make the D of ``last`` of the last D that is ``known`` before it, or of a C."""
     found = [last]
-    while (one := before[found[0]]) is not None and one not in known:
-        if events[one].instruction != events[last].instruction:
+    while (earlier := before[found[0]]) is not None and earlier not in known:
+        if events[earlier].instruction != events[last].instruction:
             break
-        found.insert(0, one)
+        found.insert(0, earlier)
     inputs, start = events[found[0]].inputs, before[found[0]]
     if start is not None and start in known:
         inputs = replace(inputs, registers={**inputs.registers, "c": known[start]})
@@ -60,7 +60,7 @@ def stretch(
 
 
 def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> bool:
-    """Whether D comes out if the stretch starts from what was expected."""
+    """Return whether D comes out if the stretch starts from what was expected."""
     first, *rest = found.events
     made = execute_inputs(events[first].instruction, found.inputs)
     for number in rest:
@@ -72,18 +72,18 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
 
 
 def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
-    """Several events as a product along k, whose D was to be another; None where that is not for them."""
+    """Several events as a product along k, whose D was to be another; None if they do not form one."""
     form = events[found.events[0]].instruction
-    whole = all(len(events[one].d) == form.lanes for one in found.events)
+    whole = all(len(events[event].d) == form.lanes for event in found.events)
     if len(found.events) < 2 or not whole:
         return None
-    read = [found.inputs, *(events[one].inputs for one in found.events[1:])]
+    read = [found.inputs, *(events[event].inputs for event in found.events[1:])]
     try:
-        steps = [_gathered(form, one) for one in read]
+        steps = [_gathered(form, inputs) for inputs in read]
         return diagnose_product(
             form,
-            np.concatenate([_left(one) for one in steps], axis=1),
-            np.concatenate([one.b for one in steps], axis=0),
+            np.concatenate([_left(step) for step in steps], axis=1),
+            np.concatenate([step.b for step in steps], axis=0),
             unpack(form, "d", d),
             matrix_of(steps[0].c, form.c),
             scale_a=_scales(steps, "scale_a", 1),
@@ -94,12 +94,12 @@ def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any
 
 
 def _gathered(form: Instruction, inputs: Inputs) -> Operands:
-    """The matrices of one instruction, wherever they lie, as codes."""
+    """Return the matrices of one instruction, wherever they lie, as codes."""
     return gather(form, checked_inputs(form, inputs))
 
 
 def _left(operands: Operands) -> Codes:
-    """The logical A ``(m, k)``. Raises OperandError where several stored elements are of one column."""
+    """Return the logical A ``(m, k)``. Raises OperandError if two stored elements have one column."""
     if operands.columns is None:
         return operands.a
     form, columns = operands.product, operands.columns
@@ -111,6 +111,6 @@ def _left(operands: Operands) -> Codes:
 
 
 def _scales(steps: Sequence[Operands], operand: str, axis: int) -> Codes | None:
-    """The scales of all steps, one after the other along k."""
-    codes = [getattr(one, operand) for one in steps]
+    """Return the scales of all steps, concatenated along k."""
+    codes = [getattr(step, operand) for step in steps]
     return None if codes[0] is None else np.concatenate(codes, axis=axis)

@@ -30,7 +30,7 @@ class EventDifference:
     words: int
 
     def __str__(self) -> str:
-        targets = [one.instruction.target for one in (self.first, self.second)]
+        targets = [side.instruction.target for side in (self.first, self.second)]
         if not self.operands:
             chips = f", on {targets[0]} and on {targets[1]}" if targets[0] != targets[1] else ""
             why = f"from the same operands{chips}"
@@ -56,14 +56,14 @@ class RecordingComparison:
 
 
 def compare_recordings(first: Recording, second: Recording) -> RecordingComparison:
-    """What differs, in the order of the first recording."""
-    one, two = ({_key(event): event for event in side.events} for side in (first, second))
-    both = [(event, two[key]) for key, event in one.items() if key in two]
+    """Return what differs, in the order of the first recording."""
+    here, there = ({_key(event): event for event in side.events} for side in (first, second))
+    both = [(event, there[key]) for key, event in here.items() if key in there]
     return RecordingComparison(
         compared=len(both),
         differences=tuple(_differences(both)),
-        only_first=tuple(event for key, event in one.items() if key not in two),
-        only_second=tuple(event for key, event in two.items() if key not in one),
+        only_first=tuple(event for key, event in here.items() if key not in there),
+        only_second=tuple(event for key, event in there.items() if key not in here),
     )
 
 
@@ -83,7 +83,7 @@ def _differences(pairs: list[tuple[LaunchEvent, LaunchEvent]]) -> Iterator[Event
 
 
 def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
-    """Names of what the two read otherwise; the instruction comes first, its chip is none of that."""
+    """Yield names of what the two read otherwise; the instruction comes first, its chip is none of that."""
     if first.instruction.mnemonic != second.instruction.mnemonic:
         yield "instruction"
     for name, words in first.inputs.registers.items():
@@ -98,12 +98,12 @@ def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
 
 
 def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
-    """Names of what a wgmma read otherwise: descriptors, tiles behind them, and its immediates."""
+    """Yield names of what a wgmma read otherwise: descriptors, tiles behind them, and its immediates."""
     for side, name in enumerate("ab"):
-        one, two = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
-        if (one is None) != (two is None) or (one is not None and int(one) != int(two)):
+        word, other = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
+        if (word is None) != (other is None) or (word is not None and int(word) != int(other)):
             yield f"{name}-desc"
-        elif one is not None and not np.array_equal(_tile(first, side, one), _tile(second, side, two)):
+        elif word is not None and not np.array_equal(_tile(first, side, word), _tile(second, side, other)):
             yield name
     for name, words in (("scale-d", "scale_d"), ("imm-scale", "negate"), ("imm-trans", "transposed")):
         if getattr(first.inputs, words) != getattr(second.inputs, words):
@@ -111,7 +111,7 @@ def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
 
 
 def _tile(event: LaunchEvent, side: int, descriptor: Any) -> npt.NDArray[np.uint8]:
-    """The bytes behind a descriptor."""
+    """Return the bytes behind a descriptor."""
     inputs = event.inputs
     memory = present(inputs.shared, "shared")
     tile = event.instruction.in_shared_memory("ab"[side])

@@ -22,7 +22,7 @@ from .mistake_search import Case
 
 
 def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
-    """The case with one axis of tiles everywhere; C left out is zero.
+    """Return the case with one axis of tiles everywhere; C left out is zero.
 
     ``d`` is registers or matrices ``(..., m, n)``. Raises what executing raises, but reads undefined
     metadata and unaligned tiles as they stand, and OperandError for descriptors that differ between tiles.
@@ -39,7 +39,7 @@ def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
 
 
 def setting_of(instruction: Instruction, inputs: Inputs) -> Setting:
-    """The instruction with its immediates and descriptors."""
+    """Return the instruction with its immediates and descriptors."""
     tiles = None
     if inputs.shared is not None and inputs.b_descriptor is not None:
         tiles = SharedTiles(
@@ -59,7 +59,7 @@ def setting_of(instruction: Instruction, inputs: Inputs) -> Setting:
 
 
 def with_tiles(setting: Setting, registers: Registers) -> Registers:
-    """The registers with what is read from their ``shared`` memory; C is zero where scale-d is false."""
+    """Return registers with what is read from ``shared`` memory; C is zero where scale-d is false."""
     if setting.tiles is None:
         return registers
     read = {name: read_tile(setting, name, registers["shared"]) for name in "ab" if setting.in_shared(name)}

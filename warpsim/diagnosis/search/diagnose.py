@@ -36,7 +36,7 @@ from .remarks import remarks_of
 
 _CLOSEST = 5  # explanations shown where none is exact
 _CHANCE = 1 / 16  # of D's bits: an explanation must come so much closer than none does to be shown
-_ROUNDING = 0.85  # so close a single mistake is the right one, and what is left is rounding
+_ROUNDING = 0.85  # a single mistake that comes so close is right; the rest is rounding
 _FAR = 0.3  # explanations that come so much less close than the best are not shown
 _PROBE_TILES = 4
 
@@ -83,7 +83,7 @@ class Cause:
 class Match:
     """Explanations that give every bit of D and say the same.
 
-    Either no data can tell them apart (found on random data), or all of them change metadata alone, and
+    Either they agree on all data (tried on random data), or all of them change metadata alone, and
     to the same here.
     """
 
@@ -106,7 +106,7 @@ class Diagnosis:
 
     ``classes`` compares D with what should have come out, ``wrong`` says where they differ. ``matches``
     are the exact explanations with the fewest mistakes; without any, ``closest`` are the best of the
-    others. ``remarks`` say what D itself tells. ``simulated`` counts the explanations that were tried.
+    others. ``remarks`` say what is regular about D. ``simulated`` counts the explanations that were tried.
     """
 
     instruction: Instruction
@@ -138,7 +138,9 @@ class Diagnosis:
             lines.append(
                 f"none of {self.simulated} explanations gives every bit{'; closest:' * bool(self.closest)}"
             )
-            lines += [f"{one.fraction:.1%} of D: {one}; left: {one.remainder}" for one in self.closest]
+            lines += [
+                f"{cause.fraction:.1%} of D: {cause}; left: {cause.remainder}" for cause in self.closest
+            ]
         return "\n".join(lines)
 
 
@@ -155,11 +157,11 @@ def diagnose(
     printed: Printed | None = None,
     **operands: Any,
 ) -> Diagnosis:
-    """Why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
+    """Return why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
 
     ``operands`` are the keyword arguments of warpsim.execute, leading axes being tiles that suffer from the
     same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
-    ``(..., 4, m, n)``); ``printed`` tells how its numbers were printed, where they are known no
+    ``(..., 4, m, n)``); ``printed`` says how its numbers were printed, where they are known no
     better. Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
     raises, and OperandError for wgmma with descriptors that differ between tiles.
     """
@@ -177,7 +179,7 @@ def diagnose_inputs(
     most: int = 2,
     printed: Printed | None = None,
 ) -> Diagnosis:
-    """The same from the record of everything that the instruction reads."""
+    """Return the same from the record of everything that the instruction reads."""
     return _searched(replace(case_of(instruction, inputs, d), printed=printed), most)
 
 
@@ -185,7 +187,7 @@ def diagnose_inputs(
 
 
 def _searched(case: Case, most: int) -> Diagnosis:
-    """Singles, then pairs, on the tile that is wrong in most places; hits are confirmed on all tiles."""
+    """Search singles, then pairs, on the tile with most wrong elements; confirm hits on all tiles."""
     expected = outcome(case.setting, case.registers, ())
     equal = _explained(case, ())
     if equal.all():
@@ -209,7 +211,7 @@ def _searched(case: Case, most: int) -> Diagnosis:
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
             scores += _improved(found, best)
-        matches = _confirmed(case, library, [one for one in scores if len(one.names) == 2])
+        matches = _confirmed(case, library, [score for score in scores if len(score.names) == 2])
     closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
     return _diagnosis(case, expected, matches, closest, simulated)
 
@@ -219,39 +221,39 @@ def _moves_c_and_d(match: Match) -> bool:
 
 
 def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
-    """An operand of every tile taken from the next or the previous one, or from the first."""
-    found = (one for one in library if _explained(case, (one,)).all())
-    return tuple(Match(equivalent=(_explanation(case, (one,)),)) for one in found)
+    """Return an operand of every tile taken from the next, the previous or the first tile."""
+    found = (mistake for mistake in library if _explained(case, (mistake,)).all())
+    return tuple(Match(equivalent=(_explanation(case, (mistake,)),)) for mistake in found)
 
 
 def _of_stored(case: Case, expected: Words) -> tuple[Match, ...]:
-    """The right D, stored wrongly: explanations that agree here are one."""
+    """Return the right D, stored wrongly: explanations that agree here are merged."""
     form = case.setting.instruction
     actual = elements_of(case.actual, form)
     causes = []
-    for one in stored_mistakes(case.setting):
-        d = elements_of(present(one.read, "reading")(expected), form)
+    for mistake in stored_mistakes(case.setting):
+        d = elements_of(present(mistake.read, "reading")(expected), form)
         if (case.settled(d, actual) == actual).all():
-            causes.append(_explanation(case, (one,)))
+            causes.append(_explanation(case, (mistake,)))
     return (Match(equivalent=tuple(causes)),) if causes else ()
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
-    """``(tiles, m, n)``: which elements of D are as expected."""
+    """Return ``(tiles, m, n)``: which elements of D are as expected."""
     x, y = (codes_from(words, case.setting.instruction, "d") for words in (expected, case.actual))
     equal: npt.NDArray[np.bool_] = case.settled(x, y) == y
     return equal
 
 
 def _improved(scores: Scores, best: dict[int, float]) -> Scores:
-    """Pairs that come closer than either of their mistakes alone."""
-    return [one for one in scores if one.closeness > max(best[id(name)] for name in one.names)]
+    """Return pairs that come closer than either of their mistakes alone."""
+    return [score for score in scores if score.closeness > max(best[id(name)] for name in score.names)]
 
 
 def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:
-    """Explanations exact on all tiles; those that act alike, or read the same metadata here, are one."""
+    """Return explanations exact on all tiles, grouped by equal effect or equal metadata here."""
     rank = {id(mistake): index for index, mistake in enumerate(library)}
-    exact = [one.names for one in scores if one.fraction == 1.0 and _explained(case, one.names).all()]
+    exact = [score.names for score in scores if score.fraction == 1.0 and _explained(case, score.names).all()]
     exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
     registers = probe(case.setting, _PROBE_TILES, seed=0)
     known: dict[bytes, list[Cause]] = {}
@@ -267,7 +269,7 @@ def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[
 
 
 def _metadata_read(case: Case, names: Sequence[Mistake]) -> tuple[bytes, ...]:
-    """The columns that A's elements get, where that is all that an explanation changes."""
+    """Return the columns that A's elements get, where that is all that an explanation changes."""
     if any(mistake.operands != ("e",) or mistake.change is None for mistake in names):
         return ()
     registers = dict(case.registers)
@@ -280,7 +282,7 @@ def _metadata_read(case: Case, names: Sequence[Mistake]) -> tuple[bytes, ...]:
 
 
 def _explained(case: Case, explanation: Sequence[Mistake]) -> npt.NDArray[np.bool_]:
-    """``(tiles, elements)``: what of D an explanation gives."""
+    """Return ``(tiles, elements)``: what of D an explanation gives."""
     form = case.setting.instruction
     d = outcome(case.setting, case.registers, explanation)
     actual = elements_of(case.actual, form)
@@ -303,18 +305,20 @@ def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
 
 
 def _closest(case: Case, scores: Scores, base: float) -> tuple[Cause, ...]:
-    """The best explanations: those that come closest; a second mistake has to be worth its while."""
+    """Return the best explanations: those that come closest; a second mistake has to be worth its while."""
     best = sorted(scores, key=_merit, reverse=True)[: 4 * _CLOSEST]
     found: dict[bytes, Cause] = {}
-    for one in best:  # those that give the same D are one
+    for score in best:  # explanations that give the same D are merged
         found.setdefault(
-            outcome(case.setting, case.registers, one.names).tobytes(), _explanation(case, one.names)
+            outcome(case.setting, case.registers, score.names).tobytes(), _explanation(case, score.names)
         )
-    better = [one for one in found.values() if one.closeness > base + _CHANCE]
-    better.sort(key=lambda one: _merit(Score(one.fraction, one.closeness, one.mistakes)), reverse=True)
+    better = [cause for cause in found.values() if cause.closeness > base + _CHANCE]
+    better.sort(
+        key=lambda cause: _merit(Score(cause.fraction, cause.closeness, cause.mistakes)), reverse=True
+    )
     if better and len(better[0].mistakes) == 1 and better[0].closeness > _ROUNDING:
-        better = [one for one in better if len(one.mistakes) == 1]
-    near = [one for one in better if one.closeness > better[0].closeness - _FAR]
+        better = [cause for cause in better if len(cause.mistakes) == 1]
+    near = [cause for cause in better if cause.closeness > better[0].closeness - _FAR]
     return tuple(near[:_CLOSEST])
 
 

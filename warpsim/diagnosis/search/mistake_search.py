@@ -52,10 +52,10 @@ class Case:
     registers: Registers
     actual: Words
     part: Part = WHOLE  # of D, which alone is compared while searching
-    printed: Printed | None = None  # D's numbers, where their digits do not tell all codes apart
+    printed: Printed | None = None  # D's numbers, where their digits do not distinguish all codes
 
     def settled(self, d: Elements, wanted: Elements) -> Elements:
-        """Codes of D, those being the wanted ones that cannot be told from them as they are printed."""
+        """Return codes of D, replaced by the wanted codes where they print the same."""
         return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
 
     @property
@@ -64,12 +64,12 @@ class Case:
         return Arithmetic(instruction=self.setting.instruction)
 
     def tile(self, index: int) -> Case:
-        """The case of one tile."""
-        one = {name: words[index : index + 1] for name, words in self.registers.items()}
-        return replace(self, registers=one, actual=self.actual[index : index + 1])
+        """Return the case of one tile."""
+        registers = {name: words[index : index + 1] for name, words in self.registers.items()}
+        return replace(self, registers=registers, actual=self.actual[index : index + 1])
 
     def screened(self, equal: npt.NDArray[np.bool_]) -> Case:
-        """The case of the tile with the fewest ``equal (tiles, m, n)`` elements; of large ones a part."""
+        """Return the case of the tile with the fewest ``equal (tiles, m, n)``, a part of large tiles."""
         worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
         case, wrong = self.tile(worst), ~equal[worst]
         if wrong.ndim > 2 or wrong.size <= _SCREENED:
@@ -78,14 +78,14 @@ class Case:
 
 
 def elements_of(words: Words, instruction: Instruction) -> Elements:
-    """``(..., elements)``: the codes of D in the order of the registers."""
+    """Return ``(..., elements)``: the codes of D in the order of the registers."""
     storage = Storage(bits=instruction.d.bits)
     flat = words.reshape(*words.shape[:-2], -1)
     return unpacked(flat, storage, instruction.register_bits, instruction.d.mask)
 
 
 def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
-    """So many rows and columns of a matrix, wrong ones first; all of it where it is no larger."""
+    """So many rows and columns of a matrix, wrong lines first; all of it if it is no larger."""
     if wrong.shape[0] <= rows and wrong.shape[1] <= columns:
         return WHOLE
     down, across = np.asarray(wrong.any(axis=1)), np.asarray(wrong.any(axis=0))
@@ -93,7 +93,7 @@ def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
 
 
 def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
-    """Indices of ``count`` flags, set ones first, evenly spread among them."""
+    """Return indices of ``count`` flags, set flags first, evenly spread among them."""
     marked, others = np.flatnonzero(flags), np.flatnonzero(~flags)
     if len(marked) >= count:
         return marked[np.linspace(0, len(marked) - 1, count).astype(np.intp)]
@@ -105,7 +105,7 @@ def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
 
 
 def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
-    """D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
+    """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
     registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
     wrong = [mistake for mistake in explanation if mistake.arithmetic]
     if wrong:
@@ -136,7 +136,7 @@ class Stack:
 
 
 def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
-    """A stack of single mistakes with the same operands."""
+    """Return a stack of single mistakes with the same operands."""
     changed = [mistake.change(case.registers) if mistake.change else {} for mistake in group]
     undone = [mistake.undo(case.actual) if mistake.undo else case.actual for mistake in group]
     return Stack(
@@ -148,7 +148,7 @@ def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
 
 
 def _followed(case: Case, stack: Stack, mistake: Mistake, undo_first: Sequence[Mistake]) -> Stack:
-    """Every explanation of the stack, and then one more mistake."""
+    """Return every explanation of the stack, and then one more mistake."""
     registers = dict(stack.registers)
     if mistake.change:
         given = {name: words[None] for name, words in case.registers.items()} | registers
@@ -167,7 +167,7 @@ def _followed(case: Case, stack: Stack, mistake: Mistake, undo_first: Sequence[M
 
 
 def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
-    """Stacks of all mistakes that are not arithmetic, by operands."""
+    """Return stacks of all mistakes that are not arithmetic, by operands."""
     found: dict[tuple[tuple[str, ...], bool], list[Mistake]] = {}
     for mistake in library:
         if not mistake.arithmetic:
@@ -176,7 +176,7 @@ def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
 
 
 def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | None = None) -> Scores:
-    """What every explanation of a stack gives, or every pair across two stacks."""
+    """Return what every explanation of a stack gives, or every pair across two stacks."""
     step = _step(case, 1 if other is None else len(other.names))
     scores: Scores = []
     for first in range(0, len(stack.names), step):
@@ -194,7 +194,7 @@ def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | Non
 
 
 def _step(case: Case, width: int) -> int:
-    """Variants of the first stack that one call covers."""
+    """Return variants of the first stack that one call covers."""
     instruction = case.setting.instruction
     m, n = instruction.matrix_shape("d")
     m = m if case.part.rows is None else len(case.part.rows)
@@ -206,7 +206,7 @@ def _step(case: Case, width: int) -> int:
 def _given(
     case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Fractions and closenesses, both ``(variants of the first stack, of the second)``."""
+    """Return fractions and closenesses, both ``(variants of the first stack, of the second)``."""
     element = case.setting.instruction.d
     wanted = case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
     d = case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted)
@@ -234,7 +234,7 @@ def _paired(
 
 
 def singles(case: Case, library: Sequence[Mistake]) -> Scores:
-    """What every single mistake gives, in the order of the library."""
+    """Return what every single mistake gives, in the order of the library."""
     scores: Scores = []
     for stack in _groups(case, library):
         scores += _scores(case, stack, case.arithmetic)
@@ -245,7 +245,7 @@ def singles(case: Case, library: Sequence[Mistake]) -> Scores:
 
 
 def pairs(case: Case, library: Sequence[Mistake]) -> Iterator[Scores]:
-    """What every pair of mistakes gives; both orders where they touch the same operand."""
+    """Yield what every pair of mistakes gives; both orders where they touch the same operand."""
     groups = _groups(case, library)
     for first, second in combinations_with_replacement(groups, 2):
         if first.operands & second.operands:
@@ -278,5 +278,5 @@ def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[S
 
 
 def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:
-    """A stack of one, with nothing rearranged."""
+    """Return a stack of one, with nothing rearranged."""
     return Stack(names=(names,), registers={}, actual=case.actual[None], operands=frozenset())

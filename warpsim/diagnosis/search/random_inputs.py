@@ -1,4 +1,4 @@
-"""Random registers of a setting: to tell whether two explanations are the same thing for every input."""
+"""Random registers of a setting, on which explanations with the same effect give the same D."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEAR = 1 << 12  # what the products of one sum come to, about
 
 
 def probe(setting: Setting, tiles: int, seed: int) -> Registers:
-    """Registers ``(tiles, lanes, registers)`` of every input, metadata legal in all four lanes of a quad."""
+    """Return registers ``(tiles, lanes, registers)`` of every input, with legal metadata in all lanes."""
     instruction, rng = setting.instruction, np.random.default_rng(seed)
     present = [name for name in "abc" if not setting.in_shared(name)]
     registers = {name: _fragment(instruction, name, tiles, rng) for name in present}
@@ -36,7 +36,7 @@ def probe(setting: Setting, tiles: int, seed: int) -> Registers:
 def _memory(
     instruction: Instruction, shape: tuple[int, int], rng: np.random.Generator
 ) -> npt.NDArray[np.uint8]:
-    """Memories full of elements of A, which are as wide as those of B."""
+    """Return memories full of elements of A, which are as wide as those of B."""
     size = instruction.a.code_dtype.itemsize
     tiles, count = shape
     codes = random_codes(instruction.a, (tiles, -(-count // size)), rng)
@@ -47,7 +47,7 @@ def _memory(
 
 
 def random_codes(element: Format, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Codes of moderate finite floats, or of integers; ignored low bits are random too.
+    """Return codes of moderate finite floats, or of integers; ignored low bits are random too.
 
     Half of the accumulators of integers are so near to an end that a sum may saturate or wrap.
     """

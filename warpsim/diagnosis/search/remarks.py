@@ -51,7 +51,7 @@ class ResultComparison:
         return self.expected - self.c
 
     def same(self, x: Matrix, y: Matrix, factor: float = _SMALL) -> bool:
-        """Whether two matrices are equal but for rounding."""
+        """Return whether two matrices are equal but for rounding."""
         size = max(float(np.abs(self.expected).max()), float(np.abs(self.c).max()), 1e-300)
         return bool((np.abs(x - y) <= (0 if self.exact else factor * size)).all())
 
@@ -119,7 +119,7 @@ def _activated(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _normal(x: Matrix) -> Matrix:
-    """The share of a normal distribution below x."""
+    """Return the share of a normal distribution below x."""
     below: Matrix = np.vectorize(erf, otypes=[np.float64])(x / np.sqrt(2))
     return 0.5 * (1 + below)
 
@@ -156,7 +156,7 @@ def _multiple(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _scaled_along(seen: ResultComparison) -> Iterator[Remark]:
-    """Each row, or each column, is its own multiple of what was expected, or of the products."""
+    """Yield each row, or each column, is its own multiple of what was expected, or of the products."""
     parts = (
         ("D", seen.expected, seen.actual),
         ("A·B in D", seen.products, seen.actual - seen.c),
@@ -198,7 +198,7 @@ def _rounded(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _both_zero_points(seen: ResultComparison) -> Iterator[Remark]:
-    """(A + a)·(B + b): a times the sums of B's columns, b times those of A's rows, and k·a·b."""
+    """Yield (A + a)·(B + b): a times the sums of B's columns, b times those of A's rows, and k·a·b."""
     if seen.column_sums is None or seen.row_sums is None or not seen.k:
         return
     rest = seen.actual - seen.expected
@@ -235,7 +235,7 @@ def _along(seen: ResultComparison) -> Iterator[Remark]:
 
 
 def _other_c(seen: ResultComparison) -> Iterator[Remark]:
-    """The products are right, but the values added to them are not C."""
+    """Yield the products are right, but the values added to them are not C."""
     rest, products = seen.actual - seen.products, seen.products
     if not seen.c.any() or not rest.std():
         return
@@ -256,7 +256,7 @@ def _correlation(x: Matrix, y: Matrix) -> float:
 
 
 def _factor(x: Matrix, y: Matrix) -> float | None:
-    """The number that y is times x, by least squares, near a simple fraction; None where x is zero."""
+    """Return the number that y is times x, by least squares, near a simple fraction; None where x is zero."""
     size = float((x * x).sum())
     if not size:
         return None

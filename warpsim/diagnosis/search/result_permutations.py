@@ -37,7 +37,7 @@ def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remar
 
 
 def _order(x: Matrix, y: Matrix) -> list[int] | None:
-    """Which row of x each row of y is."""
+    """Return which row of x each row of y is."""
     known = {row.tobytes(): at for at, row in enumerate(np.ascontiguousarray(x))}
     found = [known.get(row.tobytes(), -1) for row in np.ascontiguousarray(y)]
     return found if sorted(found) == list(range(len(x))) else None
@@ -87,7 +87,7 @@ def _of_elements(source: Index, shape: tuple[int, ...]) -> Remark:
 
 
 def _quads(source: Index, shape: tuple[int, ...]) -> bool:
-    """Whether D holds the fragments of m16n8 in the order of lanes, four elements each."""
+    """Return whether D holds the fragments of m16n8 in the order of lanes, four elements each."""
     if shape != (16, 8):
         return False
     lane = np.arange(32)[:, None]

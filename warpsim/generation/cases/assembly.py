@@ -1,4 +1,4 @@
-"""Sets out of parts: cases one after the other.
+"""Concatenation of sets of cases.
 
 Knows arrays with the cases in front; does not know what they are about.
 """
@@ -15,12 +15,12 @@ from ..sums.exact_numbers import Array
 
 
 def joined_arguments(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
-    """Arguments of make_vectors, those of all parts in turn."""
+    """Return arguments of make_vectors, those of all parts in turn."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def joined_sets(parts: Sequence[VectorSet]) -> VectorSet:
-    """One set of the cases of all, which are of one instruction and have immediates that vary alike."""
+    """Return one set of all cases; all parts have one instruction and immediates that vary alike."""
     first = parts[0]
     if len(parts) == 1:
         return first

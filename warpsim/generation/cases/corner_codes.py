@@ -1,4 +1,4 @@
-"""Codes that break arithmetic: the nasty ones of each format, and codes of given exponents.
+"""Codes that break arithmetic: the edge cases of each format, and codes of given exponents.
 
 Knows bit fields; does not know instructions or rules.
 """
@@ -18,7 +18,7 @@ Rng = np.random.Generator
 
 
 def encode(element: Format, exponent: Any, fraction: Any = 0, negative: Any = False) -> Array:
-    """Codes of ``1.fraction * 2**exponent``, at most the largest finite number.
+    """Return codes of ``1.fraction * 2**exponent``, at most the largest finite number.
 
     Of an exponent below the normal numbers the power of two alone, or zero below those.
     """
@@ -35,7 +35,7 @@ def encode(element: Format, exponent: Any, fraction: Any = 0, negative: Any = Fa
 
 @cache
 def catalogue(element: Format) -> Array:
-    """Every nasty code of a format.
+    """Return every nasty code of a format.
 
     Of a floating-point format both signs of exponent fields 0, 1, bias, largest less one and largest with
     fractions 0, 1, upper half and all ones (hence zeros, subnormal, smallest and largest normal numbers,
@@ -59,7 +59,7 @@ def catalogue(element: Format) -> Array:
 
 
 def is_special(codes: Array, element: Format) -> Array:
-    """Which codes are an Inf or a NaN."""
+    """Return which codes are an Inf or a NaN."""
     if not element.is_float:
         return np.zeros(codes.shape, np.bool_)
     magnitude = codes.astype(np.uint64) & np.uint64(element.mask & ~element.sign_bit)
@@ -69,14 +69,14 @@ def is_special(codes: Array, element: Format) -> Array:
 
 @cache
 def finite_catalogue(element: Format) -> Array:
-    """The catalogue without infinities and NaNs."""
+    """Return the catalogue without infinities and NaNs."""
     codes = catalogue(element)
     return codes[~is_special(codes, element)]
 
 
 @cache
 def special_catalogue(element: Format) -> Array:
-    """The infinities and NaNs of the catalogue; zeros for a format that has none."""
+    """Return the infinities and NaNs of the catalogue; zeros for a format that has none."""
     codes = catalogue(element)
     special = codes[is_special(codes, element)]
     return special if len(special) else np.zeros(1, element.code_dtype)
@@ -88,24 +88,24 @@ def random_codes(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def tamed(codes: Array, element: Format) -> Array:
-    """Codes whose infinities and NaNs lose their highest exponent bit."""
+    """Return codes whose infinities and NaNs lose their highest exponent bit."""
     bit = 1 << (element.ignored_bits + element.fraction_bits + max(element.exponent_bits - 1, 0))
     return np.where(is_special(codes, element), codes & ~element.code_dtype.type(bit), codes)
 
 
 def zeros(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Zeros of both signs; of a format without zero its smallest number."""
+    """Return zeros of both signs; of a format without zero its smallest number."""
     sign = element.code_dtype.type(element.sign_bit if element.is_float else 0)
     return np.where(signs(shape, rng), sign, element.code_dtype.type(0))
 
 
 def signs(shape: tuple[int, ...], rng: Rng) -> Array:
-    """Signs, half of them negative."""
+    """Return signs, half of them negative."""
     return rng.random(shape) < 0.5
 
 
 def fractions(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Fractions: none, the last bit, the first bit, all ones, or random ones."""
+    """Return fractions: none, the last bit, the first bit, all ones, or random ones."""
     full = (1 << element.fraction_bits) - 1
     edges = np.array([0, 1 & full, (full + 1) >> 1 & full, full])
     edge = edges[rng.integers(0, len(edges), shape)]
@@ -113,7 +113,7 @@ def fractions(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def near(element: Format, shape: tuple[int, ...], width: int, rng: Rng, middle: int = 0) -> Array:
-    """Codes of either sign within ``width`` binades of an exponent."""
+    """Return codes of either sign within ``width`` binades of an exponent."""
     low, high = element.minimum_exponent, top_exponent(element)
     exponent = np.clip(middle + rng.integers(-width, width, shape, endpoint=True), low, high)
     fraction = rng.integers(0, 1 << element.fraction_bits, shape)
@@ -129,6 +129,6 @@ def small(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def pick(rng: Rng, options: Any, shape: tuple[int, ...]) -> Array:
-    """Random ones of some options."""
+    """Return random choices from some options."""
     choices = np.asarray(options)
     return choices[rng.integers(0, len(choices), shape)]

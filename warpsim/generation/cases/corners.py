@@ -1,4 +1,4 @@
-"""Cases by theme: chunks of corner cases and of random ones.
+"""Cases by theme: chunks of corner cases and of random cases.
 
 A chunk is a pure function of the instruction, the kind, the seed and its number: chunks can be made in any
 order and by anyone, and the set is the same. Case ``i`` of the whole is of theme ``i % themes``.
@@ -33,7 +33,7 @@ _ROUNDS = {True: 8, False: 32}  # of all themes in a chunk, at most: of floating
 
 
 def themes_of(instruction: Instruction, kind: str) -> tuple[Theme, ...]:
-    """The themes of corner or random cases of an instruction."""
+    """Return the themes of corner or random cases of an instruction."""
     limits = limits_of(instruction)
     if kind == "random":
         return (ordinary, narrow, wide) if instruction.a.is_float else (raw_integers,)
@@ -41,7 +41,7 @@ def themes_of(instruction: Instruction, kind: str) -> tuple[Theme, ...]:
 
 
 def rounds_of(instruction: Instruction, kind: str) -> int:
-    """How often each theme occurs in a chunk."""
+    """Return how often each theme occurs in a chunk."""
     form = instruction
     outputs = form.shape.m * form.shape.n * form.products * len(themes_of(form, kind))
     return min(max(_OUTPUTS // outputs, 1), _ROUNDS[form.a.is_float])
@@ -72,5 +72,5 @@ def theme_chunks(
     a_in: Place = "shared",
     scheduler: str | Client | None = None,
 ) -> Iterator[VectorSet]:
-    """Chunk after chunk, without end; made on the cluster of a scheduler where one is given."""
+    """Chunk after chunk, without end; made on the cluster of a scheduler if given."""
     return in_order(theme_chunk, ((instruction, kind, seed, index, a_in) for index in count()), scheduler)

@@ -54,15 +54,15 @@ class Draft:
     # --- slots ---
 
     def tiles(self, *axes: int) -> tuple[int, ...]:
-        """The shape of one value a tile, with more axes."""
+        """Return the shape of one value a tile, with more axes."""
         return (self.count, *axes)
 
     def signs(self) -> Array:
-        """A sign for each tile."""
+        """Return a sign for each tile."""
         return signs((self.count,), self.rng)
 
     def chosen(self, probability: float) -> Array:
-        """Some of the tiles."""
+        """Return some of the tiles."""
         return self.rng.random(self.count) < probability
 
     def slots(self, amount: int, *, anywhere: float = 0.2) -> list[Array]:
@@ -126,7 +126,7 @@ class Draft:
         self.write(slot, self.a[tile, :, other] ^ flipped, self.b[tile, other, :], where)
 
     def _range(self, side: str, plain: bool, base: Array) -> tuple[Array, int]:
-        """Exponents that a factor may have; of powers of two, where they are needed, subnormal ones too."""
+        """Return exponents of a factor; subnormal exponents too, where powers of two are needed."""
         element = self.limits.instruction.format(side)
         products = self.limits.instruction.a.minimum_exponent + self.limits.instruction.b.minimum_exponent
         deep = plain & (base < products)
@@ -165,17 +165,17 @@ class Draft:
         self.c = np.where(np.broadcast_to(mask, shape), np.broadcast_to(code, shape), self.c)
 
     def random_c(self) -> Array:
-        """A random fraction of C for each output."""
+        """Return a random fraction of C for each output."""
         return fractions(self.limits.instruction.c, self.c.shape, self.rng)
 
     # --- what it adds up to ---
 
     def values(self, side: str) -> Array:
-        """A or B as float64."""
+        """Return A or B as float64."""
         return _values(getattr(self, side), self.limits.instruction.format(side))
 
     def sums(self) -> Array:
-        """The sums of products in float64, ``(count, m, n)``: nearly, often exactly, what the rule makes."""
+        """Return the sums of products in float64, ``(count, m, n)``, nearly as the rule makes them."""
         with np.errstate(over="ignore", invalid="ignore"):
             a, b = self.values("a"), self.values("b")
             scale = self.limits.instruction.scale
@@ -186,14 +186,14 @@ class Draft:
             return _products(a, b * np.repeat(_values(self.scale_b, scale), width, axis=1))
 
     def cast_c(self, numbers: Array) -> Array:
-        """Codes of C of float64 numbers, rounded."""
+        """Return codes of C of float64 numbers, rounded."""
         element = self.limits.instruction.c
         with np.errstate(over="ignore", invalid="ignore"):
             return numbers.astype(element.dtype).view(element.code_dtype)
 
 
 def _products(a: Array, b: Array) -> Array:
-    """``a @ b`` of float64, added in the order of k on every CPU; that of a BLAS is its own."""
+    """Return ``a @ b`` of float64, added in the order of k on every CPU; that of a BLAS is its own."""
     total = np.zeros((*a.shape[:-1], b.shape[-1]))
     for k in range(a.shape[-1]):
         total += a[..., :, k, None] * b[..., k, None, :]
@@ -207,7 +207,7 @@ def _values(codes: Array, element: Format) -> Array:
 
 
 def reach(limits: Limits, exponent: Array) -> Array:
-    """The exponent of scales that brings products of the middle to ``exponent``; 0 without scales."""
+    """Return the exponent of scales that brings products of the middle to ``exponent``; 0 without scales."""
     if limits.instruction.scale is None:
         return np.zeros_like(exponent)
     plain = limits.plain_products

@@ -2,7 +2,7 @@
 
 For formats of at most eight bits. Rows of A have different codes, columns of B too, so that an instruction
 multiplies ``m * n`` pairs at once; all other elements and C are zero. Block-scaled forms have all pairs of
-scale codes as well, in every chunk, at products of one.
+scale codes as well, in every chunk, at products of 1.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plan_of(instruction: Instruction) -> Plan:
-    """What the exhaustive cases of an instruction are; raises OperandError where they are too many."""
+    """Return what the exhaustive cases of an instruction are; raises OperandError where they are too many."""
     form = instruction
     for side in "ab":
         element = form.format(side)
@@ -73,7 +73,7 @@ def plan_of(instruction: Instruction) -> Plan:
 
 
 def chunk_cases(instruction: Instruction) -> int:
-    """Cases of a chunk."""
+    """Return cases of a chunk."""
     return max(1, min(_CHUNK, _OUTPUTS // (instruction.shape.m * instruction.shape.n)))
 
 
@@ -97,7 +97,7 @@ def exhaustive_chunk(plan: Plan, seed: int, index: int, a_in: Place = "shared") 
 
 
 def _set_products(plan: Plan, draft: Draft, case: Array) -> None:
-    """The codes of the blocks that the cases' numbers mean; ones where the scales are the matter."""
+    """The codes of the blocks that the cases' numbers mean; 1 where the scales are enumerated."""
     form = plan.instruction
     blocks = plan.blocks[0] * plan.blocks[1]
     place = np.minimum(case // blocks, plan.places - 1)

@@ -28,7 +28,7 @@ def raw(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def crowds(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Both ends of each operand's range, zero, one and minus one everywhere."""
+    """Return both ends of each operand's range, zero, one and minus one everywhere."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     for side in "abc":
@@ -54,7 +54,7 @@ def _nonzero(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def limits_of_range(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C chosen for each output, so that sums end at an end of the 32 bits, one beyond, or one before it."""
+    """Return C for each output such that sums end at an end of the 32 bits, or one beside it."""
     d = raw(limits, count, rng) if limits.instruction.sparse is False else _uniform(limits, count, rng)
     goals = np.array([_TOP - 1, _TOP, _TOP - 2, -_TOP, -_TOP - 1, -_TOP + 1, _TOP + 5000, -_TOP - 5000, 0])
     return _aim(d, goals[rng.integers(0, len(goals), d.c.shape)])
@@ -88,7 +88,7 @@ def _sums(d: Draft) -> Array:
 
 
 def one_sided(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Every product of an output the same, the largest and smallest among them; C at the ends."""
+    """Return every product of an output the same, the largest and smallest among them; C at the ends."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     a, b, c = (catalogue(form.format(x)) for x in "abc")
@@ -99,7 +99,7 @@ def one_sided(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def back_again(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C at an end of the range, products first away from it and then back: where would it saturate?
+    """Return C at an end of the range, products first away from it and then back: where would it saturate?
 
     The runs of one sign are 1, 2, 4, 8 … products long; sums of all products are zero, or nearly.
     """
@@ -127,7 +127,7 @@ INTEGERS: tuple[Theme, ...] = (limits_of_range, alone, one_sided, back_again, cr
 
 
 def integer_themes(limits: Limits) -> tuple[Theme, ...]:
-    """The themes of an integer or 1-bit form."""
+    """Return the themes of an integer or 1-bit form."""
     form = limits.instruction
     signed = (form.a.signed or form.b.signed) and not form.bit_operation
     return tuple(theme for theme in INTEGERS if signed or theme is not back_again)

@@ -39,7 +39,7 @@ _TILE_START = 1024  # every swizzle pattern begins at a multiple of this
 
 
 def arguments_of(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place = "shared") -> Arguments:
-    """The drafted tiles as cases of vectors.make_vectors.
+    """Return the drafted tiles as cases of vectors.make_vectors.
 
     A ``plain`` draft has the first of everything instead: metadata, selector, bytes, lanes, layouts; and
     zeros where nothing is read.
@@ -76,7 +76,7 @@ def legal_fields(instruction: Instruction) -> Array:
 
 
 def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
-    """Fields ``(tiles, m, chunks)``: one pattern for all rows of a tile with slots, otherwise any."""
+    """Return fields ``(tiles, m, chunks)``: one pattern for all rows of a tile with slots, otherwise any."""
     pattern = present(instruction.pattern, "pattern")
     legal = legal_fields(instruction).astype(np.uint8)
     free = draft.b.shape[1] == instruction.shape.k
@@ -87,7 +87,7 @@ def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
 
 
 def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) -> Array:
-    """B over all of k. What no row selects is NaN in half of the tiles, where the format has one, and
+    """Return B over all of k. What no row selects is NaN in half of the tiles, where the format has one, and
     random otherwise."""
     if draft.b.shape[1] == instruction.shape.k:
         return draft.b
@@ -183,14 +183,14 @@ def _immediates(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place) -
 
 
 def _negated(codes: Array, instruction: Instruction, where: Array, side: str) -> Array:
-    """Elements that imm-scale will negate, negated."""
+    """Return elements that imm-scale will negate, negated."""
     element = instruction.format(side)
     sign = element.code_dtype.type(element.sign_bit)
     return codes ^ np.where(where, sign, element.code_dtype.type(0))[:, None, None]
 
 
 def _images(tiles: Array, transposed: Array, start: int, choice: Array) -> tuple[Array, Array]:
-    """The bytes of tiles ``(count, mn, k)`` in shared memory from ``start`` on, and their descriptors."""
+    """Return bytes of tiles ``(count, mn, k)`` in shared memory from ``start``, and descriptors."""
     count, mn, k = tiles.shape
     bits = 8 * tiles.dtype.itemsize
     legal = layouts(mn, k, bits)
@@ -198,7 +198,7 @@ def _images(tiles: Array, transposed: Array, start: int, choice: Array) -> tuple
     images = np.zeros((count, -(-max(sizes) // _TILE_START) * _TILE_START), np.uint8)
     words = np.zeros(count, np.uint64)
     for flag, major in enumerate(_MAJORS):
-        swizzles = [swizzle for one, swizzle in legal if one == major]
+        swizzles = [swizzle for legal_major, swizzle in legal if legal_major == major]
         for index, swizzle in enumerate(swizzles):
             cases = np.flatnonzero((transposed == flag) & (choice % len(swizzles) == index))
             if not len(cases):
@@ -233,7 +233,7 @@ def layouts(mn: int, k: int, element_bits: int) -> tuple[tuple[Major, Swizzle], 
 
 
 def swizzles_of(instruction: Instruction, side: str) -> tuple[Swizzle, ...]:
-    """The swizzles in which A or B of a wgmma may lie."""
+    """Return the swizzles in which A or B of a wgmma may lie."""
     rows, columns = instruction.matrix_shape(side)
     mn, k = (rows, columns) if side == "a" else (columns, rows)
     element_bits = max(instruction.format(side).bits, 8)

@@ -68,7 +68,7 @@ THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a ru
 
 
 def float_themes(limits: Limits) -> tuple[Theme, ...]:
-    """The themes of a floating-point form."""
+    """Return the themes of a floating-point form."""
     scale = limits.instruction.scale
     found = list(FLOATS)
     found[1:1] = THEMES[type(limits.rule)]

@@ -14,11 +14,11 @@ from .drafts import Draft
 
 
 def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
-    """A large and some small terms whose exponents lie F - 1 to F + 2 apart, another gap in every row.
+    """Return a large and some small terms whose exponents lie F - 1 to F + 2 apart, another gap in every row.
 
     In turn two products, C above a product, C below a product; where C comes last, or in a quarter of the
     tiles of a chain, the sum of the step before takes the place of C. Mostly another term cancels the large
-    one, so that the result is what alignment left of the small one; in half of the tiles the small product
+    one, so that the result is what alignment left of the small term; in half of the tiles the small product
     fills the rest of its step: what each loses must not add up.
     """
     d = Draft(limits, count, rng)
@@ -55,14 +55,14 @@ def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def _before(limits: Limits, d: Draft, role: Array) -> Array:
-    """Tiles in which the sum of the step before stands for C."""
+    """Return tiles in which the sum of the step before stands for C."""
     if limits.steps == 1:
         return np.zeros(d.count, np.bool_)
     return (role > 0) & (np.ones(d.count, np.bool_) if limits.emulated else d.chosen(0.25))
 
 
 def _later_slots(limits: Limits, d: Draft, before: Array) -> tuple[Array, Array, Array]:
-    """Three slots of one step; of the second step where the one before stands for C."""
+    """Return three slots of one step; of the second step where the one before stands for C."""
     slots = np.stack(d.slots(3))
     later = np.flatnonzero(limits.groups == min(1, limits.groups.max()))
     chosen = np.stack([np.resize(d.rng.permutation(later), 3) for _ in range(d.count)], axis=1)
@@ -71,10 +71,10 @@ def _later_slots(limits: Limits, d: Draft, before: Array) -> tuple[Array, Array,
 
 
 def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C cancelled by 1, 2, 4 or 8 equal products; the others F - 1 to F + 2 binades below C.
+    """Return C cancelled by 1, 2, 4 or 8 equal products; the others F - 1 to F + 2 binades below C.
 
     Formats of small range cannot cancel a C that is large enough to cut their products in any other way. The
-    equal ones are the first of their step and the last by turns, so that any place is cut.
+    equal terms are the first of their step and the last by turns, so that any place is cut.
     """
     d = Draft(limits, count, rng)
     plain = limits.plain_products
@@ -104,12 +104,12 @@ def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
 def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
     """One product larger than all other terms, of either sign, in the first place of its step or the last.
 
-    Two or four smaller ones cancel it, and the rest, or C, lie about F binades below: who leaves the largest
+    Two or four smaller terms cancel it; the rest, or C, lie F binades below: a model that leaves the largest
     out of the alignment keeps what it cuts.
     """
     d = Draft(limits, count, rng, shift=0)
     group = rng.integers(0, limits.groups.max() + 1, count)
-    places = [np.flatnonzero(limits.groups == one) for one in group]
+    places = [np.flatnonzero(limits.groups == chosen) for chosen in group]
     turns = np.arange(count) % 2  # the first place leads, and the last
     order = np.stack([np.roll(inside, turn) for inside, turn in zip(places, turns, strict=True)])
     several = 1 + (d.chosen(0.3) & (order.shape[1] > 5))
@@ -128,9 +128,9 @@ def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def leading_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
-    """A subnormal factor times a large one, cancelled or not, and terms F - 3 to F + 1 binades below.
+    """Return a subnormal factor times a large one, cancelled or not, and terms F - 3 to F + 1 binades below.
 
-    Its leading zeros do not move the alignment: what lies below is cut as if they were ones.
+    Its leading zeros do not move the alignment: what lies below is cut as if they were set.
     """
     d = Draft(limits, count, rng, shift=0)
     form = limits.instruction
@@ -156,9 +156,10 @@ def leading_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def leading_carries(limits: Limits, count: int, rng: Rng) -> Draft:
-    """A product of 2 or more times its power of two, cancelled, and terms F - 1 to F + 1 binades below.
+    """Return a product of 2 or more times its power of two, cancelled, and terms F - 1 to F + 1 binades
+    below.
 
-    Its carry does not move the alignment: who aligns by the leading bit cuts one bit more of them.
+    Its carry does not move the alignment: a model that aligns by the leading bit cuts one bit more of them.
     """
     d = Draft(limits, count, rng, shift=0)
     form, plain = limits.instruction, limits.plain_products
@@ -179,7 +180,7 @@ def leading_carries(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def zero_products(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Zeros times the largest numbers beside tiny terms: a zero has no say in the alignment."""
+    """Return zeros times the largest numbers beside tiny terms: a zero has no say in the alignment."""
     d = Draft(limits, count, rng, shift=0)
     form = limits.instruction
     low = max(limits.plain_products.low, limits.smallest)  # so that D shows what is left
@@ -203,10 +204,10 @@ def zero_products(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def chains(limits: Limits, count: int, rng: Rng) -> Draft:
-    """A large term in one place, its negative in another, one small unit everywhere else.
+    """Return a large term in one place, its negative in another, one small unit everywhere else.
 
     What is left counts the terms added after both: it shows the order and length of the steps. Rows have
-    the large terms in different places where one factor's range is enough, C being one of the two at times.
+    the large terms in different places where one factor's range is enough; C is either at times.
     """
     d = Draft(limits, count, rng, shift=0)
     form = limits.instruction

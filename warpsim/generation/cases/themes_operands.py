@@ -46,7 +46,7 @@ def wide(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def narrow(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Exponents within a few binades, as in real data; a third of the tiles with many zeros."""
+    """Return exponents within a few binades, as in real data; a third of the tiles with many zeros."""
     d = Draft(limits, count, rng, free=True)
     spread(d, 3)
     holes = (rng.random(d.a.shape) < 0.6) & (rng.integers(0, 3, count) == 0)[:, None, None]
@@ -103,7 +103,7 @@ def signed_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def singles(limits: Limits, count: int, rng: Rng) -> Draft:
-    """One product of two nasty codes, rows having one and columns the other; C nasty or zero."""
+    """Return one product a tile of two edge-case codes, given by row and by column; C likewise or zero."""
     d = Draft(limits, count, rng)
     form = limits.instruction
     slot = d.slots(1, anywhere=1.0)[0]
@@ -149,7 +149,7 @@ def specials(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def scale_extremes(limits: Limits, count: int, rng: Rng) -> Draft:
-    """The smallest, largest, zero and NaN scales, of another kind in every row and column; small sums."""
+    """Return smallest, largest, zero and NaN scales, varied by row and column; small sums."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     scale = present(form.scale, "scale")
@@ -164,9 +164,9 @@ def scale_extremes(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Zero scales beside the largest ones, in some groups or in all; the other groups and C are tiny.
+    """Zero scales beside the largest scales, in some groups or in all; the other groups and C are tiny.
 
-    A group whose scale is zero has no say in the alignment, whatever its products are.
+    A group whose scale is zero does not affect the alignment, whatever its products are.
     """
     d = Draft(limits, count, rng, free=True)
     scale = present(limits.instruction.scale, "scale")

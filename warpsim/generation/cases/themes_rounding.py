@@ -13,7 +13,7 @@ from .themes_operands import spread
 
 
 def carries(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Significands of ones, one exponent and one sign: sums far above the largest term.
+    """Return significands of ones, one exponent and one sign: sums far above the largest term.
 
     Tiles differ in how many positions are filled; the signs of rows and columns make both signs.
     """
@@ -47,7 +47,8 @@ def carries(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def cancellations(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Sums that cancel: to zero or the last bit among products, or against a C that is the sum negated.
+    """Return sums that cancel: to zero or the last bit among products, or against a C that is the sum
+    negated.
 
     One product against the rounded C leaves what rounding cut off: a fused operation shows it.
     """
@@ -74,9 +75,10 @@ def cancellations(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def ties(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C plus half a unit in its last place (or a quarter, or one), plus or minus something tiny or nothing.
+    """Return C plus half a unit in its last place (or a quarter, or one), plus or minus something tiny or
+    nothing.
 
-    C is near 1, the largest finite number or the smallest normal one; its last bit is odd or even. In a
+    C is near 1, the largest finite number or the smallest normal number; its last bit is odd or even. In a
     quarter of the tiles a product takes the place of C.
     """
     d = Draft(limits, count, rng)
@@ -106,7 +108,7 @@ def ties(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def edges(limits: Limits, count: int, rng: Rng) -> Draft:
-    """The smallest results: C subnormal or zero, products of half, one and three halves of the smallest."""
+    """Return the smallest results: C subnormal or zero, products of 1/2, 1 and 3/2 of the smallest."""
     d = Draft(limits, count, rng, shift=1)
     form = limits.instruction
     smallest = form.d.minimum_exponent - (limits.output.precision - 1)
@@ -132,7 +134,7 @@ def edges(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def floors(limits: Limits, count: int, rng: Rng) -> Draft:
-    """The smallest results, beside terms at the last place above the exponent floor, or just below."""
+    """Return the smallest results, beside terms at the last place above the exponent floor, or just below."""
     d = Draft(limits, count, rng, shift=0)
     smallest = limits.instruction.d.minimum_exponent - (limits.output.precision - 1)
     last = (limits.step.exponent_floor if limits.step else smallest) - limits.fraction_bits
@@ -143,7 +145,7 @@ def floors(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
-    """C = 0 of either sign, or subnormal, beside the smallest results, and terms about where it cuts.
+    """Return C = 0 of either sign, or subnormal, beside the smallest results, and terms about where it cuts.
 
     A zero would cut them if it counted: they lie between the last place above the exponent floor and the last
     place below C's least exponent, or just there where C is subnormal and does count.
@@ -166,8 +168,8 @@ def least_accumulators(limits: Limits, count: int, rng: Rng) -> Draft:
 def _beside_the_smallest(d: Draft, little: Array) -> None:
     """Two products: the smallest result, half of it or twice it, and ``2**little (count, m)``.
 
-    The larger one is mostly the smallest number where results are cut and half of it where they are rounded,
-    the small one against it or with it.
+    The larger term is mostly the smallest number where results are cut and half of it where they are rounded,
+    the small term against it or with it.
     """
     limits, rng, count = d.limits, d.rng, d.count
     form, nearest = limits.instruction, limits.output.nearest
@@ -188,9 +190,10 @@ def _beside_the_smallest(d: Draft, little: Array) -> None:
 
 
 def overflows(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Sums about the largest number: of C alone nearly, of a few products, of products beyond it that cancel.
+    """Return sums about the largest number: of C alone nearly, of a few products, of products beyond it
+    that cancel.
 
-    In a quarter of the tiles the first step overflows, and the next ones have the other sign.
+    In a quarter of the tiles the first step overflows, and the next steps have the other sign.
     """
     d = Draft(limits, count, rng, shift=1)
     form = limits.instruction

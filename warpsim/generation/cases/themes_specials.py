@@ -1,4 +1,4 @@
-"""Themes of infinities and NaNs: operands in which exactly one of them decides the result.
+"""Themes of infinities and NaNs: operands in which exactly one special value decides the result.
 
 Each theme drafts tiles (see drafts.py) for the arithmetic of an instruction on its target.
 """
@@ -43,11 +43,11 @@ def lone_places(limits: Limits, count: int, rng: Rng) -> Draft:
     form = limits.instruction
     turned = (form.b.has_infinity, form.b.has_nan) > (form.a.has_infinity, form.a.has_nan)
     turned |= form.a.has_infinity and form.b.has_infinity and bool(rng.integers(0, 2))
-    one, other = (d.b.swapaxes(1, 2), d.a) if turned else (d.a, d.b.swapaxes(1, 2))
+    side, other = (d.b.swapaxes(1, 2), d.a) if turned else (d.a, d.b.swapaxes(1, 2))
     element, partner = (form.b, form.a) if turned else (form.a, form.b)
-    places = np.stack([_ends_first(one.shape[1], d.k, rng) for _ in range(count)])
-    tile, line = np.arange(count)[:, None], np.arange(one.shape[1])
-    one[tile, line, places] = _specials(element, places.shape, 0.5, rng)
+    places = np.stack([_ends_first(side.shape[1], d.k, rng) for _ in range(count)])
+    tile, line = np.arange(count)[:, None], np.arange(side.shape[1])
+    side[tile, line, places] = _specials(element, places.shape, 0.5, rng)
     if partner.fraction_bits:
         other[:] = np.where(signs((*other.shape[:2], 1), rng) & (rng.random((*other.shape[:2], 1)) < 0.4),
                             partner.code_dtype.type(0), other)  # fmt: skip
@@ -55,7 +55,7 @@ def lone_places(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def _ends_first(lines: int, places: int, rng: Rng) -> Array:
-    """A place for each line, the first and the last among them."""
+    """Return a place for each line, the first and the last among them."""
     found = np.resize(rng.permutation(places), lines)
     found[rng.permutation(lines)[:2]] = (0, places - 1)
     return found
@@ -78,7 +78,7 @@ def special_scales(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def _two_places(d: Draft) -> tuple[Array, Array]:
-    """Two different slots of each tile, anywhere."""
+    """Return two different slots of each tile, anywhere."""
     chosen = np.stack([np.resize(d.rng.permutation(d.k), 2) for _ in range(d.count)])
     return chosen[:, 0], chosen[:, 1]
 
@@ -92,7 +92,7 @@ def _make_special(d: Draft, slot: Array, where: Array) -> None:
 
 
 def _kinds(codes: Array, element: Format, rng: Rng) -> Array:
-    """Codes as they are, zeros of either sign, NaNs and infinities."""
+    """Return codes as they are, zeros of either sign, NaNs and infinities."""
     kind = rng.choice(4, codes.shape, p=_KINDS)
     sign = signs(codes.shape, rng) * element.code_dtype.type(element.sign_bit)
     codes = np.where((kind == 1) & (element.fraction_bits > 0), sign, codes)
@@ -113,7 +113,7 @@ def _nans(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def _specials(element: Format, shape: tuple[int, ...], infinite: float, rng: Rng) -> Array:
-    """Infinities of either sign and NaNs, so many infinite ones where a format has them."""
+    """Return infinities of either sign and NaNs, so many infinities where a format has them."""
     sign = signs(shape, rng) * element.code_dtype.type(element.sign_bit)
     nans = _nans(element, shape, rng)
     if not element.has_infinity:

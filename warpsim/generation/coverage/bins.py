@@ -1,7 +1,7 @@
 """Coverage bins: their names, and for what an instruction cannot reach the reason.
 
 A bin is a question that a vector set either asks of a device or does not. Which exist, and which of them
-are out of reach, follows from the instruction's formats and rule; observations.py tells which a batch hits.
+are out of reach, follows from the instruction's formats and rule; observations.py finds which a batch hits.
 Soundness is tested: nothing declared unreachable is ever hit.
 """
 
@@ -23,7 +23,7 @@ Entry = tuple[str, Reason]
 
 
 def arithmetic_bins(instruction: Instruction) -> dict[str, Reason]:
-    """Every bin of the arithmetic of an instruction on its target, and why it cannot be hit (or "")."""
+    """Return the bins of the arithmetic of an instruction, and why each is out of reach (or "")."""
     limits = limits_of(instruction)
     found: dict[str, Reason] = {}
     for part in _parts(limits):
@@ -156,7 +156,7 @@ def _results(limits: Limits) -> Iterator[Entry]:
 
 
 def code_classes(element: Format) -> Iterator[Entry]:
-    """The kinds of codes of a format, those that it lacks with the reason."""
+    """Yield the kinds of codes of a format, those that it lacks with the reason."""
     if not element.is_float:
         yield from ((name, "") for name in ("zero", "one", "largest"))
         if element.signed and element.bits > 1:

@@ -30,7 +30,7 @@ SIGNS = ((False, "positive"), (True, "negative"))
 
 
 def observations(instruction: Instruction, operands: Operands) -> Iterator[Mask]:
-    """Bins of the arithmetic that a batch hits, each with its outputs."""
+    """Yield bins of the arithmetic that a batch hits, each with its outputs."""
     limits = limits_of(instruction)
     factors = factors_of(operands, limits.rule)
     done = sums_of(factors, limits.rule)
@@ -55,7 +55,7 @@ def observations(instruction: Instruction, operands: Operands) -> Iterator[Mask]
 
 
 def _chosen(wrong: Wrong, factors: Factors, done: Sums) -> Chosen:
-    """The outputs that concern a wrong version, and their factors."""
+    """Return the outputs that concern a wrong version, and their factors."""
     asked = wrong.concerns(factors, done)
     if asked.all() or not asked.any():
         return asked, factors
@@ -63,7 +63,7 @@ def _chosen(wrong: Wrong, factors: Factors, done: Sums) -> Chosen:
 
 
 def _differs(wrong: Wrong, asked: Array, some: Factors, done: Sums) -> Array:
-    """Outputs whose D is another under a wrong version of the rule; ``some`` has those that are ``asked``."""
+    """Return outputs whose D differs under a wrong rule; ``some`` has those that are ``asked``."""
     found = np.zeros(done.code.shape, np.bool_)
     if asked.all():
         return np.asarray(sums_of(some, wrong.rule, wrong.change).code != done.code)
@@ -198,7 +198,7 @@ def _integer(step: Step, limits: Limits) -> Iterator[Mask]:
 
 
 def _extremes(limits: Limits) -> tuple[int, int]:
-    """The smallest and the largest product."""
+    """Return the smallest and the largest product."""
     form = limits.instruction
     ends = [(-x.sign_bit, x.mask ^ x.sign_bit) for x in (form.a, form.b)]
     products = [x * y for x in ends[0] for y in ends[1]]
@@ -241,7 +241,7 @@ def _all_negative_zeros(done: Sums) -> Array:
 
 
 def _beyond(done: Sums, d: Format) -> Array:
-    """Outputs with a finite product of an aligned sum that D could not hold."""
+    """Return outputs with a finite product of an aligned sum that D could not hold."""
     found = np.zeros(done.code.shape, np.bool_)
     for step in done.steps:
         if step.kind == "fused":

@@ -18,7 +18,7 @@ Mask = tuple[str, Array]
 
 
 def classes(codes: Array, element: Format) -> Iterator[Mask]:
-    """The kinds of codes of a format, and where they are."""
+    """Yield the kinds of codes of a format, and where they are."""
     if not element.is_float:
         value = decode(codes, element).significand
         yield "zero", value == 0
@@ -53,7 +53,7 @@ def classes(codes: Array, element: Format) -> Iterator[Mask]:
 
 
 def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
-    """Bins of the operands of every output, each with the outputs that hit it."""
+    """Yield bins of the operands of every output, each with the outputs that hit it."""
     form = operands.product
     for side in "ab":
         for name, mask in classes(getattr(operands, side), form.format(side)):
@@ -70,7 +70,7 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
 
 
 def _somewhere(mask: Array, operands: Operands, side: str) -> Array:
-    """Outputs with such an element in their row of A, or among what they meet of B."""
+    """Return outputs with such an element in their row of A, or among what they meet of B."""
     if side == "b" and operands.columns is not None:
         return np.asarray(paired(mask, operands, side).any(-1))
     seen = mask.any(2)[:, :, None] if side == "a" else mask.any(1)[:, None, :]
@@ -91,7 +91,7 @@ def _products_seen(operands: Operands, done: Sums) -> Iterator[Mask]:
 
 
 def _small_times_small(operands: Operands) -> Array:
-    """Outputs with a product of two subnormal factors."""
+    """Return outputs with a product of two subnormal factors."""
     form = operands.product
     a, b = (_is_subnormal(getattr(operands, side), form.format(side)) for side in "ab")
     if operands.columns is None:  # so many of them, exact in float32
@@ -109,7 +109,7 @@ def _is_subnormal(codes: Array, element: Format) -> Array:
 
 
 def _unselected(operands: Operands, wanted: Array) -> Array:
-    """Outputs with a wanted element of B that no stored element of A's row meets."""
+    """Return outputs with a wanted element of B that no stored element of A's row meets."""
     columns = present(operands.columns, "columns")
     tiles, rows, _ = columns.shape
     met = np.zeros((tiles, rows, operands.b.shape[1]), np.bool_)

@@ -1,7 +1,7 @@
 """What makes an Inf or a NaN: bins of the outputs in which one cause decides the result, and no other.
 
 A cause is one product, a pair of products, a product and C, C alone or a scale; every other term is finite,
-and no sum on the way is too large. So whoever takes the cause for something else has another D. Asks operands
+and no sum on the way is too large. A model that misreads the cause has another D. Looks at operands
 alone; which sum follows does not matter.
 """
 
@@ -30,7 +30,7 @@ Causes = dict[str, Array]  # of some outputs: which products (outputs, stored) a
 
 
 def special_bins(limits: Limits) -> Iterator[tuple[str, Reason]]:
-    """The bins of a floating-point form, and why its formats lack some."""
+    """Yield the bins of a floating-point form, and why its formats lack some."""
     form = limits.instruction
     a, b, scale = form.a, form.b, form.scale
     infinite = reasons.no_infinity(a, b)
@@ -77,7 +77,7 @@ def _no_nan(element: Format) -> Reason:
 
 
 def special_masks(operands: Operands, factors: Factors, done: Sums, limits: Limits) -> Iterator[Mask]:
-    """The bins that outputs hit."""
+    """Yield the bins that outputs hit."""
     asked = _asked(factors) & ~_overflows(done)
     some = factors.chosen(asked, whole=True)
     causes = _causes(some)
@@ -103,7 +103,7 @@ def _spread(asked: Array, hit: Array) -> Array:
 
 
 def _asked(factors: Factors) -> Array:
-    """Outputs with an Inf or a NaN among their operands."""
+    """Return outputs with an Inf or a NaN among their operands."""
     found = (factors.products.special != FINITE).any(-1) | (factors.c.special != FINITE)
     if factors.scales is not None:
         found = found | (factors.scales.special != FINITE).any(-1)
@@ -111,7 +111,7 @@ def _asked(factors: Factors) -> Array:
 
 
 def _overflows(done: Sums) -> Array:
-    """Outputs of which a sum of finite terms is too large."""
+    """Return outputs of which a sum of finite terms is too large."""
     found = np.zeros(done.code.shape, np.bool_)
     for step in done.steps:
         finite = present(step.special, "special") == FINITE
@@ -120,7 +120,7 @@ def _overflows(done: Sums) -> Array:
 
 
 def _causes(some: Factors) -> Causes:
-    """Which products are what, by name; how many are special (``count``), and which scales are."""
+    """Return which products are what, by name; how many are special (``count``), and which scales are."""
     a, b = some.a.special, some.b.special
     zero_a, zero_b = ~some.a.nonzero.astype(np.bool_), ~some.b.nonzero.astype(np.bool_)
     negative = some.a.negative ^ some.b.negative
@@ -151,12 +151,12 @@ _ALONE = ("Inf * 0", "0 * Inf", "NaN * 0", "0 * NaN", "NaN of A", "NaN of B", "N
 
 
 def _of_products(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
-    """One product, or two; C is finite (``c`` tells where it is not)."""
-    one, two = (causes["count"] == 1) & ~c, (causes["count"] == 2) & ~c
+    """Yield bins of one product, or of two; C is finite (``c`` marks where it is not)."""
+    single, two = (causes["count"] == 1) & ~c, (causes["count"] == 2) & ~c
     for name in (*_ALONE, "+Inf product", "-Inf product"):
-        yield f"{name} alone", one & causes[name].any(-1)
+        yield f"{name} alone", single & causes[name].any(-1)
     for name, place in (("first", 0), ("last", -1)):
-        yield f"in the {name} place alone", one & causes["special"][..., place]
+        yield f"in the {name} place alone", single & causes["special"][..., place]
     plus, minus = causes["+Inf product"].sum(-1), causes["-Inf product"].sum(-1)
     yield "two +Inf products alone", two & (plus == 2)
     yield "two -Inf products alone", two & (minus == 2)
@@ -165,24 +165,24 @@ def _of_products(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
     yield "Inf product beside NaN", two & _together(causes, "Inf", "NaN", limits)
 
 
-def _together(causes: Causes, one: str, other: str, limits: Limits) -> Array:
-    """Outputs with both, in one step where products of a step are added at once."""
+def _together(causes: Causes, first: str, other: str, limits: Limits) -> Array:
+    """Return outputs with both, in one step where products of a step are added at once."""
     groups = limits.groups if limits.step is not None else limits.groups * 0
     if isinstance(limits.rule, ScaledGroups):
         groups = groups * 0
     of_steps = [np.flatnonzero(groups == group) for group in range(groups.max() + 1)]
     flags: Array = np.logical_or.reduce(
-        [causes[one][..., step].any(-1) & causes[other][..., step].any(-1) for step in of_steps]
+        [causes[first][..., step].any(-1) & causes[other][..., step].any(-1) for step in of_steps]
     )
     return flags
 
 
 def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
-    """Two Inf products that are added in different steps."""
+    """Yield two Inf products that are added in different steps."""
     if limits.steps == 1:
         return
     signs = [
-        [causes[name][..., limits.groups == one].any(-1) for one in range(limits.groups.max() + 1)]
+        [causes[name][..., limits.groups == group].any(-1) for group in range(limits.groups.max() + 1)]
         for name in ("+Inf product", "-Inf product")
     ]
     plus, minus = np.stack(signs[0], -1), np.stack(signs[1], -1)
@@ -192,23 +192,23 @@ def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
 
 
 def _of_c(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:
-    """C alone, or C and one product."""
-    none, one = causes["count"] == 0, causes["count"] == 1
+    """Yield C alone, or C and one product."""
+    none, single = causes["count"] == 0, causes["count"] == 1
     infinite = {"+": (special == INFINITE) & ~negative, "-": (special == INFINITE) & negative}
     nan = special == NOT_A_NUMBER
     for sign, other in ("+-", "-+"):
-        product = one & causes[f"{sign}Inf product"].any(-1)
+        product = single & causes[f"{sign}Inf product"].any(-1)
         yield f"C = {sign}Inf alone", none & infinite[sign]
         yield f"{sign}Inf product and C = {sign}Inf", product & infinite[sign]
         yield f"{sign}Inf product against C = {other}Inf", product & infinite[other]
     yield "C = NaN alone", none & nan
-    yield "Inf product beside C = NaN", one & nan & causes["Inf"].any(-1)
-    yield "C = Inf beside Inf * 0", one & (special == INFINITE) & causes["invalid"].any(-1)
-    yield "C = Inf beside NaN", one & (special == INFINITE) & causes["NaN"].any(-1)
+    yield "Inf product beside C = NaN", single & nan & causes["Inf"].any(-1)
+    yield "C = Inf beside Inf * 0", single & (special == INFINITE) & causes["invalid"].any(-1)
+    yield "C = Inf beside NaN", single & (special == INFINITE) & causes["NaN"].any(-1)
 
 
 def _of_scales(operands: Operands, asked: Array, some: Factors) -> Iterator[Mask]:
-    """A NaN of one of the scales."""
+    """Yield a NaN of one of the scales."""
     scale = present(operands.product.scale, "scale")
     nan: Callable[[Array], Array] = lambda codes: decode(codes, scale).special == NOT_A_NUMBER  # noqa: E731
     of_a = np.broadcast_to(nan(present(operands.scale_a, "scale a")).any(-1)[:, :, None], asked.shape)[asked]

@@ -1,4 +1,4 @@
-"""Coverage of a vector set: which bins its cases hit, which they miss, and which nobody can hit and why.
+"""Coverage of a vector set: which bins its cases hit, which they miss, and which are out of reach and why.
 
 Everything is measured on the registers of the set, gathered as the instruction reads them; how the set was
 made is not asked.
@@ -121,7 +121,7 @@ class Coverage:
 
 
 def _merged(masks: Iterable[Mask]) -> dict[str, Array]:
-    """Every bin with the outputs that hit it in any step: one that does so in two steps is one output."""
+    """Return each bin with the outputs that hit it in any step, each output once."""
     merged: dict[str, Array] = {}
     for name, outputs in masks:
         merged[name] = merged[name] | outputs if name in merged else outputs
@@ -129,7 +129,7 @@ def _merged(masks: Iterable[Mask]) -> dict[str, Array]:
 
 
 def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
-    """The bins of an instruction, none of them hit; ``a_in`` is where wgmma has A."""
+    """Return the bins of an instruction, none of them hit; ``a_in`` is where wgmma has A."""
     return Coverage(
         instruction=instruction,
         bins=arithmetic_bins(instruction) | setting_bins(instruction, a_in),
@@ -139,7 +139,7 @@ def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
 
 @in_default_environment
 def coverage_of(vectors: VectorSet) -> Coverage:
-    """What a vector set covers."""
+    """Return what a vector set covers."""
     coverage = empty_coverage(
         vectors.instruction, "shared" if "a_desc" in vectors.descriptors else "registers"
     )
@@ -148,7 +148,7 @@ def coverage_of(vectors: VectorSet) -> Coverage:
 
 
 def gathered(instruction: Instruction, part: Part) -> Operands:
-    """The operands of a part's cases; those of a case's several products one after the other."""
+    """Return the operands of a part's cases; those of a case's several products in sequence."""
     inputs = checked_inputs(instruction, inputs_by_name(part.arguments))
     operands = gather(instruction, inputs)
     products = instruction.products
@@ -184,7 +184,7 @@ def _setting_name(name: str, value: object) -> str:
 
 
 def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
-    """Bins of immediates, metadata and descriptors, and why some cannot be hit."""
+    """Return bins of immediates, metadata and descriptors, and why some cannot be hit."""
     bins = {_setting_name(name, value): "" for name, value in _legal_settings(instruction, a_in)}
     if instruction.sparse:
         pattern = present(instruction.pattern, "pattern")
@@ -214,7 +214,7 @@ def _legal_settings(instruction: Instruction, a_in: str) -> Iterator[tuple[str, 
 def _settings(
     instruction: Instruction, part: Part, inputs: Inputs, cases: int
 ) -> Iterator[tuple[str, Array]]:
-    """Bins of the settings of a part, with the cases that hit them."""
+    """Yield bins of the settings of a part, with the cases that hit them."""
     every = np.ones(cases, np.bool_)
     for name in immediates_of(instruction):
         if name in part.arguments:

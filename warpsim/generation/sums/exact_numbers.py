@@ -41,7 +41,7 @@ class Numbers:
         return Numbers(**{name: getattr(self, name)[index] for name in _FIELDS})
 
     def chosen(self, outputs: Array) -> Numbers:
-        """Those of some outputs, by their numbers; the first three axes are those of outputs."""
+        """Return those of some outputs, by their numbers; the first three axes are those of outputs."""
         return self[np.unravel_index(outputs, self.significand.shape[:3])]
 
     @property
@@ -50,7 +50,7 @@ class Numbers:
         return self.significand != 0
 
     def subnormal(self, element: Format) -> Array:
-        """Where it is a subnormal number of a format."""
+        """Return where it is a subnormal number of a format."""
         small = np.abs(self.significand) < 1 << element.fraction_bits
         return _flags(small & self.nonzero & (self.special == FINITE))
 
@@ -59,7 +59,7 @@ class Numbers:
         return replace(self, significand=np.where(self.subnormal(element), 0, self.significand))
 
     def exact(self) -> Numbers:
-        """The same with Python integers, for sums of any width."""
+        """Return the same with Python integers, for sums of any width."""
         wide = {name: getattr(self, name).astype(object) for name in ("significand", "scale", "exponent")}
         return Numbers(**wide, special=self.special, negative=self.negative)
 
@@ -68,7 +68,7 @@ _FIELDS = ("significand", "scale", "exponent", "special", "negative")
 
 
 def decode(codes: Array, element: Format) -> Numbers:
-    """The numbers of an array of codes."""
+    """Return the numbers of an array of codes."""
     bits = codes.astype(np.uint64)
     negative = (bits & np.uint64(element.sign_bit)) != 0
     if not element.is_float:
@@ -107,7 +107,7 @@ def _special(field: Array, fraction: Array, element: Format) -> Array:
 
 
 def product(x: Numbers, y: Numbers) -> Numbers:
-    """``x * y``, exact and not normalised; Inf * 0 is NaN."""
+    """Return ``x * y``, exact and not normalised; Inf * 0 is NaN."""
     significand = x.significand * y.significand
     special = np.maximum(x.special, y.special)
     invalid = (special == INFINITE) & (significand == 0)
@@ -121,14 +121,15 @@ def product(x: Numbers, y: Numbers) -> Numbers:
 
 
 def bit_length(magnitude: Array) -> Array:
-    """Bits of non-negative integers below 2**53, or of Python integers."""
+    """Return bits of non-negative integers below 2**53, or of Python integers."""
     if magnitude.dtype == object:
         return np.frompyfunc(int.bit_length, 1, 1)(magnitude)
     return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
 
 
 def cut(magnitude: Array, count: Array) -> tuple[Array, Array, Array]:
-    """Magnitudes without their ``count`` lowest bits, what was cut off, and its class (0 to ABOVE_HALF).
+    """Return magnitudes without their ``count`` lowest bits, what was cut off, and its class (0 to
+    ABOVE_HALF).
 
     A negative count shifts up.
     """
@@ -194,7 +195,7 @@ class Rounded:
 
 
 def rounded(total: Array, unit: Array, element: Format, precision: int, mode: str) -> Rounded:
-    """Codes of ``total * 2**unit`` to ``precision`` significant bits; gradual underflow; zero is +0."""
+    """Return codes of ``total * 2**unit`` to ``precision`` bits; gradual underflow; zero is +0."""
     negative, magnitude = _flags(total < 0), np.abs(total)
     smallest = element.minimum_exponent - (precision - 1)
     own = bit_length(magnitude) + unit - precision
@@ -220,12 +221,12 @@ def rounded(total: Array, unit: Array, element: Format, precision: int, mode: st
 
 
 def _flags(array: Array) -> Array:
-    """Comparisons of Python integers, which NumPy leaves as objects, as booleans."""
+    """Return comparisons of Python integers, which NumPy leaves as objects, as booleans."""
     return array.astype(np.bool_, copy=False)
 
 
 def special_of(terms: Numbers) -> tuple[Array, Array]:
-    """FINITE, INFINITE or NOT_A_NUMBER of the sums over the last axis, and whether the Inf is negative."""
+    """Return the special class of sums over the last axis, and whether the Inf is negative."""
     infinite = terms.special == INFINITE
     plus = (infinite & (terms.significand > 0)).any(-1)
     minus = (infinite & (terms.significand < 0)).any(-1)
@@ -234,7 +235,7 @@ def special_of(terms: Numbers) -> tuple[Array, Array]:
 
 
 def with_specials(code: Array, special: Array, negative: Array, element: Format) -> Array:
-    """Codes with the canonical NaN and the infinities in place."""
+    """Return codes with the canonical NaN and the infinities in place."""
     infinite = negative.astype(code.dtype) * code.dtype.type(element.sign_bit) + element.infinity
     return np.where(
         special == NOT_A_NUMBER, element.canonical_nan, np.where(special == INFINITE, infinite, code)
@@ -242,12 +243,12 @@ def with_specials(code: Array, special: Array, negative: Array, element: Format)
 
 
 def joined(parts: list[Numbers]) -> Numbers:
-    """Numbers side by side along a new last axis."""
+    """Return numbers side by side along a new last axis."""
     return Numbers(**{name: np.stack([getattr(part, name) for part in parts], -1) for name in _FIELDS})
 
 
 def beside(x: Numbers, y: Numbers) -> Numbers:
-    """``x (..., n)`` with ``y (...)`` as one more element of the last axis."""
+    """Return ``x (..., n)`` with ``y (...)`` as one more element of the last axis."""
     merged = {
         name: np.concatenate([getattr(x, name), getattr(y, name)[..., None]], axis=-1) for name in _FIELDS
     }

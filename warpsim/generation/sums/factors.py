@@ -1,6 +1,6 @@
 """What every output of a batch is made of: its pairs of factors, their products, C, and block scales.
 
-Operands are decoded once, and each output has its own row of factors: whoever looks at some outputs alone
+Operands are decoded once, and each output has its own row of factors: a look at some outputs alone
 takes those rows (``chosen``). Knows which element of A meets which of B; does not know how they are summed.
 """
 
@@ -39,7 +39,7 @@ class Factors:
     scales: Terms | None
 
     def chosen(self, outputs: Array, *, whole: bool) -> Factors:
-        """Some of all outputs, by a mask; with their factors if ``whole``."""
+        """Return some of all outputs, by a mask; with their factors if ``whole``."""
         names = ("products", "c", "a", "b") if whole else ("products", "c")
         numbers = np.flatnonzero(outputs)
         found = {name: getattr(self, name).chosen(numbers) for name in names}
@@ -56,7 +56,7 @@ class Factors:
 
 
 def factors_of(operands: Operands, rule: Rule) -> Factors:
-    """The factors of every output of a batch of operands."""
+    """Return the factors of every output of a batch of operands."""
     form, aligned = operands.product, rule.aligned is not None
     a, b = (_factor(operands, side, rule) for side in "ab")
     scales = None if form.scale is None else _scales(operands)
@@ -72,8 +72,8 @@ def factors_of(operands: Operands, rule: Rule) -> Factors:
 
 
 def paired(values: Array, operands: Operands, side: str) -> Array:
-    """An array like A ``(tiles, m, stored)`` or B ``(tiles, k, n)`` as ``(tiles, m, n, stored)``: the factor
-    of each product."""
+    """Return an array like A ``(tiles, m, stored)`` or B ``(tiles, k, n)`` as ``(tiles, m, n, stored)``:
+    the factor of each product."""
     tiles, rows, stored = operands.a.shape
     columns = operands.b.shape[2]
     if side == "a":
@@ -98,13 +98,13 @@ def _factor(operands: Operands, side: str, rule: Rule) -> Any:
 
 
 def as_f16(numbers: Terms) -> Terms:
-    """The same values as f16 has them: subnormal numbers of a smaller format have leading ones in front."""
+    """Return the same values as f16: subnormal numbers of a smaller format have leading ones in front."""
     lifted = numbers.lifted(F16.minimum_exponent)
     return replace(lifted, exponent=np.where(lifted.nonzero, lifted.exponent, F16.minimum_exponent))
 
 
 def as_stored(numbers: Terms, element: Format) -> Terms:
-    """The same values with the exponents that their codes have in a format."""
+    """Return the same values with the exponents that their codes have in a format."""
     return numbers.lifted(element.minimum_exponent)
 
 

@@ -32,19 +32,19 @@ from .exact_numbers import Array, decode
 
 @cache
 def largest(element: Format) -> int:
-    """The largest finite code, without the ignored bits."""
+    """Return the largest finite code, without the ignored bits."""
     return element.largest_finite >> element.ignored_bits
 
 
 @cache
 def top_exponent(element: Format) -> int:
-    """The exponent of the largest finite number."""
+    """Return the exponent of the largest finite number."""
     return (largest(element) >> element.fraction_bits) - element.bias
 
 
 @cache
 def largest_value(element: Format) -> float:
-    """The largest finite number."""
+    """Return the largest finite number."""
     number = decode(np.array([element.largest_finite], np.uint64), element)
     return float(np.ldexp(float(number.significand[0]), int(number.scale[0])))
 
@@ -135,7 +135,7 @@ class Limits:
         )
 
     def factor(self, side: str) -> Range:
-        """Exponents of A's or B's elements; emulated fp8 is f16 by then, whose subnormals begin lower."""
+        """Return exponents of A's or B's elements; of emulated fp8 as f16, whose subnormals are lower."""
         element = self.instruction.format(side)
         bit = element.minimum_exponent - element.fraction_bits
         low = max(bit, FORMATS["f16"].minimum_exponent) if self.emulated else element.minimum_exponent
@@ -197,7 +197,7 @@ class Limits:
 
     @cached_property
     def subnormal_high(self) -> int | None:
-        """The largest exponent of a product of a subnormal factor; None where f16 has the same ones."""
+        """The largest exponent of a product of a subnormal factor; None where f16 has the same exponents."""
         a, b = self.instruction.a, self.instruction.b
         pairs = ((a, self.factor("b")), (b, self.factor("a")))
         lowest = FORMATS["f16"].minimum_exponent if self.emulated else -(1 << 12)
@@ -217,17 +217,17 @@ class Limits:
     def carries(self) -> int:
         """The most bits by which a sum can exceed the largest exponent."""
         form = self.instruction
-        one = [2.0 - 2.0**-x.fraction_bits for x in (form.a, form.b)]
+        largest = [2.0 - 2.0**-x.fraction_bits for x in (form.a, form.b)]
         if isinstance(self.rule, ScaledGroups):
             assert form.scale is not None
             scale = (2.0 - 2.0**-form.scale.fraction_bits) ** 2 if form.scale.fraction_bits else 1.0
             terms = form.stored_k * largest_value(form.a) * largest_value(form.b) * scale
         else:
-            terms = int((self.groups == 0).sum()) * one[0] * one[1]
+            terms = int((self.groups == 0).sum()) * largest[0] * largest[1]
         return int(np.floor(np.log2(terms + (0 if self.emulated and self.steps < 2 else 1.9))))
 
 
 @cache
 def limits_of(instruction: Instruction) -> Limits:
-    """The limits of an instruction on its target; raises IllegalInstruction without a target."""
+    """Return the limits of an instruction on its target; raises IllegalInstruction without a target."""
     return Limits(instruction=instruction, rule=rule_for(instruction))

@@ -10,7 +10,7 @@ Reason = str  # why a bin cannot be hit; empty where it can
 
 
 def floor_reason(limits: Limits, raised: int) -> Reason:
-    """Why no sum is aligned by the floor; C never is, its exponents lie above."""
+    """Return why no sum is aligned by the floor; C never is, its exponents lie above."""
     floor = limits.floor + raised
     if limits.products.low < floor:
         return ""
@@ -18,7 +18,7 @@ def floor_reason(limits: Limits, raised: int) -> Reason:
 
 
 def floor_cut_reason(limits: Limits, raised: int) -> Reason:
-    """Why nobody sees the floor: what it cuts."""
+    """Return why the floor has no effect: what it cuts."""
     unit = limits.floor + raised - limits.fraction_bits
     if reason := floor_reason(limits, raised):
         return reason
@@ -28,7 +28,7 @@ def floor_cut_reason(limits: Limits, raised: int) -> Reason:
 
 
 def cut_reason(limits: Limits, fraction_bits: int) -> Reason:
-    """Why no term loses bits."""
+    """Return why no term loses bits."""
     highest = max(limits.products.high, limits.accumulator.high)
     lowest = min(limits.products.bit, limits.accumulator.bit)
     if highest - fraction_bits > lowest:
@@ -37,7 +37,7 @@ def cut_reason(limits: Limits, fraction_bits: int) -> Reason:
 
 
 def product_cut_reason(limits: Limits) -> Reason:
-    """Why no product loses bits."""
+    """Return why no product loses bits."""
     highest = max(limits.products.high, limits.accumulator.high)
     if highest - limits.fraction_bits > limits.products.bit:
         return ""
@@ -45,14 +45,14 @@ def product_cut_reason(limits: Limits) -> Reason:
 
 
 def c_cut_reason(limits: Limits) -> Reason:
-    """Why the accumulator loses no bits."""
+    """Return why the accumulator loses no bits."""
     if limits.products.high - limits.fraction_bits > limits.accumulator.bit:
         return ""
     return f"the accumulator is a multiple of 2**{limits.accumulator.bit}"
 
 
 def zero_reason(limits: Limits) -> Reason:
-    """Why zeros would cut nothing if they counted."""
+    """Return why zeros would cut nothing if they counted."""
     highest = max(limits.zero_high, limits.accumulator.low)
     lowest = min(limits.products.bit, limits.accumulator.bit)
     if highest - limits.fraction_bits > lowest:
@@ -61,14 +61,14 @@ def zero_reason(limits: Limits) -> Reason:
 
 
 def zero_product_reason(limits: Limits) -> Reason:
-    """Why zero products would cut nothing if they counted."""
+    """Return why zero products would cut nothing if they counted."""
     if limits.zero_high - limits.fraction_bits > min(limits.products.bit, limits.accumulator.bit):
         return ""
     return f"zero products would have exponents up to {limits.zero_high}, which cut nothing"
 
 
 def zero_c_reason(limits: Limits, *, negative: bool = False) -> Reason:
-    """Why a C of zero would cut nothing if it counted, with the least exponent of its format."""
+    """Return why a C of zero would cut nothing if it counted, with the least exponent of its format."""
     if limits.emulated and negative:
         return "the sum of products that C is added to is never -0"
     exponent = limits.instruction.c.minimum_exponent
@@ -78,7 +78,7 @@ def zero_c_reason(limits: Limits, *, negative: bool = False) -> Reason:
 
 
 def subnormal_reason(limits: Limits) -> Reason:
-    """Why nobody sees by which exponent subnormal factors are aligned."""
+    """Return why the exponent by which subnormal factors are aligned has no effect."""
     highest = limits.subnormal_high
     lowest = min(limits.products.bit, limits.accumulator.bit)
     if highest is None:
@@ -89,7 +89,7 @@ def subnormal_reason(limits: Limits) -> Reason:
 
 
 def tiny_reason(limits: Limits) -> Reason:
-    """Why nothing is smaller than the smallest result: not the products, and not what is left of C."""
+    """Return why nothing is smaller than the smallest result: not the products, and not what is left of C."""
     smallest, products, c = limits.smallest, limits.products.bit, limits.accumulator
     if limits.step is not None:
         products = max(products, limits.floor - limits.fraction_bits)
@@ -100,7 +100,7 @@ def tiny_reason(limits: Limits) -> Reason:
 
 
 def overflow_reason(limits: Limits) -> Reason:
-    """Why no finite sum is too large: C is the largest number at most, and products add too little."""
+    """Return why no finite sum is too large: C is the largest number at most, and products add too little."""
     d = limits.instruction.d
     unit = d.bias + 1 - (d.fraction_bits + 1)  # the last place of D's largest numbers
     needed = 2.0 ** (unit - 1) if limits.nearest else 2.0**unit
@@ -112,13 +112,13 @@ def overflow_reason(limits: Limits) -> Reason:
 
 
 def directed_zero(rounding: str, negative: bool) -> Reason:
-    """Why a directed rounding makes no zero of tiny numbers of a sign."""
+    """Return why a directed rounding makes no zero of tiny numbers of a sign."""
     away = {"rm": True, "rp": False}.get(rounding)
     return f".{rounding} rounds tiny numbers of that sign away from zero" if away == negative else ""
 
 
 def beyond_reason(limits: Limits) -> Reason:
-    """Why no product lies beyond D's range."""
+    """Return why no product lies beyond D's range."""
     if limits.step is None:
         return "every step is rounded"
     high = limits.products.high
@@ -128,7 +128,7 @@ def beyond_reason(limits: Limits) -> Reason:
 
 
 def early_reason(limits: Limits) -> Reason:
-    """Why no sum before the last overflows."""
+    """Return why no sum before the last overflows."""
     if isinstance(limits.rule, SoftwareQuad):
         return f"earlier steps are in f32, and products add up to {limits.largest_sum:.4g} at most"
     if not limits.emulated:
@@ -139,14 +139,14 @@ def early_reason(limits: Limits) -> Reason:
 
 
 def no_infinity(*elements: Format) -> Reason:
-    """Why there are no infinite products."""
+    """Return why there are no infinite products."""
     if any(element.has_infinity for element in elements):
         return ""
     return f"{' and '.join(dict.fromkeys(map(str, elements)))} have no Inf"
 
 
 def minus_zero_reason(limits: Limits) -> Reason:
-    """Why no result is -0."""
+    """Return why no result is -0."""
     if limits.emulated:
         return "the sum of products that C is added to is never -0"
     if limits.step is not None:
@@ -157,7 +157,7 @@ def minus_zero_reason(limits: Limits) -> Reason:
 
 
 def small_reason(limits: Limits, exponent: int) -> Reason:
-    """Why no result is as small as ``2**exponent``."""
+    """Return why no result is as small as ``2**exponent``."""
     c = limits.instruction.c
     lowest = min(limits.products.bit, c.minimum_exponent - c.fraction_bits)
     if lowest <= exponent:
@@ -166,7 +166,7 @@ def small_reason(limits: Limits, exponent: int) -> Reason:
 
 
 def large_reason(limits: Limits) -> Reason:
-    """Why no result is D's largest number."""
+    """Return why no result is D's largest number."""
     form = limits.instruction
     if form.c is form.d or limits.largest_sum >= 2.0**form.d.bias:
         return ""
@@ -174,7 +174,7 @@ def large_reason(limits: Limits) -> Reason:
 
 
 def gap_reason(limits: Limits, most: int, gap: int) -> Reason:
-    """Why exponents are never so far apart."""
+    """Return why exponents are never so far apart."""
     if most >= gap:
         return ""
     if isinstance(limits.rule, ScaledGroups) and not most:

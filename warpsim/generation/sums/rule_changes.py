@@ -48,7 +48,7 @@ FAULTS: dict[type[Rule], tuple[tuple[str, Change], ...]] = {  # beside those of 
 class Wrong:
     """A wrong version of a rule, and the outputs that it can concern: all others have the same D under it.
 
-    ``concerns`` sees the sums as the rule has them. It saves the work, and says nothing of who differs.
+    ``concerns`` sees the sums as the rule has them. It saves work, and does not say which outputs differ.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Wrong:
 
 
 def changes(limits: Limits) -> Iterator[Wrong]:
-    """Wrong versions of the rule, by name: where D differs, the operands tell them apart."""
+    """Wrong versions of the rule, by name: where D differs, the operands distinguish them."""
     rule, step = limits.rule, limits.step
     if step is not None:
         yield from _of_sums(limits, step)
@@ -121,7 +121,7 @@ def _of_steps(limits: Limits, step: FusedSum) -> Iterator[Wrong]:
             yield Wrong(name="all products in one step", rule=whole)
 
 
-# --- whom they concern -------------------------------------------------------------------------------
+# --- what they concern -------------------------------------------------------------------------------
 # Each by induction over the steps: where no step of an output has it, no step gives another code.
 
 
@@ -134,35 +134,35 @@ def _anything(done: Sums) -> Array:
 
 
 def _somewhere(done: Sums, found: Callable[[Step], Array]) -> Array:
-    """Outputs with an aligned step in which something holds."""
+    """Return outputs with an aligned step in which something holds."""
     masks = [found(step) for step in done.steps if step.kind == "fused"]
     flags: Array = np.logical_or.reduce(masks)
     return flags
 
 
 def _cut(factors: Factors, done: Sums) -> Array:
-    """A term lost something in the alignment."""
+    """Return a term lost something in the alignment."""
     return _somewhere(done, lambda step: (step.lost > 0).any(-1))
 
 
 @cache
 def _cut_at(place: int) -> Concern:
-    """The term of a place lost something in the alignment."""
+    """Return the term of a place lost something in the alignment."""
     return lambda factors, done: _somewhere(done, lambda step: step.lost[..., place] > 0)
 
 
 @cache
 def _carried(rule: FusedSum) -> Concern:
-    """A product is twice the power of two that the terms are aligned by, or more."""
+    """Return a product is twice the power of two that the terms are aligned by, or more."""
     twice = 2.0 ** (rule.fraction_bits + 1)
     return lambda factors, done: _somewhere(done, lambda step: _largest(step) >= twice)
 
 
 @cache
 def _normalised(rule: FusedSum | ScaledGroups) -> Concern:
-    """The terms are aligned by another power of two than the one that the largest product begins with.
+    """Return whether alignment uses another power of two than that of the largest product's leading bit.
 
-    Of groups the largest may be one that cancels, or a product that is smaller than its scales say.
+    The largest of a group may cancel, or a product that is smaller than its scales say.
     """
     if isinstance(rule, ScaledGroups):
         return _any
@@ -170,7 +170,7 @@ def _normalised(rule: FusedSum | ScaledGroups) -> Concern:
 
 
 def _leads(step: Step, rule: FusedSum) -> Array:
-    """Whether the leading ones of products, C and the floor have another largest exponent than step has."""
+    """Return whether leading ones of products, C and the floor have another maximum than in step."""
     exponent, c = present(step.exponent, "exponent"), step.terms[..., -1]
     lead = np.frexp(_largest(step))[1] - 1 - rule.fraction_bits + exponent
     lead = np.maximum(lead, np.where(c.nonzero, c.exponent, rule.exponent_floor))
@@ -179,18 +179,18 @@ def _leads(step: Step, rule: FusedSum) -> Array:
 
 
 def _largest(step: Step) -> Array:
-    """The largest product in units of the alignment; 0 where Inf or NaN decides."""
+    """Return the largest product in units of the alignment; 0 where Inf or NaN decides."""
     largest = np.abs(present(step.aligned, "aligned")[..., :-1]).max(-1)
     return np.where(present(step.special, "special") == FINITE, largest, 0)
 
 
 def _unit(factors: Factors, done: Sums) -> Array:
-    """A sum is one unit of the alignment."""
+    """Return whether a sum is one unit of the alignment."""
     return _somewhere(done, lambda step: np.abs(present(step.total, "total")) == 1)
 
 
 def _last_bits(factors: Factors, done: Sums) -> Array:
-    """A term would lose something, or more, at one bit above."""
+    """Return whether a term would lose bits, or more bits, one bit above."""
     return _somewhere(done, lambda step: (_halves(step) != np.trunc(_halves(step))).any(-1))
 
 
@@ -200,7 +200,7 @@ def _halves(step: Step) -> Array:
 
 
 def _c_sets(factors: Factors, done: Sums) -> Array:
-    """The accumulator has the largest exponent."""
+    """Return the accumulator has the largest exponent."""
     return _somewhere(done, _c_leads)
 
 
@@ -211,7 +211,7 @@ def _c_leads(step: Step) -> Array:
 
 
 def _zeros(factors: Factors, done: Sums) -> Array:
-    """A term that is zero has an exponent above the largest one; in groups it is not at hand."""
+    """Return whether a zero term has an exponent above the largest; not known in groups."""
     if factors.scales is not None:
         return _anything(done)
     return _somewhere(done, _zero_above)
@@ -224,7 +224,7 @@ def _zero_above(step: Step) -> Array:
 
 
 def _zero_c(factors: Factors, done: Sums) -> Array:
-    """The accumulator is zero, and its exponent above the largest one."""
+    """Return whether the accumulator is zero, with an exponent above the largest."""
     return _somewhere(done, _zero_c_above)
 
 
@@ -236,19 +236,19 @@ def _zero_c_above(step: Step) -> Array:
 
 @cache
 def _at(floor: int) -> Concern:
-    """The exponent floor is the largest exponent of a step with a term that is not zero."""
+    """Return the exponent floor is the largest exponent of a step with a term that is not zero."""
     return lambda factors, done: _somewhere(
         done, lambda step: (present(step.exponent, "exponent") == floor) & _anything_counts(step)
     )
 
 
 def _anything_counts(step: Step) -> Array:
-    """Where nothing takes part in the alignment the sum is zero, however it is aligned."""
+    """Return where nothing takes part in the alignment the sum is zero, however it is aligned."""
     return present(step.counted, "counted").any(-1)
 
 
 def _inexact(factors: Factors, done: Sums) -> Array:
-    """A sum was rounded, or was too large."""
+    """Return a sum was rounded, or was too large."""
     return _somewhere(done, lambda step: _lossy(present(step.rounded, "rounded")))
 
 
@@ -258,18 +258,18 @@ def _lossy(done: Rounded) -> Array:
 
 
 def _tiny(factors: Factors, done: Sums) -> Array:
-    """The result of a step is subnormal."""
+    """Return the result of a step is subnormal."""
     found: Array = np.logical_or.reduce([present(x.rounded, "rounded").subnormal for x in done.steps])
     return found.astype(np.bool_)
 
 
 def _subnormal(factors: Factors, done: Sums) -> Array:
-    """A factor, C or an accumulator is subnormal."""
+    """Return a factor, C or an accumulator is subnormal."""
     return factors.subnormal | _tiny(factors, done)
 
 
 def _subnormal_c(factors: Factors, done: Sums) -> Array:
-    """C is subnormal."""
+    """Return C is subnormal."""
     return np.asarray(factors.c.subnormal(factors.product.c))
 
 

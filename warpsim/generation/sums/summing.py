@@ -1,7 +1,7 @@
 """The arithmetic of whole tiles, step by step, with all that coverage asks about.
 
 ``summed`` computes every output of a batch of operands by its rule and keeps each step: terms, alignment,
-what was cut off, rounding. A ``Change`` makes one thing different, to see whether anyone would notice.
+what was cut off, rounding. A ``Change`` alters one thing, to see whether D differs.
 Knows the rules of architectures; does not know lanes, bins, or what a generator had in mind.
 """
 
@@ -121,18 +121,18 @@ class Sums:
 
 
 def summed(operands: Operands, rule: Rule, change: Change = AS_IT_IS) -> Sums:
-    """Every step of every output of a batch of operands."""
+    """Return every step of every output of a batch of operands."""
     return sums_of(factors_of(operands, rule), rule, change)
 
 
 def sums_of(factors: Factors, rule: Rule, change: Change = AS_IT_IS) -> Sums:
-    """Every step of outputs whose factors are known."""
+    """Return every step of outputs whose factors are known."""
     steps = RULES[type(rule)](factors, rule, change)
     return Sums(steps=tuple(steps), code=steps[-1].code.astype(factors.product.d.code_dtype))
 
 
 def _products(factors: Factors, change: Change, *, converted: bool = False) -> Any:
-    """The products, their factors read otherwise where a change says so; ``converted`` ones came from fp8."""
+    """Return the products, with factors read as a change says; ``converted``: factors came from fp8."""
     if not change.rereads:
         return factors.products
     form, (a, b) = factors.product, (factors.a, factors.b)
@@ -154,7 +154,7 @@ def _accumulator(factors: Factors, change: Change) -> Any:
 # --- aligned sums ----------------------------------------------------------------------------------
 
 _LOWEST = np.int16(-(1 << 12))  # an exponent below all others
-_LARGEST = (1 << 63) - (1 << 10)  # of sums; only a term that the alignment was not told of comes as far
+_LARGEST = (1 << 63) - (1 << 10)  # of sums; only a term that the alignment ignores comes as far
 _CUTS: dict[str, Callable[[Array], Array]] = {
     "zero": np.trunc,
     "after": np.trunc,
@@ -165,7 +165,7 @@ _ALL_BITS = 38  # fraction bits that stand for infinitely many: sums stay below 
 
 
 def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
-    """Terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
+    """Return terms aligned to the largest counted exponent, cut, added exactly and rounded once."""
     exponent = ((terms.exponent - _LOWEST) * counted).max(-1).astype(np.int64) + _LOWEST
     exponent = np.maximum(exponent, rule.exponent_floor)
     unit = exponent - (_ALL_BITS if change.cut == "after" else rule.fraction_bits)
@@ -200,7 +200,7 @@ def _fused(terms: Terms, counted: Array, rule: Any, change: Change) -> Step:
 
 
 def _special_of(total: Array) -> tuple[Array, Array]:
-    """FINITE, INFINITE or NOT_A_NUMBER of sums, and whether they are negative."""
+    """Return FINITE, INFINITE or NOT_A_NUMBER of sums, and whether they are negative."""
     infinite, nan = np.isinf(total), np.isnan(total)
     return np.where(nan, NOT_A_NUMBER, np.where(infinite, INFINITE, FINITE)), total < 0
 
@@ -220,7 +220,7 @@ _ZEROS: dict[str, Callable[[Terms], Array]] = {  # the zeros that count in the a
 
 
 def _counted(terms: Terms, counted: Array, change: Change) -> Array:
-    """Which terms take part in the largest exponent, where these do by the rule."""
+    """Return which terms take part in the largest exponent, where these do by the rule."""
     if change.zeros_align:
         counted = counted | _ZEROS[change.zeros_align](terms)
     if not change.c_aligns:
@@ -229,7 +229,7 @@ def _counted(terms: Terms, counted: Array, change: Change) -> Array:
 
 
 def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) -> list[Step]:
-    """``rule.length`` products a step, every step's result accumulating the next."""
+    """Return ``rule.length`` products a step, every step's result accumulating the next."""
     result = FORMATS[rule.output.format]
     starts = list(range(0, products.value.shape[-1], rule.length))
     if change.normalise:
@@ -290,7 +290,7 @@ def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list
 
 
 def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
-    """The exact sum of the terms, rounded once as IEEE 754 has it."""
+    """Return the exact sum of the terms, rounded once as IEEE 754 has it."""
     total, unit = _exact_sum(terms) if terms.significand.dtype == object else _sticky_sum(terms)
     done = rounded(total, unit, element, element.fraction_bits + 1, mode)
     code = done.code.astype(np.uint64)
@@ -312,7 +312,7 @@ def _ieee(terms: Numbers, element: Format, mode: str, change: Change) -> Step:
 
 
 def _exact_sum(terms: Numbers) -> tuple[Array, Array]:
-    """``(total, unit)`` in Python's integers, of any width."""
+    """Return ``(total, unit)`` in Python's integers, of any width."""
     lowest = np.where(terms.nonzero, terms.scale, 1 << 20).min(-1)
     lift = np.where(terms.nonzero, terms.scale - lowest[..., None], 0)
     return (terms.significand << lift).sum(-1), np.where(terms.nonzero.any(-1), lowest, 0)
@@ -322,7 +322,7 @@ _ROOM = 59  # bits below the leading one of the largest term: two or three more 
 
 
 def _sticky_sum(terms: Numbers) -> tuple[Array, Array]:
-    """``(total, unit)`` of terms below 50 bits: what lies ``_ROOM`` bits below the largest is a last
+    """Return ``(total, unit)`` of terms below 50 bits: what lies ``_ROOM`` bits below the largest is a last
     bit that is set, so far below the last place of f32 that rounding takes it for what it stands for."""
     lead = np.where(terms.nonzero, terms.scale + bit_length(np.abs(terms.significand)), -(1 << 20)).max(-1)
     unit = np.where(terms.nonzero.any(-1), lead - _ROOM, 0)

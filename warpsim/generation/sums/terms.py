@@ -2,7 +2,7 @@
 
 A product of two numbers of at most 24 bits is exact in float64, and so is its scaling by powers of two; IEEE
 multiplication gives the sign of a zero and the NaN of Inf * 0 by itself. Hence a term is a value and the
-exponent that tensor cores align it by, which a value does not tell. Knows no rule.
+exponent that tensor cores align it by, which does not follow from the value. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Terms:
         return Terms(value=self.value[index], exponent=self.exponent[index])
 
     def chosen(self, outputs: Array) -> Terms:
-        """Those of some outputs, by their numbers; the first three axes are those of outputs."""
+        """Return those of some outputs, by their numbers; the first three axes are those of outputs."""
         return Terms(value=_chosen(self.value, outputs), exponent=_chosen(self.exponent, outputs))
 
     @property
@@ -52,7 +52,7 @@ class Terms:
         return np.where(finite, FINITE, np.where(nan, NOT_A_NUMBER, INFINITE)).astype(np.int8)
 
     def subnormal(self, element: Format) -> Array:
-        """Where it is below the normal numbers of a format."""
+        """Return where it is below the normal numbers of a format."""
         return self.nonzero & (np.abs(self.value) < 2.0**element.minimum_exponent)
 
     def flushed(self, element: Format) -> Terms:
@@ -62,14 +62,14 @@ class Terms:
         )
 
     def raised(self, element: Format) -> Terms:
-        """The same, the largest subnormal number of a format as the smallest normal one."""
+        """Return the same, the largest subnormal number of a format as the smallest normal one."""
         normal = 2.0**element.minimum_exponent
         largest = normal - 2.0 ** (element.minimum_exponent - element.fraction_bits)
         value = np.where(np.abs(self.value) == largest, np.copysign(normal, self.value), self.value)
         return replace(self, value=value)
 
     def lifted(self, lowest: Any) -> Terms:
-        """The same values with the exponents of their leading ones, at least ``lowest``."""
+        """Return the same values with the exponents of their leading ones, at least ``lowest``."""
         lead = np.frexp(self.value)[1].astype(self.exponent.dtype) - 1
         lead = np.where(self.nonzero & np.isfinite(self.value), lead, self.exponent)
         return replace(self, exponent=np.maximum(lead, lowest))
@@ -98,7 +98,7 @@ def terms_of(numbers: Numbers) -> Terms:
 
 
 def results(codes: Array, element: Format) -> Terms:
-    """Codes of f16 or f32 as terms, as ``terms_of`` has them of numbers."""
+    """Return codes of f16 or f32 as terms, as ``terms_of`` has them of numbers."""
     value = codes.astype(element.code_dtype).view(element.dtype).astype(np.float64)
     field = (codes >> np.uint64(element.fraction_bits)).astype(np.int16) & ((1 << element.exponent_bits) - 1)
     return Terms(value=value, exponent=np.maximum(field, 1) - np.int16(element.bias))
@@ -108,7 +108,7 @@ _BITS = 24  # of the widest term that goes back
 
 
 def numbers_of(terms: Terms) -> Numbers:
-    """Terms of at most 24 bits as numbers of that many."""
+    """Return terms of at most 24 bits as numbers of that many."""
     special = terms.special
     fraction, lead = np.frexp(np.where(special == FINITE, terms.value, np.copysign(1.0, terms.value)))
     return Numbers(
@@ -121,12 +121,12 @@ def numbers_of(terms: Terms) -> Numbers:
 
 
 def times(x: Terms, y: Terms) -> Terms:
-    """``x * y``, exact; Inf * 0 is NaN."""
+    """Return ``x * y``, exact; Inf * 0 is NaN."""
     with np.errstate(invalid="ignore"):
         return Terms(value=x.value * y.value, exponent=x.exponent + y.exponent)
 
 
 def beside_terms(x: Terms, y: Terms) -> Terms:
-    """``x (..., n)`` with ``y (...)`` as one more of the last axis."""
+    """Return ``x (..., n)`` with ``y (...)`` as one more of the last axis."""
     value = np.concatenate([x.value, y.value[..., None]], axis=-1)
     return Terms(value=value, exponent=np.concatenate([x.exponent, y.exponent[..., None]], axis=-1))
