@@ -144,7 +144,7 @@ class WarpsimError(Exception):
         """Return `file:line:column: error: message`, source line and caret; without a
         location, the message.
         """
-        found = "".join(f"\nfound before: {one}" for one in self.earlier)
+        found = "".join(f"\nfound before: {item}" for item in self.earlier)
         if self.location is None:
             return self.message + found
         headline = f"{self.location}: error: {self.message}"

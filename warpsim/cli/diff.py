@@ -93,7 +93,7 @@ def diff(
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
-    return EXPECTED if all(_is_right(one) for _, one in found) else MISMATCH
+    return EXPECTED if all(_is_right(item) for _, item in found) else MISMATCH
 
 
 def _is_right(found: Any) -> bool:
@@ -104,11 +104,11 @@ def _is_right(found: Any) -> bool:
 
 def _report(found: Diagnosed, as_json: bool) -> None:
     if as_json:
-        subjects = [{"subject": title} | _shown(one)[1]() for title, one in found]
+        subjects = [{"subject": title} | _shown(item)[1]() for title, item in found]
         print_json({"subjects": subjects, "errors": []})
         return
-    for title, one in found:
-        lines = [f"  {line}" if title else line for line in _shown(one)[0]()]
+    for title, item in found:
+        lines = [f"  {line}" if title else line for line in _shown(item)[0]()]
         say("\n".join([*([title] if title else []), *lines]))
     if not found:
         say("every D is as expected, bit for bit")
@@ -318,8 +318,8 @@ def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[An
     from ..diagnosis import compare
 
     sides = [_dumped(source) for source in (first, second)]
-    formats = [one for _, one in sides if one]
-    x, y = (_typed(one, element) for one, _ in sides)
+    formats = [side for _, side in sides if side]
+    x, y = (_typed(side, element) for side, _ in sides)
     typed = x.dtype.kind == "V" or x.dtype != sides[0][0].dtype
     return compare(x, y, formats[0] if formats else None if typed else element), x, y
 
@@ -334,11 +334,11 @@ def _typed(array: Any, element: str | None) -> Any:
     if (
         array.dtype.kind != "V"
         or array.dtype.fields
-        or array.dtype.name in {one.dtype.name for one in FORMATS.values()}
+        or array.dtype.name in {item.dtype.name for item in FORMATS.values()}
     ):
         return array
     if element not in FORMATS or FORMATS[element].dtype.itemsize != array.dtype.itemsize:
-        fitting = [name for name, one in FORMATS.items() if one.dtype.itemsize == array.dtype.itemsize]
+        fitting = [name for name, item in FORMATS.items() if item.dtype.itemsize == array.dtype.itemsize]
         raise OperandError(
             f"an array of {array.dtype}: tell what it is by --type, one of {', '.join(fitting)}"
         )
@@ -372,9 +372,9 @@ def _recordings_compared(first: Path, second: str, selection: Selection | None, 
     from ..diagnosis.recordings.divergence import first_divergence
     from ..diagnosis.recordings.event_differences import compare_recordings
 
-    one, two = (recorded(source, selection) for source in (str(first), second))
-    found = compare_recordings(one, two)
-    return found, first_divergence(found, one, two, most)
+    left, right = (recorded(source, selection) for source in (str(first), second))
+    found = compare_recordings(left, right)
+    return found, first_divergence(found, left, right, most)
 
 
 def _dumped(source: str) -> tuple[Any, Any]:

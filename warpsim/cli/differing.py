@@ -29,10 +29,10 @@ def of_trace(source: str, most: int) -> Iterator[Found]:
     run = executed(source, literal=True)
     wanted: dict[int, Any] = {}
     checked: dict[int, set[int]] = {}
-    for one in expectations(run):
-        d = wanted.setdefault(one.event, run.events[one.event].d.copy())
-        d[:, one.register] = one.words
-        checked.setdefault(one.event, set()).add(one.register)
+    for expectation in expectations(run):
+        d = wanted.setdefault(expectation.event, run.events[expectation.event].d.copy())
+        d[:, expectation.register] = expectation.words
+        checked.setdefault(expectation.event, set()).add(expectation.register)
     whole = {at: d for at, d in wanted.items() if len(checked[at]) == d.shape[1]}
     before, followed = predecessors(run.events), 0
     for number, d in sorted(wanted.items()):
@@ -79,9 +79,9 @@ def _of_event(
 
 def of_recording(recording: Recording, most: int) -> Iterator[Found]:
     """Yield the executions of each statement that differ from the model, together."""
-    for one in recording.sets():
-        yield from of_set(one.vectors, one.title, most)
-        yield from misplaced(recording, one.statement.location().line, one.title)
+    for item in recording.sets():
+        yield from of_set(item.vectors, item.title, most)
+        yield from misplaced(recording, item.statement.location().line, item.title)
 
 
 def misplaced(recording: Recording, line: int, title: str) -> Iterator[Found]:
@@ -102,7 +102,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     from ..diagnosis.recordings.event_chains import is_made, predecessors, stretch
     from ..views.recordings import Followed
 
-    each = _one_each(d, len(recording.events))
+    each = _tiles(d, len(recording.events))
     before, known, followed = predecessors(recording.events), dict(enumerate(each)), 0
     for number, (event, wanted) in enumerate(zip(recording.events, each, strict=True)):
         if (wanted == event.d).all():
@@ -120,7 +120,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
         yield from misplaced(recording, line, f"{recording.file}:{line}: {form.mnemonic}")
 
 
-def _one_each(d: Any, events: int) -> Any:
+def _tiles(d: Any, events: int) -> Any:
     """Return ``(events, lanes, registers)``."""
     from ..errors import OperandError
 

@@ -158,7 +158,7 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     if isinstance(done, Failure):
         return fail(done, as_json)
     _report(file, done, as_json)
-    return MISMATCH if looking.packing or any(one.different for one in done.checks) else EXPECTED
+    return MISMATCH if looking.packing or any(check.different for check in done.checks) else EXPECTED
 
 
 def _size(name: str, text: str | None) -> list[int] | None:
@@ -189,7 +189,6 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import present
     from ..files.inputs import note_input
-    from ..host.device_output import to_stdout
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
@@ -217,6 +216,7 @@ def _run(
 ) -> LaunchReport:
     """Launch the kernel, observed as asked. Raises UsageError for arguments that do not fit it."""
     from ..errors import OperandError
+    from ..host.device_output import to_stdout
 
     try:
         with (
@@ -299,7 +299,7 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
                 "kernel": done.kernel,
                 "target": done.target,
                 "saved": [{"index": index, "file": str(path)} for index, path in done.saved],
-                "checks": [_check_document(one) for one in done.checks],
+                "checks": [_check_document(check) for check in done.checks],
                 **report_document(done.report),
                 **done.looking.document(),
                 "errors": [],
@@ -313,8 +313,8 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
         say(f"  {line}")
     for index, path in done.saved:
         say(f"  argument {index} written to {path}")
-    for one in done.checks:
-        say(_check_line(one))
+    for check in done.checks:
+        say(_check_line(check))
 
 
 def _check_line(check: ArrayCheck) -> str:

@@ -59,7 +59,7 @@ def _types() -> dict[str, np.dtype[Any]]:
     from ..isa.formats import FORMATS
 
     integers = {name: np.dtype(f"{kind[0]}{int(kind[1:]) // 8}") for name, kind in _NUMPY.items()}
-    return integers | {name: np.dtype(one.dtype) for name, one in FORMATS.items() if one.is_float}
+    return integers | {name: np.dtype(item.dtype) for name, item in FORMATS.items() if item.is_float}
 
 
 def typed(text: str, name: str, option: str = "--arg") -> np.dtype[Any]:
@@ -82,8 +82,8 @@ def shape_of(text: str, shape: str, option: str = "--arg") -> tuple[int, ...]:
 def _shape(text: str, shape: str, size: int) -> tuple[int, ...]:
     found = shape_of(text, shape)
     total = size
-    for one in found:
-        total *= one
+    for item in found:
+        total *= item
     if total > _LARGEST:
         raise click.UsageError(f"--arg {text}: {total:,} bytes, more than {_LARGEST:,}")
     return found
@@ -200,10 +200,10 @@ def compared(index: int, path: Path, array: npt.NDArray[Any]) -> ArrayCheck:
 
     wanted = read_array(path)
     if wanted.shape != array.shape or wanted.dtype.itemsize != array.dtype.itemsize:
-        given, expected = (f"{one.dtype} {one.shape}" for one in (array, wanted))
+        given, expected = (f"{item.dtype} {item.shape}" for item in (array, wanted))
         raise TraceError(f"{path}: holds {expected}, but parameter {index} is {given}")
-    one, other = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (array, wanted))
-    bits = [each.reshape(array.shape).view(np.uint8).reshape(*array.shape, -1) for each in (one, other)]
+    left, right = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (array, wanted))
+    bits = [each.reshape(array.shape).view(np.uint8).reshape(*array.shape, -1) for each in (left, right)]
     wrong = (bits[0] != bits[1]).any(axis=-1)
     first = None
     if wrong.any():

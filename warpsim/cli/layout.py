@@ -187,7 +187,7 @@ def _lane(
     names = (operand,) if operand else register_operands(form)
     if as_json:
         held = [lane_places(form, name, lane, register, selector=selector) for name in names]
-        places = [place_document(one) for part in held for one in part]
+        places = [place_document(item) for part in held for item in part]
         return {"mnemonic": form.mnemonic, "operand": operand, "places": places}
     return [line for name in names for line in lane_lines(form, name, lane, register, selector=selector)]
 

@@ -100,13 +100,13 @@ def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, A
 
     recording = recorded(source, selection)
     found = list[tuple[str, Any]]()
-    for one in recording.sets():
-        found += _of_set(one.vectors, one.title)
+    for item in recording.sets():
+        found += _of_set(item.vectors, item.title)
         notes = [
             Finding(severity="error", rule=f"origin-{note.kind}", message=str(note), fix=_LOOK)
-            for note in recording.notes_of(one.statement.location().line)
+            for note in recording.notes_of(item.statement.location().line)
         ]
-        found += [(f"{one.title}: where its operands come from", notes)] * bool(notes)
+        found += [(f"{item.title}: where its operands come from", notes)] * bool(notes)
     return found
 
 

@@ -105,7 +105,7 @@ class Looking:
         """
         recorder, debugger, times = self._recorder(), self._debugger(module), self._times()
         try:
-            yield [one for one in (recorder, debugger, times) if one is not None]
+            yield [item for item in (recorder, debugger, times) if item is not None]
         finally:
             if times is not None:
                 self.kept = None if times.is_full else replace(times.timeline(), schedule=schedule)
@@ -194,8 +194,8 @@ class Looking:
 
     def _missed(self, debugger: Debugger) -> None:
         which = f" by {self.selection}" if self.selection is not None else ""
-        for one in debugger.missed:
-            what = f"line {one} was not executed" if isinstance(one, int) else f"{one} was not written"
+        for item in debugger.missed:
+            what = f"line {item} was not executed" if isinstance(item, int) else f"{item} was not written"
             complain(f"warpsim: note: {what}{which}")
         if debugger.more:
             complain(f"warpsim: note: {debugger.more:,} more stops are not shown: --select fewer")
@@ -210,7 +210,7 @@ class Looking:
             if self.kept is None:
                 yield f"without a timeline, which has more than {MOST_STRIPS:,} events: --select some CTAs"
         if self.packing is not None:
-            yield from (f"line {one.line}: {one}" for one in self.packing)
+            yield from (f"line {item.line}: {item}" for item in self.packing)
             count = len(self.packing)
             found = f"{count or 'no'} finding{'s'[: count != 1]}"
             yield f"where operands come from: {found}, kept in the recording"
@@ -226,7 +226,7 @@ class Looking:
             strips = None if self.kept is None else len(self.kept.strips)
             found["recording"] = {"file": str(self.trace_mma), "events": self.recorded, "timeline": strips}
         if self.packing is not None:
-            found["packing"] = [asdict(one) for one in self.packing]
+            found["packing"] = [asdict(item) for item in self.packing]
         if self.timeline is not None:
             found["timeline"] = {"file": str(self.timeline), "events": self.drawn}
         return found

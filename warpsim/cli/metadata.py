@@ -77,10 +77,10 @@ def _listed(
     from ..views.text import words
 
     known = arrangements(_known(element))
-    rows = [[one.name, f"{one.dtype.name} words", one.description] for one in known]
+    rows = [[item.name, f"{item.dtype.name} words", item.description] for item in known]
     document = {
         "arrangements": [
-            {"name": one.name, "dtype": one.dtype.name, "text": one.description} for one in known
+            {"name": item.name, "dtype": item.dtype.name, "text": item.description} for item in known
         ]
     }
     return document, words(rows), {}

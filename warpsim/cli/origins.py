@@ -70,9 +70,13 @@ def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...]
         return found
     return tuple(
         PackingNote(
-            line=one.location.line, operand=one.operand, kind=one.kind, message=one.message, where=one.where
+            line=finding.location.line,
+            operand=finding.operand,
+            kind=finding.kind,
+            message=finding.message,
+            where=finding.where,
         )
-        for one in found.findings
+        for finding in found.findings
     )
 
 
@@ -80,7 +84,7 @@ def names_of(text: str) -> dict[str, str]:
     """Return the names in --origins, and the argument of each. Raises UsageError."""
     found: dict[str, str] = {}
     for part in text.split(","):
-        name, equals, key = (one.strip() for one in part.partition("="))
+        name, equals, key = (item.strip() for item in part.partition("="))
         if not name or (equals and not key) or name in found:
             raise click.UsageError(f"--origins {text}: expected names, as in A,B,E or A=0,B=2")
         found[name] = key if equals else name
@@ -127,10 +131,10 @@ def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int]
     if fragment is not None:
         return _asked(origins, fragment)
     for finding in origins.findings[:1]:
-        for one in origins.operands:
-            if one.role == finding.operand and one.operand.given.location == finding.location:
+        for operand in origins.operands:
+            if operand.role == finding.operand and operand.operand.given.location == finding.location:
                 place = finding.places[0]
-                return one, int((one.operand.places == place).all(axis=1).argmax())
+                return operand, int((operand.operand.places == place).all(axis=1).argmax())
     return (origins.operands[0], 0) if origins.operands else None
 
 
@@ -142,13 +146,13 @@ def _asked(origins: Origins, fragment: str) -> tuple[OperandOrigins, int]:
         raise click.UsageError(
             f"--fragment {fragment}: expected LINE:OPERAND or LINE:OPERAND:N, as in 62:a:0"
         )
-    for one in origins.operands:
-        if one.operand.given.location.line == line and one.role == role:
-            count = len(one.operand.places)
+    for operand in origins.operands:
+        if operand.operand.given.location.line == line and operand.role == role:
+            count = len(operand.operand.places)
             if execution >= count:
                 raise click.UsageError(f"--fragment {fragment}: there are {count} executions, from 0 on")
-            return one, execution
-    known = ", ".join(f"{one.operand.given.location.line}:{one.role}" for one in origins.operands)
+            return operand, execution
+    known = ", ".join(f"{operand.operand.given.location.line}:{operand.role}" for operand in origins.operands)
     raise click.UsageError(f"--fragment {fragment}: the operands are {known or 'none'}")
 
 

@@ -72,7 +72,7 @@ def replay(
         return fail(outcome, as_json)
     failures = [attempt(_write, out, vectors) for vectors in trace.sets] if out else []
     _report(outcome, trace, as_json)
-    codes = [one.code() for one in failures if one]
+    codes = [failure.code() for failure in failures if failure]
     codes.append(EXPECTED if outcome.passed else MISMATCH)
     return worst([*codes, EXPECTED if trace.sets else UNCHECKED])
 

@@ -95,7 +95,7 @@ def run(
         _say_json(runs, failures)
     elif len(traces) > 1:
         say(f"{sum(done.passed for done in runs)} of {len(traces)} traces passed")
-    codes = [EXPECTED if one.passed else MISMATCH for one in runs]
+    codes = [EXPECTED if item.passed else MISMATCH for item in runs]
     return worst([*codes, *(failure.code() for failure in failures)])
 
 

@@ -73,5 +73,5 @@ def _multiplicands(letter: str) -> tuple[str, ...]:
 def _shape(words: list[str], group: bool) -> tuple[int, ...] | None:
     if group:
         sizes = [re.fullmatch(r"(\d+)x(\d+)x(\d+)", word) for word in words]
-        return next((tuple(map(int, one.groups())) for one in sizes if one), None)
+        return next((tuple(map(int, size.groups())) for size in sizes if size), None)
     return next((_SHAPES[word] for word in words if word in _SHAPES), None)

@@ -110,7 +110,7 @@ def verify(
     if junit and (unwritten := attempt(_write_junit, junit, outcomes)):
         failures.append(unwritten)
     _report(outcomes, as_json)
-    codes = [MISMATCH if not (one.passed or one.error) else EXPECTED for one in outcomes]
+    codes = [MISMATCH if not (outcome.passed or outcome.error) else EXPECTED for outcome in outcomes]
     return worst([*codes, *(failure.code() for failure in failures)])
 
 

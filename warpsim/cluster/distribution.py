@@ -216,7 +216,8 @@ class _Job:
                 f"task {task.index} was sent {ATTEMPTS} times, and each time a worker died that held its data"
             )
         arguments = [
-            self._placed(one) if isinstance(one, Sent) else one for one in (self.function, *task.arguments)
+            self._placed(item) if isinstance(item, Sent) else item
+            for item in (self.function, *task.arguments)
         ]
         key = f"{self.name}-{uuid4()}"  # Dask remembers by the name how long tasks take
         task.future = self.client.submit(_checked, versions(), *arguments, key=key, pure=False)

@@ -112,7 +112,7 @@ def _array(value: Any) -> Any:
 
 def numba_arguments(args: Sequence[Any]) -> list[Any]:
     """Return the parameters of a kernel that Numba has compiled, for the arguments of its function."""
-    return [one for value in args for one in _parameters(value)]
+    return [parameter for value in args for parameter in _parameters(value)]
 
 
 def _parameters(value: Any) -> Iterator[Any]:
@@ -129,8 +129,8 @@ def _parameters(value: Any) -> Iterator[Any]:
 
 def _numbers(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple):
-        for one in value:
-            yield from _parameters(one)
+        for item in value:
+            yield from _parameters(item)
     elif isinstance(value, complex | np.complexfloating):
         yield from (value.real, value.imag)
     elif isinstance(value, bool | np.bool_):

@@ -76,11 +76,11 @@ def signature_of(
     arguments, or an argument without a type.
     """
     given = list(args)
-    names = {one.name for one in parameters if one.is_constexpr}
+    names = {item.name for item in parameters if item.is_constexpr}
     if unknown := sorted(set(constants) - names):
         raise OperandError(f"the kernel has no tl.constexpr parameter {unknown[0]}: it has {_listed(names)}")
-    wanted = [one.name for one in parameters if not one.is_constexpr]
-    needed = len([one for one in parameters if not one.is_constexpr and not one.has_default])
+    wanted = [item.name for item in parameters if not item.is_constexpr]
+    needed = len([item for item in parameters if not item.is_constexpr and not item.has_default])
     if not needed <= len(given) <= len(wanted):
         raise OperandError(f"{len(given)} arguments, but the kernel takes {_listed(wanted)}")
     found = Signature()
@@ -114,9 +114,9 @@ def _add_constant(found: Signature, name: str, value: Any) -> None:
 def _add(found: Signature, place: int, parameter: Any, value: Any, specialise: bool) -> None:
     """Add an argument to the signature; it stays an argument where its value is not compiled in."""
     kind = _type(parameter, value)
-    one = specialise and kind in _INTEGERS and value == 1
-    if kind == "constexpr" or one:
-        _add_constant(found, parameter.name, 1 if one else value)
+    is_one = specialise and kind in _INTEGERS and value == 1
+    if kind == "constexpr" or is_one:
+        _add_constant(found, parameter.name, 1 if is_one else value)
         return
     found.types[parameter.name] = kind
     if specialise and not parameter.do_not_specialize_on_alignment and _divisible(kind, value):

@@ -131,7 +131,7 @@ def _cluster(metadata: Any) -> tuple[int, int, int] | None:
     count = int(getattr(metadata, "num_ctas", 1))
     if count == 1:
         return None
-    x, y, z = (int(one) for one in getattr(metadata, "cluster_dims", (count, 1, 1)))
+    x, y, z = (int(item) for item in getattr(metadata, "cluster_dims", (count, 1, 1)))
     return (x, y, z) if x * y * z == count else (count, 1, 1)
 
 
@@ -141,7 +141,7 @@ def _in_ctas(programs: int | Sequence[int], cluster: tuple[int, int, int]) -> tu
     """
     given = (programs,) if isinstance(programs, int | np.integer) else tuple(programs)
     sizes = (*given, 1, 1, 1)[: max(len(given), 3)]
-    return tuple(one * by for one, by in zip(sizes, (*cluster, 1), strict=False))
+    return tuple(size * by for size, by in zip(sizes, (*cluster, 1), strict=False))
 
 
 def _function(function: Any) -> Any:

@@ -77,13 +77,13 @@ class Chain:
     def each(self, form: Instruction, links: Sequence[Link], c: Codes) -> Codes:
         """Return the element's D ``(count,)`` of as many links, each from its own accumulator."""
         row, column = self.element
-        rows = np.stack([one.a[row] for one in links]), [one.scale_a for one in links]
-        columns = np.stack([one.b[:, column] for one in links]), [one.scale_b for one in links]
+        rows = np.stack([item.a[row] for item in links]), [item.scale_a for item in links]
+        columns = np.stack([item.b[:, column] for item in links]), [item.scale_b for item in links]
         accumulators = np.zeros((len(links), *self.c.shape), c.dtype)
         accumulators[:, row, column] = c
         a, b = _alone(rows[0], row, form.shape.m), _alone(columns[0], column, form.shape.n)
-        left = [one[row] for one in rows[1] if one is not None]
-        right = [one[:, column] for one in columns[1] if one is not None]
+        left = [item[row] for item in rows[1] if item is not None]
+        right = [item[:, column] for item in columns[1] if item is not None]
         link = Link(
             a=a,
             b=b.swapaxes(1, 2),

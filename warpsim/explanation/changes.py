@@ -75,9 +75,9 @@ def search(
     tried = list(_tried(chain, form, before, range(only or 0, last + 1)))
     tried += list(_in_all(chain, form)) if only is None else []
     ends = _ends(chain, form, tried, last)
-    fitting = [one for one, end in zip(tried, ends, strict=True) if end == wanted[chain.element]]
-    made = [_verified(chain, form, one, wanted, last) for one in fitting[:_VERIFIED]]
-    ordered = sorted(made, key=lambda one: -one.tile)
+    fitting = [item for item, end in zip(tried, ends, strict=True) if end == wanted[chain.element]]
+    made = [_verified(chain, form, item, wanted, last) for item in fitting[:_VERIFIED]]
+    ordered = sorted(made, key=lambda change: -change.tile)
     return Search(changes=tuple(ordered), tried=len(tried), fitting=len(fitting))
 
 
@@ -90,8 +90,8 @@ def _ends(chain: Chain, form: Instruction, tried: Sequence[_Tried], last: int) -
     joining = dict[int, list[int]]()
     values = np.zeros(len(tried), chain.form.d.code_dtype)
     _begin(chain, tried, values)
-    for number, one in enumerate(tried):
-        joining.setdefault(last if one.ends else one.at, []).append(number)
+    for number, item in enumerate(tried):
+        joining.setdefault(last if item.ends else item.at, []).append(number)
     going = np.zeros(0, np.intp)
     for at in range(-1, last + 1):
         if at >= 0 and len(going):
@@ -105,15 +105,15 @@ def _begin(chain: Chain, tried: Sequence[_Tried], values: Codes) -> None:
     """Fill in the element after the moves of every change; changes with equally many moves are computed
     together.
     """
-    for number, one in enumerate(tried):
-        values[number] = one.start[chain.element]
-        if one.whole:
-            values[number] = chain.along(one.moves, one.start)[-1][chain.element]
+    for number, item in enumerate(tried):
+        values[number] = item.start[chain.element]
+        if item.whole:
+            values[number] = chain.along(item.moves, item.start)[-1][chain.element]
     for move in range(2):
         groups = dict[Instruction, list[int]]()
-        for number, one in enumerate(tried):
-            if move < len(one.moves) and not one.whole:
-                groups.setdefault(one.moves[move][0], []).append(number)
+        for number, item in enumerate(tried):
+            if move < len(item.moves) and not item.whole:
+                groups.setdefault(item.moves[move][0], []).append(number)
         for form, numbers in groups.items():
             for first in range(0, len(numbers), _TOGETHER):
                 part = numbers[first : first + _TOGETHER]
@@ -121,11 +121,11 @@ def _begin(chain: Chain, tried: Sequence[_Tried], values: Codes) -> None:
                 values[part] = chain.each(form, links, values[part])
 
 
-def _verified(chain: Chain, form: Instruction, one: _Tried, wanted: Codes, last: int) -> Change:
+def _verified(chain: Chain, form: Instruction, trial: _Tried, wanted: Codes, last: int) -> Change:
     """Return a change computed for the whole tile."""
-    moves = one.moves if one.ends else (*one.moves, *_plain(chain, form, one.at + 1, last))
-    tile = chain.along(moves, one.start)[-1] if moves else one.start
-    return Change(name=one.name, at=None if one.whole else one.at, tile=chain.alike(tile, wanted))
+    moves = trial.moves if trial.ends else (*trial.moves, *_plain(chain, form, trial.at + 1, last))
+    tile = chain.along(moves, trial.start)[-1] if moves else trial.start
+    return Change(name=trial.name, at=None if trial.whole else trial.at, tile=chain.alike(tile, wanted))
 
 
 # --- changes -----------------------------------------------------------------------------------------
@@ -188,10 +188,10 @@ def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator
 def _other_forms(chain: Chain, form: Instruction) -> list[Instruction]:
     """Return the instruction on other chips, one chip of each group that computes alike."""
     rules = {rule_for(form).bare: form}
-    for target in (one for one in ARCHITECTURES if one in chain.form.targets):
+    for target in (item for item in ARCHITECTURES if item in chain.form.targets):
         other = chain.on(target)
         rules.setdefault(rule_for(other).bare, other)
-    return [one for one in rules.values() if one is not form]
+    return [rule for rule in rules.values() if rule is not form]
 
 
 def _in_all(chain: Chain, form: Instruction) -> Iterator[_Tried]:

@@ -10,7 +10,7 @@ from ..errors import present
 from ..isa.formats import Format
 from .records import value_of
 
-_NINE_DIGITS_TELL = 32  # bits
+_NINE_DIGITS_SUFFICE = 32  # bits
 _LONGEST = 24  # with more dropped bits than these, leading zeros are counted and the end is left out
 
 
@@ -33,7 +33,7 @@ def code_text(number: Number, element: Format) -> str:
     """Return the value of a code: nine digits, which distinguish all codes of 32 bits; of wider codes every
     digit and the same in hexadecimal.
     """
-    if element.bits <= _NINE_DIGITS_TELL or number.kind is not Kind.FINITE or not number.significand:
+    if element.bits <= _NINE_DIGITS_SUFFICE or number.kind is not Kind.FINITE or not number.significand:
         return value_text(number)
     value = present(value_of(number), "value")
     if value.denominator == 1:

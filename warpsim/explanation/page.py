@@ -165,7 +165,7 @@ def _outcome_document(outcome: Outcome, bits: int) -> Document:
         "on": outcome.on,
         "tried": found.tried if found else 0,
         "fitting": found.fitting if found else 0,
-        "changes": [asdict(one) for one in found.changes] if found else [],
+        "changes": [asdict(change) for change in found.changes] if found else [],
     }
 
 

@@ -56,7 +56,7 @@ def walk_product(
     names = tuple(dict.fromkeys(targets or (form.target or "",)))
     chain = chain_of(form, row, column, A, B, C, scale_a, scale_b, undefined)
     tiles = {name: [chain.c, *chain.along(_moves(chain, chain.on(name)), chain.c)] for name in names}
-    codes = {name: tuple(int(one[chain.element]) for one in each[1:]) for name, each in tiles.items()}
+    codes = {name: tuple(int(item[chain.element]) for item in each[1:]) for name, each in tiles.items()}
     together = enumerate(zip(*codes.values(), strict=True))
     parting = next((place for place, each in together if len(set(each)) > 1), None)
     came = None if D is None else _came(chain, D, (np.shape(A)[0], np.shape(B)[1]))
@@ -142,10 +142,10 @@ def _outcome(chain: Chain, tiles: dict[str, list[Codes]], came: Sequence[Codes])
     elif not makes:
         on, found = _searched(chain, tiles, came[-1])
     return Outcome(
-        codes=tuple(int(one[place]) for one in came),
+        codes=tuple(int(item[place]) for item in came),
         parting=parting,
         makes=makes,
-        tile={name: chain.alike(one, came[-1]) for name, one in ends.items()},
+        tile={name: chain.alike(end, came[-1]) for name, end in ends.items()},
         size=chain.size,
         on=on,
         search=found,
@@ -158,10 +158,10 @@ def _searched(chain: Chain, tiles: dict[str, list[Codes]], wanted: Codes) -> tup
     """
     searches = ((name, search(chain, chain.on(name), each[:-1], wanted)) for name, each in tiles.items())
     found = list[tuple[str, Search]]()
-    for one in searches:
-        if one[1].fitting:
-            return one
-        found.append(one)
+    for result in searches:
+        if result[1].fitting:
+            return result
+        found.append(result)
     return found[0]
 
 

@@ -123,9 +123,9 @@ def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
 def _changes(changes: tuple[Change, ...], outcome: Outcome, walk: Walk) -> Iterator[list[str]]:
     depth = walk.instruction.shape.k
     yield ["instruction", "k", "what makes it", "of its tile"]
-    for one in changes[:_CHANGES]:
-        share = f"{one.tile} of {outcome.size}"
-        if one.at is None:
-            yield ["all", "", one.name, share]
+    for change in changes[:_CHANGES]:
+        share = f"{change.tile} of {outcome.size}"
+        if change.at is None:
+            yield ["all", "", change.name, share]
         else:
-            yield [str(one.at), f"{one.at * depth}..{(one.at + 1) * depth - 1}", one.name, share]
+            yield [str(change.at), f"{change.at * depth}..{(change.at + 1) * depth - 1}", change.name, share]

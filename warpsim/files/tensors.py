@@ -43,7 +43,7 @@ def _of_safetensors(path: Path) -> Arrays:
             raise ValueError(f"its header claims {size:,} bytes")
         header = json.loads(content[8 : 8 + size])
         data = content[8 + size :]
-        return {name: _tensor(one, data) for name, one in header.items() if name != "__metadata__"}
+        return {name: _tensor(item, data) for name, item in header.items() if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise TraceError(f"{path}: cannot be read as safetensors: {error}") from None
 
@@ -72,4 +72,4 @@ def _of_torch(path: Path) -> Arrays:
         reason = str(error).partition("\n")[0]
         raise TraceError(f"{path}: cannot be read as tensors: {reason}") from None
     named = found if isinstance(found, dict) else {"": found}
-    return {name: as_array(one) for name, one in named.items()}
+    return {name: as_array(item) for name, item in named.items()}

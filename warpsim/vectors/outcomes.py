@@ -136,9 +136,9 @@ def recording_items(
     """
     items = []
     with _schedule(jobs, scheduler) as schedule:
-        for one in recording.sets():
-            modes = options | ({"undefined": "fallback"} if one.literal else {})
-            parts = one.labelled().parts()
+        for item in recording.sets():
+            modes = options | ({"undefined": "fallback"} if item.literal else {})
+            parts = item.labelled().parts()
             items.append(verify_parts(parts, kept=kept, scheduler=schedule, watch=watch, **modes))
     return items
 

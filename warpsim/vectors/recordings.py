@@ -48,7 +48,9 @@ class StatementSet:
 
     def labelled(self) -> VectorSet:
         """Return the set, its cases named after their places in the launch."""
-        return replace(self.vectors, labels=tuple(f"line {one.line}, {one.place}" for one in self.events))
+        return replace(
+            self.vectors, labels=tuple(f"line {event.line}, {event.place}" for event in self.events)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +89,14 @@ class Recording:
 
     def notes_of(self, line: int) -> tuple[PackingNote, ...]:
         """Return the mismatches of the operands of the statement in a line."""
-        return tuple(one for one in self.packing or () if one.line == line)
+        return tuple(item for item in self.packing or () if item.line == line)
 
     def sets(self) -> Iterator[StatementSet]:
         """Yield the statements in the order of the text."""
         groups: dict[tuple[int, bool], list[LaunchEvent]] = {}
         for event in self.events:
             groups.setdefault((event.pc, event.inputs.literal), []).append(event)
-        for (pc, literal), events in sorted(groups.items(), key=lambda one: one[0]):
+        for (pc, literal), events in sorted(groups.items(), key=lambda group: group[0]):
             vectors = _vectors(events, self.provenance)
             yield StatementSet(
                 statement=events[0].statement, pc=pc, literal=literal, events=events, vectors=vectors
@@ -156,9 +158,9 @@ def _shared(events: Sequence[LaunchEvent]) -> npt.NDArray[np.uint8] | None:
     memories = [event.inputs.shared for event in events if event.inputs.shared is not None]
     if not memories:
         return None
-    made = np.zeros((len(memories), max(one.size for one in memories)), np.uint8)
-    for row, one in zip(made, memories, strict=True):
-        row[: one.size] = one
+    made = np.zeros((len(memories), max(memory.size for memory in memories)), np.uint8)
+    for row, memory in zip(made, memories, strict=True):
+        row[: memory.size] = memory
     return made
 
 

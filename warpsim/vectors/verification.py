@@ -238,8 +238,8 @@ def run_items(run: Run) -> list[Item]:
     """Return the checks of a trace by the instruction whose registers they compare."""
     tallies: dict[Instruction | None, Tally] = {}
     for event in run.events:
-        one = tallies.get(event.instruction, Tally())
-        tallies[event.instruction] = one + Tally(cases=1)
+        tally = tallies.get(event.instruction, Tally())
+        tallies[event.instruction] = tally + Tally(cases=1)
     for check in run.checks:
         mismatch = Mismatch(difference=check.first, line=check.location.line) if check.first else None
         tally = Tally(
@@ -249,4 +249,4 @@ def run_items(run: Run) -> list[Item]:
             first=(mismatch,) if mismatch else (),
         )
         tallies[check.instruction] = tallies.get(check.instruction, Tally()) + tally
-    return [Item(instruction=one, target=run.machine.target, tally=tally) for one, tally in tallies.items()]
+    return [Item(instruction=item, target=run.machine.target, tally=tally) for item, tally in tallies.items()]

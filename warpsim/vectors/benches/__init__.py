@@ -47,7 +47,7 @@ def _sv(path: Path, vectors: VectorSet) -> tuple[str, tuple[Part, ...]]:
     parameters = path.with_suffix(".svh")
     layout, dut, bench = (path.with_name(f"{path.stem}_{part}.sv") for part in ("layout", "dut", "bench"))
     module, image = identifier(path.stem), shlex.quote(f"{path.stem}.vvp")
-    sources = shlex.join(one.name for one in (parameters, layout, dut, bench))
+    sources = shlex.join(parameter.name for parameter in (parameters, layout, dut, bench))
     names = Names(
         vectors_file=path.name,
         command=f"iverilog -g2012 -s {module}_bench -o {image} {sources} && vvp {image}",

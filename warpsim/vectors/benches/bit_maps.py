@@ -38,7 +38,7 @@ def expression(values: npt.NDArray[Any], names: tuple[str, ...]) -> str:
 def bit_map(values: npt.NDArray[Any], names: tuple[str, ...]) -> tuple[Run, ...]:
     """Return where the bits of the coordinates go in ``values``; AssertionError for any other function."""
     goals = {
-        (name, bit): int(values[tuple(1 << bit if axis == one else 0 for one in range(values.ndim))])
+        (name, bit): int(values[tuple(1 << bit if axis == item else 0 for item in range(values.ndim))])
         for axis, name in enumerate(names)
         for bit in range((values.shape[axis] - 1).bit_length())
     }

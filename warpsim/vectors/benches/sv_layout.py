@@ -103,7 +103,7 @@ def _operand(form: Instruction, name: str) -> Iterator[str]:
 
 def _function(name: str, arguments: tuple[str, ...], value: str) -> Iterator[str]:
     """Yield a function of integers."""
-    listed = ", ".join(f"input int {one}" for one in arguments)
+    listed = ", ".join(f"input int {argument}" for argument in arguments)
     yield f"  function automatic int {name}({listed});"
     yield f"    {name} = {value};"
     yield "  endfunction"
@@ -113,7 +113,7 @@ def _reading(
     name: str, returned: str, registers: str, arguments: tuple[str, ...], value: str
 ) -> Iterator[str]:
     """Yield a function that extracts a value from all lanes' registers."""
-    listed = "".join(f", input int {one}" for one in arguments)
+    listed = "".join(f", input int {argument}" for argument in arguments)
     yield f"  function automatic {returned} {name}(input {registers} registers{listed});"
     yield f"    {name} = {value};"
     yield "  endfunction"
@@ -133,7 +133,7 @@ def _metadata(form: Instruction) -> Iterator[str]:
     pattern = present(form.pattern, "pattern")
     at, shape = ("row", "chunk", "selector"), (form.shape.m, form.shape.k // pattern.chunk)
     maps = [metadata_map(form, selector) for selector in form.selectors]
-    lane, bit = (np.stack([one[:, i].reshape(shape) for one in maps], -1) for i in (0, 1))
+    lane, bit = (np.stack([item[:, i].reshape(shape) for item in maps], -1) for i in (0, 1))
     yield f"\n  // --- e: a field of 4 bits for each of {shape[0]} rows and {shape[1]} chunks of columns ---"
     yield f"  // selectors: {', '.join(map(str, form.selectors))}"
     yield "  localparam int E_REGISTERS = 1;"

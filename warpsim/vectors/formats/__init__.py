@@ -48,12 +48,12 @@ FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER,
 
 def format_of(path: Path, name: str | None = None) -> VectorFormat:
     """Return the format of that name, or of a file's suffix; raises OperandError."""
-    for one in FORMATS:
-        if one.name == name or (name is None and path.suffix.lower() in one.suffixes):
-            return one
+    for item in FORMATS:
+        if item.name == name or (name is None and path.suffix.lower() in item.suffixes):
+            return item
     if name is not None:
-        raise OperandError(f"format {name!r} is none of {', '.join(one.name for one in FORMATS)}")
-    suffixes = ", ".join(suffix for one in FORMATS for suffix in one.suffixes)
+        raise OperandError(f"format {name!r} is none of {', '.join(item.name for item in FORMATS)}")
+    suffixes = ", ".join(suffix for item in FORMATS for suffix in item.suffixes)
     raise OperandError(f"{path.name!r} has the suffix of no format: {suffixes}")
 
 

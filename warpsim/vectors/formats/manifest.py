@@ -140,9 +140,9 @@ def manifest_lines(vectors: VectorSet) -> list[str]:
     for key, value in manifest_of(vectors).items():
         name = json.dumps(key)
         if isinstance(value, list):
-            lines.append(f"{name}: [\n" + ",\n".join(f"  {json.dumps(one)}" for one in value) + "\n ]")
+            lines.append(f"{name}: [\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n ]")
         elif key == "arrays":
-            entries = (f"  {json.dumps(one)}: {json.dumps(entry)}" for one, entry in value.items())
+            entries = (f"  {json.dumps(item)}: {json.dumps(entry)}" for item, entry in value.items())
             lines.append(f"{name}: {{\n" + ",\n".join(entries) + "\n }")
         else:
             lines.append(f"{name}: {json.dumps(value)}")

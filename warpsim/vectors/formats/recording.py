@@ -70,11 +70,11 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     sets = list(recording.sets())
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
-    for number, one in enumerate(sets):
-        where = _where(one)
-        arrays |= {f"{number}.{name}": array for name, array in one.vectors.arrays().items()}
+    for number, item in enumerate(sets):
+        where = _where(item)
+        arrays |= {f"{number}.{name}": array for name, array in item.vectors.arrays().items()}
         arrays[f"{number}.where"] = where
-        statements.append(_statement_document(one, where))
+        statements.append(_statement_document(item, where))
     document = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -87,7 +87,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
         "statements": statements,
     }
     if recording.packing is not None:
-        document["packing"] = [asdict(one) for one in recording.packing]
+        document["packing"] = [asdict(item) for item in recording.packing]
     if recording.timeline is not None:
         document["timeline"] = timeline_document(recording.timeline)
     size = sum(array.nbytes for array in arrays.values())
@@ -95,21 +95,21 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
 
 
-def _where(one: StatementSet) -> npt.NDArray[np.uint64]:
-    rows = [(*event.cta, event.warp, event.index, event.time) for event in one.events]
+def _where(part: StatementSet) -> npt.NDArray[np.uint64]:
+    rows = [(*event.cta, event.warp, event.index, event.time) for event in part.events]
     return np.array(rows, np.uint64)
 
 
-def _statement_document(one: StatementSet, where: npt.NDArray[Any]) -> Document:
-    source, start = one.statement.source, one.statement.start
+def _statement_document(part: StatementSet, where: npt.NDArray[Any]) -> Document:
+    source, start = part.statement.source, part.statement.start
     place = source.location(start)
     return {
         "line": place.line,
         "column": place.column,
-        "text": str(one.statement),
-        "pc": one.pc,
-        "literal": one.literal,
-        "vectors": manifest_of(one.vectors),
+        "text": str(part.statement),
+        "pc": part.pc,
+        "literal": part.literal,
+        "vectors": manifest_of(part.vectors),
         "where": entry_of(where),
     }
 
@@ -182,7 +182,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"the manifest is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
-    _check_keys({name: one for name, one in document.items() if name not in _OPTIONAL}, _KEYS, "manifest")
+    _check_keys({name: item for name, item in document.items() if name not in _OPTIONAL}, _KEYS, "manifest")
     if document["schema"] != SCHEMA:
         raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
     for name in ("kernel", "file", "target"):
@@ -204,7 +204,7 @@ def _packing(document: Document) -> tuple[PackingNote, ...] | None:
         return None
     if not isinstance(given, list):
         raise TraceError("manifest: packing is an array")
-    return tuple(_note(one, f"packing {number}") for number, one in enumerate(given))
+    return tuple(_note(item, f"packing {number}") for number, item in enumerate(given))
 
 
 def _timeline(document: Document, grid: Sequence[int], block: Sequence[int]) -> Timeline | None:
@@ -219,7 +219,7 @@ def _warps(block: Sequence[int]) -> int:
 
 
 def _note(given: Any, what: str) -> PackingNote:
-    _check_keys(given, tuple(one.name for one in fields(PackingNote)), what)
+    _check_keys(given, tuple(field.name for field in fields(PackingNote)), what)
     for name, value in given.items():
         if name != "line":
             _check_text(value, f"{what}: {name}")
@@ -246,8 +246,8 @@ def _check_text(given: Any, what: str) -> None:
 
 def _three(document: Document, name: str) -> tuple[int, int, int]:
     given = document[name]
-    well = isinstance(given, list) and len(given) == 3 and all(type(one) is int for one in given)
-    if not well or not all(1 <= one < 1 << 31 for one in given):
+    well = isinstance(given, list) and len(given) == 3 and all(type(item) is int for item in given)
+    if not well or not all(1 <= item < 1 << 31 for item in given):
         raise TraceError(f"manifest: {name} is three positive integers")
     x, y, z = given
     return x, y, z
@@ -258,29 +258,29 @@ def _statements(document: Document) -> Iterator[InstructionStatement]:
     given = document["statements"]
     if not isinstance(given, list):
         raise TraceError("manifest: statements is an array")
-    for number, one in enumerate(given):
+    for number, item in enumerate(given):
         what = f"statement {number}"
-        _check_keys(one, _STATEMENT_KEYS, what)
-        _check_text(one["text"], f"{what}: text")
+        _check_keys(item, _STATEMENT_KEYS, what)
+        _check_text(item["text"], f"{what}: text")
         for name, most in (("line", _MOST_LINES), ("column", _MOST_COLUMNS), ("pc", _MOST_LINES)):
-            if type(one[name]) is not int or not (name != "pc") <= one[name] <= most:
+            if type(item[name]) is not int or not (name != "pc") <= item[name] <= most:
                 raise TraceError(f"{what}: {name} is a number of at most {most:,}")
-        if not isinstance(one["literal"], bool):
+        if not isinstance(item["literal"], bool):
             raise TraceError(f"{what}: literal is true or false")
     text = _text(given)
-    parsed = {(place.line, place.column): one for place, one in _placed(text, document["file"])}
-    for number, one in enumerate(given):
-        found = parsed.get((one["line"], one["column"]))
-        if found is None or str(found) != one["text"]:
-            raise TraceError(f"statement {number}: {one['text'][:60]!r} is not one statement at its place")
+    parsed = {(place.line, place.column): item for place, item in _placed(text, document["file"])}
+    for number, item in enumerate(given):
+        found = parsed.get((item["line"], item["column"]))
+        if found is None or str(found) != item["text"]:
+            raise TraceError(f"statement {number}: {item['text'][:60]!r} is not one statement at its place")
         yield found
 
 
 def _text(given: list[Document]) -> str:
     """Return a text that has every statement at its original place, and nothing else."""
     lines: dict[int, str] = {}
-    for one in sorted({(one["line"], one["column"], one["text"]) for one in given}):
-        line, column, text = one
+    for item in sorted({(item["line"], item["column"], item["text"]) for item in given}):
+        line, column, text = item
         before = lines.get(line, "")
         lines[line] = f"{before:<{column - 1}}{text}"
     return "\n".join(lines.get(line, "") for line in range(1, max(lines, default=0) + 1))
@@ -291,9 +291,9 @@ def _placed(text: str, file: str) -> Iterator[tuple[Any, InstructionStatement]]:
         program = parse(text, file)
     except WarpsimError as error:
         raise TraceError(f"the statements are no PTX: {error.message}") from None
-    for one in program.statements:
-        if isinstance(one, InstructionStatement):
-            yield one.source.location(one.start), one
+    for statement in program.statements:
+        if isinstance(statement, InstructionStatement):
+            yield statement.source.location(statement.start), statement
 
 
 def _events(

@@ -30,7 +30,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     for case in range(len(vectors)):
         cells = [_cells(array[case : case + 1]) for array in arrays.values()]
         for lane in range(vectors.instruction.lanes):
-            yield ",".join([f"{case},{lane}", *(one[lane] if lane < len(one) else "" for one in cells)])
+            yield ",".join([f"{case},{lane}", *(cell[lane] if lane < len(cell) else "" for cell in cells)])
 
 
 def _cells(array: npt.NDArray[np.generic]) -> list[str]:

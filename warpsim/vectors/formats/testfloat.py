@@ -94,15 +94,15 @@ def _first(array: Array | None) -> Any:
 
 def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     for index in range(len(vectors)):
-        one = vectors.part(index, index + 1)
+        case = vectors.part(index, index + 1)
         label = f": {vectors.labels[index]}" if vectors.labels else ""
         yield f"# case {index}{label}"
-        arrays = one.arrays()
+        arrays = case.arrays()
         for name, array in _given(arrays).items():
             yield f"#= {name} {_text(array)}"
-        lines = [*_dot_products(case_of(one))]
+        lines = [*_dot_products(case_of(case))]
         yield from lines
-        rebuilt = _rebuilt(one, [line.split(" ") for line in lines])
+        rebuilt = _rebuilt(case, [line.split(" ") for line in lines])
         for name, words in rebuilt.items():
             if (words != arrays[name]).any():
                 yield f"#^ {name} {_text(words ^ arrays[name])}"
@@ -139,11 +139,11 @@ def _spelled(codes: Codes, element: Format) -> list[str]:
 # --- registers from lines --------------------------------------------------------------------------
 
 
-def _rebuilt(one: VectorSet, lines: list[list[str]]) -> Arrays:
+def _rebuilt(case: VectorSet, lines: list[list[str]]) -> Arrays:
     """Return registers ``(1, lanes, registers)`` made from nothing but the lines of a
     case and its metadata.
     """
-    form, operands = one.instruction, case_of(one).operands
+    form, operands = case.instruction, case_of(case).operands
     m, n = form.matrix_shape("d")
     codes, at = {}, 0
     for name, element, count in _columns(form):
@@ -155,7 +155,7 @@ def _rebuilt(one: VectorSet, lines: list[list[str]]) -> Arrays:
         matrices["b"] = np.swapaxes(codes["b"][:, 0], -1, -2)
     else:
         matrices["b"] = _scattered(codes["b"], _products(operands.columns), form)
-    present = [name for name in _LINES if name in one.arrays()]
+    present = [name for name in _LINES if name in case.arrays()]
     return {name: registers_of(_batched(matrices[name], form), form, name) for name in present}
 
 
@@ -264,9 +264,9 @@ def _as_trace_error(case: int) -> Iterator[None]:
         raise TraceError(f"case {case}: {error.message}") from None
 
 
-def _check_lines(lines: Lines, one: VectorSet, products: list[list[str]], numbers: list[int]) -> None:
+def _check_lines(lines: Lines, case: VectorSet, products: list[list[str]], numbers: list[int]) -> None:
     """Raise TraceError for a line that contradicts the other lines of the case."""
-    for number, words, again in zip(numbers, products, _dot_products(case_of(one)), strict=True):
+    for number, words, again in zip(numbers, products, _dot_products(case_of(case)), strict=True):
         if " ".join(words) != again:
             lines.number, lines.text = number, " ".join(words)
             lines.wrong("this line contradicts others of its case, or the comments around them")

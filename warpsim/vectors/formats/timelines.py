@@ -18,7 +18,7 @@ from ...recording.strips import Kind, Link, Strip, Timeline, WarpName
 Document = dict[str, Any]
 
 _KEYS = ("moments", "schedule", "warps", "statements", "strips", "links")
-_STRIP_KEYS = tuple(one.name for one in fields(Strip) if one.name not in ("statement", "flying"))
+_STRIP_KEYS = tuple(field.name for field in fields(Strip) if field.name not in ("statement", "flying"))
 _MOST = 1 << 40  # limit of any number
 _MOST_TEXT = 4096  # characters of a note or statement
 _MOST_LINKS = 64 * MOST_STRIPS
@@ -34,9 +34,9 @@ def timeline_document(timeline: Timeline) -> Document:
         "moments": timeline.moments,
         "schedule": timeline.schedule,
         "warps": [[*cta, warp, end] for (cta, warp), end in timeline.warps.items()],
-        "statements": sorted({(one.pc, one.statement) for one in timeline.strips}),
-        "strips": [_strip_document(one) for one in timeline.strips],
-        "links": [[numbers[one.source], numbers[one.target], one.moment] for one in timeline.links],
+        "statements": sorted({(item.pc, item.statement) for item in timeline.strips}),
+        "strips": [_strip_document(item) for item in timeline.strips],
+        "links": [[numbers[link.source], numbers[link.target], link.moment] for link in timeline.links],
     }
 
 
@@ -55,14 +55,16 @@ def timeline_from(given: Any, grid: Sequence[int], warps: int) -> Timeline:
     """
     document = _keys(given, _KEYS, "timeline")
     moments = _number(document["moments"], "timeline: moments")
-    known = dict(_warp(one, grid, warps, moments) for one in _list(document["warps"], "timeline: warps"))
-    texts = dict(_statement(one) for one in _list(document["statements"], "timeline: statements"))
+    known = dict(_warp(item, grid, warps, moments) for item in _list(document["warps"], "timeline: warps"))
+    texts = dict(_statement(item) for item in _list(document["statements"], "timeline: statements"))
     strips = _list(document["strips"], "timeline: strips", MOST_STRIPS)
-    made = tuple(_strip(one, f"timeline: strip {at}", known, texts, moments) for at, one in enumerate(strips))
+    made = tuple(
+        _strip(strip, f"timeline: strip {at}", known, texts, moments) for at, strip in enumerate(strips)
+    )
     links = _list(document["links"], "timeline: links", _MOST_LINKS)
     return Timeline(
         strips=made,
-        links=tuple(_link(one, made, moments) for one in links),
+        links=tuple(_link(link, made, moments) for link in links),
         warps=known,
         moments=moments,
         schedule=_text(document["schedule"], "timeline: schedule"),
@@ -74,7 +76,7 @@ def _warp(given: Any, grid: Sequence[int], warps: int, moments: int) -> tuple[Wa
     if not isinstance(given, list) or len(given) != 5:
         raise TraceError(f"{what}: each has x, y, z, a warp and an end")
     x, y, z, warp = (
-        _number(one, what, most - 1) for one, most in zip(given[:4], [*grid, warps], strict=True)
+        _number(item, what, most - 1) for item, most in zip(given[:4], [*grid, warps], strict=True)
     )
     return ((x, y, z), warp), None if given[4] is None else _number(given[4], what, moments)
 
@@ -88,33 +90,33 @@ def _statement(given: Any) -> tuple[int, str]:
 def _strip(
     given: Any, what: str, warps: Mapping[WarpName, int | None], texts: Mapping[int, str], moments: int
 ) -> Strip:
-    one = _keys(given, _STRIP_KEYS, what)
-    if one["kind"] not in get_args(Kind):
-        raise TraceError(f"{what}: there is no kind {one['kind']!r}")
-    cta = tuple(_numbers(one["cta"], f"{what}: cta"))
+    strip = _keys(given, _STRIP_KEYS, what)
+    if strip["kind"] not in get_args(Kind):
+        raise TraceError(f"{what}: there is no kind {strip['kind']!r}")
+    cta = tuple(_numbers(strip["cta"], f"{what}: cta"))
     numbers = {
-        name: _number(one[name], f"{what}: {name}") for name in ("warp", "warps", "count", "size", "pc")
+        name: _number(strip[name], f"{what}: {name}") for name in ("warp", "warps", "count", "size", "pc")
     }
     if len(cta) != 3 or (cta, numbers["warp"]) not in warps:
         raise TraceError(f"{what} is of a warp that the timeline does not have")
     if numbers["pc"] not in texts:
         raise TraceError(f"{what} is of a statement that the timeline does not have")
-    first = _number(one["first"], f"{what}: first", moments)
-    last = None if one["last"] is None else _number(one["last"], f"{what}: last", moments)
+    first = _number(strip["first"], f"{what}: first", moments)
+    last = None if strip["last"] is None else _number(strip["last"], f"{what}: last", moments)
     if last is not None and last < first:
         raise TraceError(f"{what} ends before it begins")
-    if not one["lines"]:
+    if not strip["lines"]:
         raise TraceError(f"{what}: lines is empty")
     return Strip(
-        kind=one["kind"],
+        kind=strip["kind"],
         cta=(cta[0], cta[1], cta[2]),
         statement=texts[numbers["pc"]],
-        name=_text(one["name"], f"{what}: name"),
+        name=_text(strip["name"], f"{what}: name"),
         first=first,
         last=last,
-        lines=_numbers(one["lines"], f"{what}: lines"),
-        notes={_text(note, f"{what}: notes"): None for note in _list(one["notes"], f"{what}: notes")},
-        executions=[_execution(pair, what) for pair in _list(one["executions"], f"{what}: executions")],
+        lines=_numbers(strip["lines"], f"{what}: lines"),
+        notes={_text(note, f"{what}: notes"): None for note in _list(strip["notes"], f"{what}: notes")},
+        executions=[_execution(pair, what) for pair in _list(strip["executions"], f"{what}: executions")],
         **numbers,
     )
 
@@ -155,7 +157,7 @@ def _number(given: Any, what: str, most: int = _MOST) -> int:
 
 
 def _numbers(given: Any, what: str) -> list[int]:
-    return [_number(one, what) for one in _list(given, what)]
+    return [_number(item, what) for item in _list(given, what)]
 
 
 def _text(given: Any, what: str) -> str:

@@ -88,7 +88,7 @@ def read_register_trace(
     executions = list(_executions(read_records(path), target, missing, follow=after is None))
     if after:
         _match(executions, read_records(after), target)
-    good = [one for one in executions if one.complete]
+    good = [execution for execution in executions if execution.complete]
     if lost := len(executions) - len(good):
         missing["D was never seen whole after the instruction"] += lost
     provenance = {"kind": "hardware", "chip": chip, "source": "register trace", "file": path.name}
@@ -113,7 +113,9 @@ def _executions(
         if follow:
             waiting = pending.get(record.warp, [])
             _observe(waiting, sass, form, values)
-            pending[record.warp] = [one for one in waiting if len(one.d) + len(one.lost) < len(one.wanted)]
+            pending[record.warp] = [
+                item for item in waiting if len(item.d) + len(item.lost) < len(item.wanted)
+            ]
         if is_matrix(sass.name):
             found = _execution(record, sass, form, values, missing)
             if found:
@@ -142,7 +144,7 @@ def _numbers(sass: Sass, form: Instruction | None, count: int) -> tuple[int, ...
         widths = [form.registers[name] for name in _operands(form)]
         for zero in (None, 1, 0):  # RZ may count as its operand, as one register, or not at all
             full = zip(operands, widths, strict=True)
-            counts = [width if zero is None or one != ZERO else zero for one, width in full]
+            counts = [width if zero is None or item != ZERO else zero for item, width in full]
             if sum(counts) == count:
                 return _spread(operands, counts)
     if operands and count % len(operands) == 0:
@@ -152,7 +154,7 @@ def _numbers(sass: Sass, form: Instruction | None, count: int) -> tuple[int, ...
 
 def _spread(operands: Iterable[int], counts: Iterable[int]) -> tuple[int, ...]:
     pairs = zip(operands, counts, strict=True)
-    return tuple(ZERO if one == ZERO else one + i for one, count in pairs for i in range(count))
+    return tuple(ZERO if pair == ZERO else pair + i for pair, count in pairs for i in range(count))
 
 
 def _operands(form: Instruction) -> tuple[str, ...]:
@@ -167,10 +169,10 @@ def _observe(waiting: list[Execution], sass: Sass, form: Instruction | None, val
     """
     width = form.registers["d"] if form else 4
     written = range(sass.registers[0], sass.registers[0] + width) if sass.registers else range(0)
-    for one in waiting:
-        unseen = set(one.wanted) - one.d.keys() - one.lost
-        one.d |= {number: values[number] for number in unseen & values.keys()}
-        one.lost |= (unseen - values.keys()) & set(written)
+    for item in waiting:
+        unseen = set(item.wanted) - item.d.keys() - item.lost
+        item.d |= {number: values[number] for number in unseen & values.keys()}
+        item.lost |= (unseen - values.keys()) & set(written)
 
 
 def _execution(
@@ -203,7 +205,7 @@ def _variant(form: Instruction, sass: Sass, inputs: Mapping[str, npt.NDArray[np.
     if form.pattern.ascending[fields].all():
         return form
     named = forms_by_name(str(form.target))[sass.name]
-    return next((one for one in named if not one.ordered), form)
+    return next((item for item in named if not item.ordered), form)
 
 
 # --- D from a second log, and sets -----------------------------------------------------------------
@@ -215,27 +217,27 @@ def _match(executions: list[Execution], records: Iterable[Record], target: str) 
     for record in records:
         grouped.setdefault((record.warp[-2:], record.sass), []).append(record)
     results = {key: iter(found) for key, found in grouped.items()}
-    for one in executions:
-        result = next(results.get((one.record.warp[-2:], one.record.sass), iter(())), None)
+    for execution in executions:
+        result = next(results.get((execution.record.warp[-2:], execution.record.sass), iter(())), None)
         if result is not None:
-            values = _values(result, one.sass, one.form)
-            one.d |= {number: values[number] for number in one.wanted if number in values}
+            values = _values(result, execution.sass, execution.form)
+            execution.d |= {number: values[number] for number in execution.wanted if number in values}
 
 
 def _grouped(executions: Iterable[Execution]) -> dict[Instruction, list[Execution]]:
     groups: dict[Instruction, list[Execution]] = {}
-    for one in executions:
-        groups.setdefault(one.form, []).append(one)
+    for execution in executions:
+        groups.setdefault(execution.form, []).append(execution)
     return groups
 
 
 def _set(form: Instruction, same: list[Execution], provenance: Mapping[str, Any]) -> VectorSet:
     names = _operands(form)[1:]
-    selectors = np.array([one.sass.immediate or 0 for one in same], np.int8)
+    selectors = np.array([item.sass.immediate or 0 for item in same], np.int8)
     return VectorSet(
         instruction=form,
-        registers={name: np.stack([one.inputs[name] for one in same]) for name in names},
-        d=np.stack([np.stack([one.d[number] for number in one.wanted], axis=-1) for one in same]),
+        registers={name: np.stack([item.inputs[name] for item in same]) for name in names},
+        d=np.stack([np.stack([item.d[number] for number in item.wanted], axis=-1) for item in same]),
         immediates={"selector": selectors} if form.sparse else {},
         descriptors={},
         shared=None,
@@ -243,6 +245,7 @@ def _set(form: Instruction, same: list[Execution], provenance: Mapping[str, Any]
         seed=None,
         title="register trace",
         labels=tuple(
-            f"line {one.record.line}, CTA {one.record.warp[-2]} warp {one.record.warp[-1]}" for one in same
+            f"line {item.record.line}, CTA {item.record.warp[-2]} warp {item.record.warp[-1]}"
+            for item in same
         ),
     )

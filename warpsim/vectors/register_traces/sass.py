@@ -47,7 +47,7 @@ def parse(text: str) -> Sass | None:
     last = operands[-1]
     return Sass(
         name=match[1],
-        registers=tuple(int(one[1]) if one[1] else ZERO for one in found if one),
+        registers=tuple(int(item[1]) if item[1] else ZERO for item in found if item),
         immediate=int(last, 16) if re.fullmatch("0x[0-9a-f]{1,8}", last) else None,
     )
 
