@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import warpsim
 from tests.helpers.command_runner import CliRunner
 from tools.promises import __main__ as tool
+from tools.promises.evidence import EVIDENCE
+from tools.promises.joined import count_of, joined_lines
 from tools.promises.readings import sentence, sums, total
 from tools.promises.sources import SOURCES
+from warpsim.views.promises.promises import promises
 
 MARKDOWN = """# A page
 
@@ -29,6 +35,62 @@ sm_90a      8.0      20         3
 Only ptxas accepts:
      -  superfluous words: nobody needs them
 """
+
+
+RECORD: dict[str, Any] = json.loads(tool.RECORD.read_text(encoding="utf-8"))
+ALL = promises(warpsim.instructions(), json.loads(tool.STATEMENTS.read_text(encoding="utf-8")))
+
+
+# --- evidence --------------------------------------------------------------------------------------
+
+
+def test_every_promise_has_evidence_and_all_evidence_a_promise() -> None:
+    assert set(EVIDENCE) == {one.name for one in ALL}
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_evidence_names_what_exists(name: str) -> None:
+    known = EVIDENCE[name]
+    assert known.tests
+    assert all((tool.ROOT / path).exists() for path in known.tests)
+    for command in known.tools:
+        module = re.match(r"python -m ([\w.]+)", command)
+        assert module is not None
+        place = tool.ROOT / module[1].replace(".", "/")
+        assert place.with_suffix(".py").exists() or place.is_dir() or module[1] in COMING
+
+
+# Tools of which figures are read as soon as they are there.
+COMING = {"tools.mutants.every_type"}
+
+
+def test_no_evidence_is_without_tests() -> None:
+    assert all(count_of(path, RECORD) for known in EVIDENCE.values() for path in known.tests)
+
+
+def test_figures_have_sources_and_sources_promises() -> None:
+    shown = {figure for one in EVIDENCE.values() for figure in one.figures}
+    assert shown == {one.name for one in SOURCES}
+    assert set(RECORD["figures"]) <= shown
+
+
+def test_tests_of_a_folder_are_those_of_its_files() -> None:
+    record = {"tests": {"tests/a/test_x.py": 2, "tests/a/b/test_y.py": 3, "tests/ab/test_z.py": 5}}
+    counts = [count_of(path, record) for path in ("tests/a", "tests/a/test_x.py", "tests/c")]
+    assert counts == [5, 2, 0]
+
+
+def test_the_page_has_every_promise_and_figure() -> None:
+    lines = list(joined_lines(ALL, RECORD))
+    text = " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= 110
+    for one in ALL:
+        assert f"{one.label} {one.what}" in text
+    for name, figure in RECORD["figures"].items():
+        assert f"last run: {figure['text']} [{figure['source']}]" in text, name
+
+
+# --- figures ---------------------------------------------------------------------------------------
 
 
 def test_a_total_is_a_rows_cells_with_their_headings() -> None:
@@ -90,12 +152,13 @@ def test_the_record_is_up_to_date() -> None:
     assert tool.RECORD.stat().st_size < 64 * 1024
 
 
-def test_what_is_out_of_date_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_out_of_date_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     record = json.loads(tool.RECORD.read_text(encoding="utf-8"))
-    monkeypatch.setattr(tool, "all_statements", lambda: record["statements"][1:])
+    statements = json.loads(tool.STATEMENTS.read_text(encoding="utf-8"))
+    monkeypatch.setattr(tool, "all_statements", lambda: statements[1:])
     record["figures"].pop("mistakes")
-    told = tool.out_of_date(record)
-    assert [line.partition(":")[0] for line in told] == ["mistakes", "statements of launched kernels"]
+    found = tool.out_of_date(record)
+    assert [line.partition(":")[0] for line in found] == ["mistakes", "statements of launched kernels"]
 
 
 def test_what_commands_printed_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +167,7 @@ def test_what_commands_printed_is_recorded(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "faults.txt").write_text("a line\n7 of 8 faults caught in 3 s\n")
     (tmp_path / "fuzz.txt").write_text("nothing\n")
     monkeypatch.setattr(tool, "RECORD", tmp_path / "record.json")
+    monkeypatch.setattr(tool, "STATEMENTS", tmp_path / "statements.json")
     monkeypatch.setattr(tool, "all_statements", list)
     monkeypatch.setattr(tool, "collected", lambda: {"tests/test_x.py": 3})
     files = (

@@ -1,1 +1,1 @@
-"""The record of ``warpsim info --promises``: numbers of tests, what tools said, labels of statements."""
+"""What tests the promises of ``warpsim info --promises``: numbers of tests, and what tools printed."""

@@ -1,12 +1,12 @@
-"""Make the record that ``warpsim info --promises`` shows anew.
+"""Record what tests the promises of ``warpsim info --promises``, and print both together.
 
-    python -m tools.promises [--run NAME]... [--run all] [--said NAME FILE]... [--check]
+    python -m tools.promises [--run NAME]... [--run all] [--said NAME FILE]... [--check] [--page]
 
 Collects the tests, reads the figures of the pages that tools have written, and lists what statements of
 launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many
 minutes; --said has what such a command has printed into a file. Figures of other commands stay as they are.
-With --check, writes nothing, and exits 1
-where statements or figures of pages are out of date.
+With --check, writes nothing, and exits 1 where statements or figures of pages are out of date. With --page,
+writes nothing, and prints every promise with its tests, its tools and their figures.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from typing import Any
 
 import click
 
-from warpsim.views.promises_derived import all_statements
+from warpsim.execution.interface import instructions
+from warpsim.views.promises import promises_derived as derived
+from warpsim.views.promises.promises import promises
+from warpsim.views.promises.promises_derived import all_statements
 
+from .joined import joined_lines
 from .sources import SOURCES, Source
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD = ROOT / "warpsim/views/promises.json"
+RECORD = ROOT / "tools/promises/record.json"
+STATEMENTS = Path(derived.__file__).with_name("statements.json")
 
 Figures = dict[str, dict[str, str]]
 
@@ -38,13 +43,33 @@ Figures = dict[str, dict[str, str]]
     "--said", "outputs", multiple=True, nargs=2, metavar="NAME FILE", help="What a command printed before."
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if pages or statements say otherwise.")
-def main(names: tuple[str, ...], outputs: tuple[tuple[str, str], ...], check: bool) -> None:
-    """Write the record, or check it."""
-    before = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {"figures": {}}
+@click.option("--page", is_flag=True, help="Write nothing; print every promise with what tests it.")
+def main(names: tuple[str, ...], outputs: tuple[tuple[str, str], ...], check: bool, page: bool) -> None:
+    """Write the record, check it, or print the page."""
+    before = _read(RECORD) if RECORD.exists() else {"figures": {}}
     if check:
         stale = out_of_date(before)
         click.echo("\n".join(stale), nl=bool(stale))
         sys.exit("out of date: run python -m tools.promises" if stale else 0)
+    if page:
+        click.echo("\n".join(joined_lines(promises(instructions(), _read(STATEMENTS)), before)))
+        return
+    RECORD.write_text(_written(_record(before, names, outputs)), encoding="utf-8")
+    STATEMENTS.write_text(_written(all_statements()), encoding="utf-8")
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _written(content: Any) -> str:
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _record(
+    before: dict[str, Any], names: tuple[str, ...], outputs: tuple[tuple[str, str], ...]
+) -> dict[str, Any]:
+    """Return the record with today's tests and figures."""
     commands = {one.name: one for one in SOURCES if one.command}
     if unknown := {*names, *(name for name, _ in outputs)} - commands.keys() - {"all"}:
         raise click.UsageError(f"no command makes {', '.join(unknown)}; there are {', '.join(commands)}")
@@ -54,20 +79,18 @@ def main(names: tuple[str, ...], outputs: tuple[tuple[str, str], ...], check: bo
         name: _figure(commands[name], text) for name in texts if (text := _said(commands[name], texts[name]))
     }
     figures = before["figures"] | ran | page_figures()
-    record = {
+    return {
         "date": date.today().isoformat(),
         "figures": {one.name: figures[one.name] for one in SOURCES if one.name in figures},
-        "statements": all_statements(),
         "tests": collected(),
     }
-    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def out_of_date(record: dict[str, Any]) -> list[str]:
     """What a record says that pages and tables say otherwise; numbers of tests are not looked at."""
     fresh = page_figures()
     lines = [f"{name}: {fresh[name]['text']}" for name in fresh if record["figures"].get(name) != fresh[name]]
-    return [*lines, *(["statements of launched kernels"] if record["statements"] != all_statements() else [])]
+    return [*lines, *(["statements of launched kernels"] if _read(STATEMENTS) != all_statements() else [])]
 
 
 def page_figures() -> Figures:

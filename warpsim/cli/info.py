@@ -79,14 +79,14 @@ def _say_promises(forms: list[Instruction], as_json: bool) -> None:
     import json
     from importlib.resources import files
 
-    from .. import views
-    from ..views.promises import promises_document, promises_lines
+    from ..views import promises
+    from ..views.promises.promises import promises_document, promises_lines
 
-    record = json.loads(files(views).joinpath("promises.json").read_text(encoding="utf-8"))
+    statements = json.loads(files(promises).joinpath("statements.json").read_text(encoding="utf-8"))
     if as_json:
-        print_json({**promises_document(forms, record), "errors": []})
+        print_json({**promises_document(forms, statements), "errors": []})
     else:
-        say("\n".join(promises_lines(forms, record)))
+        say("\n".join(promises_lines(forms, statements)))
 
 
 def _forms(_: Path, mnemonic: str | None, target: str | None, version: str | None) -> list[Instruction]:

@@ -1,4 +1,4 @@
-"""One promise: what it says, its label, what tests it, and which modules keep it."""
+"""One promise: what it says, its label, and which modules keep it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LABELS = {  # in the order of what one may build on
     "validated": "outputs of chips have been compared, and none differs",
     "inferred": "there is a reason, and no outputs of a chip have been compared",
     "approximate": "chips may differ within a documented error, or have values of their own",
-    "not modelled": "refused with an error, NotModelled: legal PTX, but nobody has established the result",
+    "not modelled": "refused with an error, NotModelled: legal PTX, whose result is not known",
     "undefined by PTX": "refused with an error, UndefinedBehavior: PTX leaves the result open",
 }
 
@@ -20,16 +20,14 @@ LABELS = {  # in the order of what one may build on
 class Promise:
     """One line of the page.
 
-    ``tests`` are files and folders of a checkout, ``tools`` commands there, ``figures`` names of what tools
-    said when they last ran, and ``modules`` those of this package that decide it, or raise its error.
-    ``rows`` are family, operation, type of D and target of the forms that it is about.
+    ``name`` is what tools/promises of a checkout knows its tests by; promises of one table share a name.
+    ``modules`` are those of this package that decide it, or raise its error. ``rows`` are family,
+    operation, type of D and target of the forms that it is about.
     """
 
+    name: str
     section: str
     label: str
     what: str
-    tests: tuple[str, ...]
-    tools: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     rows: tuple[tuple[str, str, str, str], ...] = ()

@@ -1,6 +1,6 @@
 """The promises that tables of the package make: evidence of forms, exactness of statements, what is refused.
 
-Knows no numbers of tests and tools. What statements of launched kernels promise is found by building all
+What statements of launched kernels promise is found by building all
 of their forms, which takes seconds: a tool does that and records it (tools/promises), a test does it again.
 """
 
@@ -10,28 +10,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..host.step_site import ELSEWHERE
-from ..isa.architectures import ARCHITECTURES, targets_text
-from ..isa.instruction import Instruction
-from ..machine.opcodes import REFUSED
-from ..machine.state import special
-from ..ptx.decode import NOT_MODELLED
-from .evidence import Row, evidence_rows
+from ...host.step_site import ELSEWHERE
+from ...isa.architectures import ARCHITECTURES, targets_text
+from ...isa.instruction import Instruction
+from ...machine.opcodes import REFUSED
+from ...machine.state import special
+from ...ptx.decode import NOT_MODELLED
+from ..evidence import Row, evidence_rows
 from .promise import Promise
 from .promises_stated import LIMITS, RESULTS, STATEMENTS
 
 Statement = dict[str, Any]  # label, note, opcodes, forms
 
-_RESULTS_TESTS = {
-    "validated": ("tests/arithmetic/test_hardware.py", "tests/arithmetic/test_numerics.py"),
-    "inferred": ("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
-}
-_RESULTS_TOOLS = {"validated": (), "inferred": ("python -m tools.capture",)}
-_STATEMENTS_TESTS = {
-    "exact": ("tests/machine/opcodes", "tests/machine/test_c_programs.py"),
-    "inferred": ("tests/machine/opcodes", "tests/machine/test_unspecified.py"),
-    "approximate": ("tests/machine/opcodes/test_approximate_floats.py",),
-}
 _NESTED = re.compile(r" \((?:inferred|validated).*|; dense rule (?:inferred|validated).*")
 
 # --- matrix instructions ---------------------------------------------------------------------------
@@ -47,8 +37,7 @@ def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
             section=RESULTS,
             label=label,
             what=f"{family} of {_types(rows)} on {_targets(rows)}: {_reason(label, why, rows)}",
-            tests=_RESULTS_TESTS[label],
-            tools=_RESULTS_TOOLS[label],
+            name=f"results {label}",
             modules=("isa/architectures.py",),
             rows=tuple((*row.key, row.target) for row in rows),
         )
@@ -91,7 +80,7 @@ def _reason(label: str, why: str, rows: Iterable[Row]) -> str:
 
 def all_statements() -> list[Statement]:
     """Labels and notes of all forms of all opcodes: how many forms, and of which opcodes."""
-    from ..machine.opcodes import exactness, rows
+    from ...machine.opcodes import exactness, rows
 
     found: dict[tuple[str, str], tuple[set[str], list[int]]] = {}
     for opcode, known in rows().items():
@@ -113,14 +102,14 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
             section=STATEMENTS,
             label=one["label"],
             what=_statement_text(one),
-            tests=_STATEMENTS_TESTS[one["label"]],
+            name=f"statements {one['label']}",
             modules=("host/fidelity.py",),
         )
     yield Promise(
         section=STATEMENTS,
         label="approximate",
         what=f"special registers with values of their own: {', '.join(_made_up())}",
-        tests=("tests/machine/test_special.py",),
+        name="special registers",
         modules=("machine/state/special.py",),
     )
 
@@ -147,31 +136,27 @@ def _statement_text(one: Statement) -> str:
 
 
 def refused_promises() -> Iterator[Promise]:
-    """Opcodes that nobody executes, those of launches only, and metadata that ptxas does not sort."""
+    """Yield opcodes without a model, those of launches only, and metadata that ptxas does not sort."""
     for start, reason in REFUSED.items():
-        yield _refused(
-            f"{start}: {reason}", "machine/opcodes/__init__.py", "tests/machine/opcodes/test_refused.py"
-        )
+        yield _refused("refused opcodes", f"{start}: {reason}", "machine/opcodes/__init__.py")
     names = ", ".join(sorted(NOT_MODELLED))
-    yield _refused(
-        f"as single matrix instructions: {names}", "ptx/decode.py", "tests/host/test_not_modelled.py"
-    )
+    yield _refused("single instructions", f"as single matrix instructions: {names}", "ptx/decode.py")
     elsewhere: dict[str, list[str]] = {}
     for start, reason in ELSEWHERE.items():
         elsewhere.setdefault(reason, []).append(start)
     for reason, starts in elsewhere.items():
         what = f"in a Warp or Warpgroup {', '.join(starts)}: {reason}"
-        yield _refused(what, "host/step_site.py", "tests/host/test_warp_opcodes.py")
+        yield _refused("opcodes of launches", what, "host/step_site.py")
     for targets, operations in _unsorted().items():
         what = (
             f"descending metadata indices of plain .sp on {targets_text(targets)}: ptxas does not sort "
             f"those of {', '.join(operations)} (undefined='fallback' reads them literally)"
         )
-        yield _refused(what, "isa/fragments.py", "tests/execution/test_execute.py")
+        yield _refused("unsorted metadata", what, "isa/fragments.py")
 
 
-def _refused(what: str, module: str, test: str) -> Promise:
-    return Promise(section=LIMITS, label="not modelled", what=what, tests=(test,), modules=(module,))
+def _refused(name: str, what: str, module: str) -> Promise:
+    return Promise(name=name, section=LIMITS, label="not modelled", what=what, modules=(module,))
 
 
 def _unsorted() -> dict[tuple[str, ...], list[str]]:

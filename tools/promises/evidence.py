@@ -1,0 +1,255 @@
+"""What tests every promise: files of tests, tools, and names of the figures that tools printed.
+
+By the name of a promise in warpsim/views/promises; the promises that tables make share a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Files and folders of tests, commands, and names of figures of the record."""
+
+    tests: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+
+EVIDENCE = {
+    "environment": Evidence(
+        tests=(
+            "tests/arithmetic/test_environment.py",
+            "tests/host/test_launch_environment.py",
+        )
+    ),
+    "batches": Evidence(
+        tests=(
+            "tests/products/test_gemm.py",
+            "tests/arithmetic/test_panels.py",
+            "tests/execution/test_execute.py",
+        )
+    ),
+    "compiled or not": Evidence(
+        tests=(
+            "tests/arithmetic/test_kernels.py",
+            "tests/products/test_gemm.py",
+            "tests/execution/test_first_work.py",
+            "tests/arithmetic/test_cache.py",
+        )
+    ),
+    "platforms": Evidence(
+        tests=(
+            "tests/arithmetic/test_environment.py",
+            "tests/machine/opcodes/test_transcendental.py",
+        ),
+        tools=(
+            "python -m tools.digests --check",
+            "python -m tools.versions",
+        ),
+    ),
+    "two derivations": Evidence(
+        tests=(
+            "tests/arithmetic/test_numerics.py",
+            "tests/arithmetic/test_reference.py",
+        ),
+        tools=(
+            "python -m tools.soak",
+            "python -m tools.fuzz --differential",
+        ),
+        figures=(
+            "soak",
+            "paths",
+        ),
+    ),
+    "clusters of machines": Evidence(
+        tests=(
+            "tests/cluster/test_distribution.py",
+            "tests/cluster/test_spread_launches.py",
+        )
+    ),
+    "schedules": Evidence(
+        tests=(
+            "tests/machine/test_kernels_launch.py",
+            "tests/tools/test_pipeline_changes.py",
+        ),
+        tools=("python -m tools.pipeline_changes --schedules N",),
+        figures=("schedules",),
+    ),
+    "decoder": Evidence(
+        tests=(
+            "tests/ptx/test_ptxas.py",
+            "tests/ptx/test_ptxas_types.py",
+            "tests/ptx/test_decode.py",
+        ),
+        tools=("python -m tools.legality",),
+        figures=(
+            "legality",
+            "legality under releases",
+        ),
+    ),
+    "decoder of kernels": Evidence(
+        tests=(
+            "tests/machine/opcodes/test_opcode_space.py",
+            "tests/machine/opcodes/test_opcode_spelling.py",
+        ),
+        tools=("python -m tools.legality.opcodes",),
+        figures=("legality of opcodes",),
+    ),
+    "layouts": Evidence(
+        tests=(
+            "tests/isa/test_manual_layouts.py",
+            "tests/isa/test_arrangements.py",
+            "tests/isa/test_descriptor.py",
+        )
+    ),
+    "corner vectors": Evidence(
+        tests=(
+            "tests/tools/test_mutants.py",
+            "tests/generation",
+        ),
+        tools=(
+            "python -m tools.mutants",
+            "python -m tools.mutants.every_type",
+        ),
+        figures=(
+            "faults",
+            "faults on every pair of types",
+        ),
+    ),
+    "mutants of the code": Evidence(
+        tests=("tests/tools/test_code_mutants.py",),
+        tools=("python -m tools.code_mutants",),
+        figures=("mutants of the code",),
+    ),
+    "changed pipelines": Evidence(
+        tests=(
+            "tests/tools/test_pipeline_changes.py",
+            "tests/checks/test_copy_order.py",
+            "tests/checks/test_hazards.py",
+            "tests/checks/test_lane_races.py",
+        ),
+        tools=("python -m tools.pipeline_changes",),
+        figures=("changed pipelines",),
+    ),
+    "mistakes": Evidence(
+        tests=(
+            "tests/diagnosis/test_user_mistakes.py",
+            "tests/diagnosis/test_diff.py",
+        ),
+        tools=("python -m tools.user_mistakes",),
+        figures=("mistakes",),
+    ),
+    "any bytes": Evidence(
+        tests=(
+            "tests/tools/test_fuzz.py",
+            "tests/cli/test_cli_hostile.py",
+            "tests/execution/test_hostile_arguments.py",
+            "tests/vectors/test_vector_formats.py",
+        ),
+        tools=("python -m tools.fuzz",),
+        figures=("fuzzing",),
+    ),
+    "statements that raise": Evidence(
+        tests=(
+            "tests/host/test_snapshots.py",
+            "tests/host/test_launch.py",
+        )
+    ),
+    "replaced files": Evidence(tests=("tests/files/test_replacing.py",)),
+    "tensor copies": Evidence(tests=("tests/machine/opcodes/test_tensors.py",)),
+    "reductions of copies": Evidence(
+        tests=(
+            "tests/machine/opcodes/test_bulk.py",
+            "tests/machine/opcodes/test_tensors.py",
+        )
+    ),
+    "base offsets": Evidence(
+        tests=(
+            "tests/isa/test_descriptor.py",
+            "tests/host/test_warpgroup.py",
+        )
+    ),
+    "interleaved tensors": Evidence(
+        tests=(
+            "tests/isa/test_tensor_box.py",
+            "tests/machine/opcodes/test_tensors.py",
+        )
+    ),
+    "wmma types": Evidence(tests=("tests/host/test_not_modelled.py",)),
+    "scale ids": Evidence(tests=("tests/host/test_machine.py",)),
+    "calls": Evidence(tests=("tests/host/test_not_modelled.py",)),
+    "initial expressions": Evidence(tests=("tests/host/test_not_modelled.py",)),
+    "wide registers": Evidence(
+        tests=(
+            "tests/machine/opcodes/test_wide.py",
+            "tests/machine/opcodes/test_vector_registers.py",
+        )
+    ),
+    "kernel statements in warps": Evidence(
+        tests=(
+            "tests/host/test_warp_opcodes.py",
+            "tests/host/test_machine.py",
+            "tests/host/test_warpgroup.py",
+        )
+    ),
+    "compiled signatures": Evidence(tests=("tests/compilers/test_signatures.py",)),
+    "metadata fields": Evidence(
+        tests=(
+            "tests/isa/test_fragments.py",
+            "tests/execution/test_execute.py",
+        )
+    ),
+    "unaligned descriptors": Evidence(
+        tests=(
+            "tests/isa/test_descriptor.py",
+            "tests/host/test_warpgroup.py",
+        )
+    ),
+    "tensor coordinates": Evidence(
+        tests=(
+            "tests/isa/test_tensor_box.py",
+            "tests/machine/opcodes/test_tensors.py",
+        )
+    ),
+    "unwritten registers": Evidence(
+        tests=(
+            "tests/host/test_machine.py",
+            "tests/machine/opcodes/test_matrices.py",
+            "tests/machine/opcodes/test_tiles.py",
+        )
+    ),
+    "divergent collectives": Evidence(
+        tests=(
+            "tests/machine/opcodes/test_matrices.py",
+            "tests/machine/opcodes/test_wgmma_launches.py",
+            "tests/machine/opcodes/test_registers.py",
+            "tests/host/test_machine.py",
+        )
+    ),
+    "open results in warps": Evidence(tests=("tests/host/test_warpgroup.py",)),
+    "misused barriers": Evidence(
+        tests=(
+            "tests/machine/opcodes/test_mbarriers.py",
+            "tests/machine/opcodes/test_remote.py",
+            "tests/machine/test_clusters.py",
+        )
+    ),
+    "stack restores": Evidence(tests=("tests/machine/opcodes/test_stack.py",)),
+    "results validated": Evidence(
+        tests=("tests/arithmetic/test_hardware.py", "tests/arithmetic/test_numerics.py"),
+    ),
+    "results inferred": Evidence(
+        tests=("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
+        tools=("python -m tools.capture",),
+    ),
+    "statements exact": Evidence(tests=("tests/machine/opcodes", "tests/machine/test_c_programs.py")),
+    "statements inferred": Evidence(tests=("tests/machine/opcodes", "tests/machine/test_unspecified.py")),
+    "statements approximate": Evidence(tests=("tests/machine/opcodes/test_approximate_floats.py",)),
+    "special registers": Evidence(tests=("tests/machine/test_special.py",)),
+    "refused opcodes": Evidence(tests=("tests/machine/opcodes/test_refused.py",)),
+    "single instructions": Evidence(tests=("tests/host/test_not_modelled.py",)),
+    "opcodes of launches": Evidence(tests=("tests/host/test_warp_opcodes.py",)),
+    "unsorted metadata": Evidence(tests=("tests/execution/test_execute.py",)),
+}

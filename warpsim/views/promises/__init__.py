@@ -1,0 +1,1 @@
+"""What warpsim guarantees, infers and refuses."""

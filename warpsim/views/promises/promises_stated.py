@@ -1,0 +1,272 @@
+"""What is promised in words, one row a promise: what no table of the package states.
+
+Names the modules that decide a promise; what tests them is in tools/promises of a checkout.
+"""
+
+from __future__ import annotations
+
+from .promise import Promise
+
+BITS = "The same bits"
+RESULTS = "Matrix instructions"
+STATEMENTS = "Statements of launched kernels"
+FORMS = "Forms, layouts and findings"
+ERRORS = "Errors and files"
+LIMITS = "What is refused"
+
+
+def _guaranteed(name: str, section: str, what: str, *modules: str) -> Promise:
+    return Promise(name=name, section=section, label="guaranteed", what=what, modules=modules)
+
+
+def _measured(name: str, what: str, *modules: str) -> Promise:
+    return Promise(name=name, section=FORMS, label="measured", what=what, modules=modules)
+
+
+def _inferred(name: str, what: str, *modules: str) -> Promise:
+    return Promise(name=name, section=STATEMENTS, label="inferred", what=what, modules=modules)
+
+
+def _refused(name: str, what: str, *modules: str) -> Promise:
+    return Promise(name=name, section=LIMITS, label="not modelled", what=what, modules=modules)
+
+
+def _undefined(name: str, what: str, *modules: str) -> Promise:
+    return Promise(name=name, section=LIMITS, label="undefined by PTX", what=what, modules=modules)
+
+
+GUARANTEED = (
+    _guaranteed(
+        "environment",
+        BITS,
+        "in any process: rounding modes and flush-to-zero that other libraries have set are set aside "
+        "while something is computed, in every thread, and found again afterwards",
+        "environment.py",
+    ),
+    _guaranteed(
+        "batches",
+        BITS,
+        "for any number of threads, tiles and batches",
+        "arithmetic/panels.py",
+        "products/accumulation.py",
+        "execution/batches.py",
+    ),
+    _guaranteed(
+        "compiled or not",
+        BITS,
+        "with and without the just-in-time compiler, for any CPU it compiles for, and with a broken cache",
+        "arithmetic/kernels/_jit.py",
+    ),
+    _guaranteed(
+        "platforms",
+        BITS,
+        "on x86-64 and 64-bit ARM, with every version of Python and of the dependencies that "
+        "pyproject.toml allows: digests of all results are committed, and compared",
+        "machine/opcodes/floating/transcendental.py",
+    ),
+    _guaranteed(
+        "two derivations",
+        BITS,
+        "by compiled kernels and by plain integers, which share no arithmetic",
+        "arithmetic/numerics.py",
+        "arithmetic/reference.py",
+    ),
+    _guaranteed(
+        "clusters of machines",
+        BITS,
+        "on a cluster of machines, some of which may die",
+        "cluster/distribution.py",
+        "host/spreading.py",
+    ),
+    _guaranteed(
+        "schedules",
+        BITS,
+        "under every schedule of asynchronous copies and wgmma, for kernels without findings",
+        "machine/run/asynchronous.py",
+    ),
+    _guaranteed(
+        "decoder",
+        FORMS,
+        "the decoder takes the forms, operands and register types that ptxas takes, and no others, but "
+        "for listed, reasoned differences",
+        "ptx/decode.py",
+        "ptx/qualifiers.py",
+    ),
+    _guaranteed(
+        "decoder of kernels",
+        FORMS,
+        "so do launched kernels with the statements of every opcode",
+        "machine/opcodes/__init__.py",
+    ),
+    _guaranteed(
+        "layouts",
+        FORMS,
+        "every layout of registers, metadata and shared memory is the manual's, transcribed a second time",
+        "isa/fragments.py",
+        "isa/metadata/orders.py",
+        "isa/descriptors/tile_addresses.py",
+    ),
+    _measured(
+        "corner vectors", "corner vectors catch faults in an arithmetic", "generation/cases/corners.py"
+    ),
+    _measured(
+        "mutants of the code",
+        "tests notice one-line changes of the code: layouts, metadata, rules, hazards, opcodes for some",
+        "isa/fragments.py",
+        "isa/descriptors/tile_addresses.py",
+        "checks/hazards.py",
+    ),
+    _measured(
+        "changed pipelines",
+        "a launch reports a synchronising statement that is missing or changed, where that does harm",
+        "checks/copy_order.py",
+    ),
+    _measured("mistakes", "diff names the mistake behind wrong bits", "diagnosis/search/mistake_search.py"),
+    _guaranteed(
+        "any bytes",
+        ERRORS,
+        "any bytes give a result or a WarpsimError that names the place: exit codes 0 to 4, within 20 s "
+        "and 1 GiB",
+        "errors.py",
+    ),
+    _guaranteed(
+        "statements that raise",
+        ERRORS,
+        "a statement that raises leaves registers and memories as they were",
+        "machine/opcodes/effect.py",
+    ),
+    _guaranteed(
+        "replaced files",
+        ERRORS,
+        "a file is replaced when its successor is finished and not before; no input is written over",
+        "files/replacing.py",
+        "files/inputs.py",
+    ),
+)
+
+INFERRED = (
+    _inferred(
+        "tensor copies",
+        "tensor copies round f32 to tf32 to nearest even, and fill with 0x7ff7 as OOB NaN",
+        "machine/opcodes/asynchronous/tensor_moves.py",
+        "machine/opcodes/asynchronous/tensors.py",
+    ),
+    _inferred(
+        "reductions of copies",
+        "reductions of bulk and tensor copies flush subnormal f32 in global memory, as red does",
+        "machine/opcodes/asynchronous/bulk.py",
+        "machine/opcodes/memory/updates.py",
+    ),
+)
+
+NOT_MODELLED = (
+    _refused(
+        "base offsets",
+        "base offsets of matrix descriptors, and tiles that go on behind the end of a swizzled row",
+        "isa/descriptors/tile_addresses.py",
+    ),
+    _refused(
+        "interleaved tensors",
+        "interleaved tensors, the im2col::w modes, and copies by pairs of CTAs (cta_group::2)",
+        "isa/tensor_maps/tensor_box.py",
+        "machine/opcodes/asynchronous/tensors.py",
+    ),
+    _refused(
+        "wmma types",
+        "wmma that adds C of f32 into D of f16, and wmma of types that the target has no mma of",
+        "machine/opcodes/matrix/wmma.py",
+    ),
+    _refused(
+        "scale ids",
+        "registers as scale ids that differ between lanes",
+        "host/matrix_operands.py",
+        "machine/opcodes/matrix/mma.py",
+    ),
+    _refused(
+        "calls",
+        "calls of functions without a body, but printf, malloc, free and assertions; arguments of calls "
+        "that are no .param variables of the caller",
+        "machine/opcodes/control/flow.py",
+    ),
+    _refused("initial expressions", "initial values that are expressions", "machine/load/initial.py"),
+    _refused(
+        "wide registers",
+        "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors of "
+        "constants",
+        "machine/bind/statement_binder.py",
+        "machine/bind/wide.py",
+        "machine/bind/register_arrays.py",
+        "machine/opcodes/memory/mov.py",
+    ),
+    _refused(
+        "kernel statements in warps",
+        "special registers of grids, clocks and clusters, .global and .const, and whole kernels, in a "
+        "Warp or Warpgroup; a fence of the async proxy that some lanes execute",
+        "host/step_site.py",
+        "host/register_file.py",
+        "host/variables.py",
+        "host/machine.py",
+        "host/warpgroup_watch.py",
+    ),
+    _refused(
+        "compiled signatures",
+        "Triton kernels of clusters or with parameters that nobody knows, and Numba arguments of other types",
+        "compilers/triton_kernels.py",
+        "compilers/numba_kernels.py",
+    ),
+)
+
+UNDEFINED = (
+    _undefined(
+        "metadata fields",
+        "metadata with equal indices, descending ones under .ordered_metadata, 1:2 fields that are "
+        "neither 0b0100 nor 0b1110; selectors out of range (undefined='fallback' reads each field "
+        "literally)",
+        "isa/fragments.py",
+    ),
+    _undefined(
+        "unaligned descriptors",
+        "matrix descriptors that do not start in the first row of their swizzle pattern",
+        "isa/descriptors/tile_addresses.py",
+    ),
+    _undefined(
+        "tensor coordinates",
+        "coordinates and offsets of tensor copies out of range",
+        "isa/tensor_maps/tensor_box.py",
+    ),
+    _undefined(
+        "unwritten registers",
+        "registers that nothing has written, a source '_', one register written twice by a statement",
+        "host/register_file.py",
+        "host/step_site.py",
+        "host/machine.py",
+        "machine/opcodes/matrix/mma.py",
+        "machine/opcodes/matrix/tiles.py",
+    ),
+    _undefined(
+        "divergent collectives",
+        "statements that lanes, warps or warpgroups must execute together and do not",
+        "machine/run/convergence.py",
+        "host/machine.py",
+        "machine/opcodes/control/setmaxnreg.py",
+    ),
+    _undefined(
+        "open results in warps",
+        "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, "
+        "waiting for what never comes",
+        "host/step_wave.py",
+    ),
+    _undefined(
+        "misused barriers",
+        "misuse of mbarriers, and of the barrier of a cluster",
+        "machine/run/mbarrier.py",
+        "machine/run/cluster_barrier.py",
+        "machine/opcodes/asynchronous/mbarriers.py",
+        "machine/opcodes/asynchronous/remote.py",
+    ),
+    _undefined(
+        "stack restores", "a stackrestore of what no stacksave gave", "machine/opcodes/control/stack.py"
+    ),
+)
+
+STATED = (*GUARANTEED, *INFERRED, *NOT_MODELLED, *UNDEFINED)
