@@ -13,6 +13,7 @@ from warpsim.checks.warpgroup_order import WarpgroupOrder
 from warpsim.errors import UndefinedBehavior
 from warpsim.host.launching import load_text
 from warpsim.host.warpgroup import Warpgroup
+from warpsim.machine.run.events import Observer
 
 DENSE = "wgmma.mma_async.sync.aligned."
 CASE = Case(text=f"{DENSE}m64n8k16.f32.f16.f16", a_in_registers=True, threads=256)
@@ -251,7 +252,7 @@ def test_modules_without_wgmma_pay_nothing() -> None:
     text = case.source(inputs, made)
     seen: list[type] = []
 
-    class Looking:
+    class Looking(Observer):
         def exit(self, wave: Any, path: Any, lanes: Any) -> None:
             seen.extend(type(one) for one in wave.observers)
 

@@ -11,6 +11,7 @@ import warpsim
 from tests.helpers.recorded import ADD_LINE, MMA_LINE, SPARSE_LINE, launched, loop_kernel
 from warpsim.errors import OperandError, UndefinedBehavior
 from warpsim.host.launching import load_text
+from warpsim.machine.run.events import Observer
 from warpsim.recording.debugger import STOPS, Debugger, Stop
 from warpsim.recording.recorder import LaunchEvent, Recorder
 from warpsim.recording.selection import Selection, selection_of
@@ -267,7 +268,7 @@ def test_without_a_debugger_records_are_those_of_the_module() -> None:
     kernel = loop_kernel()
     seen: list[bool] = []
 
-    class Watcher:
+    class Watcher(Observer):
         def exit(self, wave: Any, path: Any, lanes: Any) -> None:
             seen.append(wave.code is wave.entry.code)
 

@@ -1,28 +1,54 @@
-"""Who watches a launch: checks of memory and order, recorders. An observer has methods named after events.
+"""Checks of a launch: observers that find races, wrong orders and values that PTX leaves undefined.
 
-    load (wave, path, lanes, memory, offsets, size)    bytes that lanes read, ``size`` each
-    store (wave, path, lanes, memory, offsets, size, words)    bytes that lanes are about to write
-    copied (wave, path, lanes, memory, offsets, size)         bytes that an asynchronous copy brings
-    barrier (wave, number, ctas, path)                        a barrier of some CTAs is complete
-    uninitialised (wave, path, register, mask)                lanes read a register never written
-    unspecified (wave, path, lanes, what)                     lanes get a result that PTX leaves open
-    matrix (wave, path, record, instruction, inputs, d, warps)  a matrix instruction is done
-    wgmma (wave, path, multiplication, share)                 some warpgroups are about to issue one
-    wgmma_order (wave, path, groups, verb, most)              they fence, commit or wait
-    differing (wave, path, group, role, values)               an operand that must be the same in a warpgroup
-    touched (wave, path, lanes, use)                          registers of a wgmma (register_uses.py)
-    arriving (wave, path, lanes, number, threads, waits)      lanes come to a barrier of their CTAs
-    meeting (wave, number, arrived, waited)                    masks of lanes at a barrier that is complete
-    initialised, updated, acquired (wave, path, lanes, offsets[, ends])   mbarriers begin, are told, are seen
-    invalidated (wave, path, lanes, offsets)                  mbarriers end
-    bytes_came (wave, pending, offset, over)                   an operation tells its mbarrier
-    arrived, met (wave, path, lanes)                          lanes at the barrier of their cluster
-    cluster_barrier (wave, clusters, state)                    it is complete in some (cluster_barrier.py)
-    setmaxnreg[_ignored, _apart] (wave, path, ...)            warps change their registers
-    issued, fetched, completed, drained, unfinished            operations in flight (asynchrony.py)
-    exit (wave, path, lanes)                                  lanes are done
-    instrument (code) -> code                                  before a wave runs: records that do more
+An observer derives from ``Observer`` (machine/run/events.py) and overrides the events that it wants. This one
+counts the bytes that a launch stores; pass it as ``observers=[StoredBytes()]``:
 
-Which of them an observer has is its business; where there is none, nothing is told. One that is not
-``active`` once it has seen the code is not asked again.
+    from warpsim.machine.run.events import Observer
+
+    class StoredBytes(Observer):
+        def __init__(self):
+            self.bytes = 0
+
+        def store(self, wave, access):
+            self.bytes += access.size * access.offsets.size
+
+The events, and what each method takes after the wave. An access is a MemoryAccess
+(machine/state/memory_access.py), ``pending`` a Pending (machine/run/asynchronous.py).
+
+    load, store, atomic (access)               lanes read memory, are about to write or to change it
+    copying, landed (access)                   lanes issue cp.async; its bytes have been written
+    mbarrier (access)                          lanes read or change mbarrier objects
+    ordered (lanes)                            lanes acquire what others have released
+    fence (path, lanes, words)                 lanes execute a fence with these modifiers
+    uninitialised (path, register, mask)       lanes read a register that they have never written
+    unspecified (path, lanes, what)            lanes get a result that PTX leaves undefined
+    setmaxnreg (path, warp, moves)             a warp sets its number of registers
+    setmaxnreg_apart (path, warp, other, before)   two warps of a warpgroup do so at different statements
+    setmaxnreg_ignored (path, lanes)           a setmaxnreg has no effect
+    arriving (arrival)                         lanes come to a barrier of their CTAs: a BarrierArrival
+    meeting (number, arrived, waited)          a barrier is complete: masks of its lanes
+    barrier (number, ctas, path)               the same, by CTA; number -1 is the barrier of a cluster
+    arrived, cluster_met (path, lanes)         lanes arrive at the barrier of a cluster; continue behind it
+    cluster_barrier (clusters, barrier)        the barriers of these clusters are complete
+    met (lanes)                                lanes of warps synchronize
+    exit (path, lanes)                         lanes have exited
+    initialised, invalidated (path, lanes, offsets)    mbarriers begin and end
+    updated (path, lanes, offsets, ends)       lanes arrive at mbarriers, or expect bytes
+    acquired (path, lanes, offsets)            lanes have seen the end of a phase of mbarriers
+    bytes_came (pending, offset, over)         bytes of an operation complete at an mbarrier
+    issued (path, pending)                     an asynchronous operation is issued
+    fetched, completed (pending)               it has read its source; it has written its destination
+    drained (wait)                             lanes have waited for groups of operations: a GroupWait
+    unfinished (pendings)                      all lanes have exited before these operations completed
+    map_used (path, one, address)              a lane uses a tensor map in global memory
+    map_changed (path, one, address, released)     a lane changes one
+    matrix (execution)                         a matrix instruction is done: a MatrixExecution
+    wgmma (path, one, share)                   warpgroups are about to issue a wgmma
+    wgmma_order (path, groups, verb, most)     warpgroups execute wgmma.fence, commit_group or wait_group
+    differing (path, group, role, values)      an operand differs within a warpgroup
+    touched (path, lanes, use)                 lanes are about to use registers of a wgmma: a RegisterUse
+
+``instrument(code)`` is called before a wave runs and returns the records that it executes; an observer whose
+``active`` is False after that receives no events. A method that takes a wave and is none of these events, or
+takes other parameters, is an error that names the nearest event.
 """

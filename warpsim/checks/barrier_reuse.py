@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import BarrierArrival
 from ..machine.state.lanes import DivergentPath, Lanes
 from .clocks import Warps
 from .findings import Findings, LaunchFinding
@@ -69,15 +70,13 @@ class BarrierReuse(WarpOrder):
 
         return replace(record, step=step)
 
-    def arriving(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None, waits: bool
-    ) -> None:
+    def arriving(self, wave: Wave, arrival: BarrierArrival) -> None:
         """Lanes come to a barrier: after all who came to its phase before?"""
         if not self.looks(wave):
             return
-        if threads != WARP:  # a warp that completes a phase alone takes nobody's place
-            self._come(wave, path, some_of_each(lanes.mask), number)
-        super().arriving(wave, path, lanes, number, threads, waits)
+        if arrival.threads != WARP:  # a warp that completes a phase alone takes the place of no other
+            self._come(wave, arrival.path, some_of_each(arrival.lanes.mask), arrival.number)
+        super().arriving(wave, arrival)
 
     def _come(self, wave: Wave, path: DivergentPath, warps: Warps, number: int) -> None:
         """Warps come to a barrier of several."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..machine.run.cluster_barrier import ClusterBarrier
 from ..machine.run.clusters import named
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes, Values
 from ..machine.state.memory_access import MemoryAccess
 from .cluster_order import ClusterOrder
@@ -31,7 +32,7 @@ _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
 _ATOMIC = frozenset({"atom", "red", "mbarrier"})
 
 
-class ClusterMemory:
+class ClusterMemory(Observer):
     """Tells of accesses of different CTAs of a cluster that nothing orders."""
 
     def __init__(self, findings: Findings) -> None:

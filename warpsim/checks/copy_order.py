@@ -29,6 +29,7 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import GroupWait, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -66,12 +67,14 @@ class CopyOrder(WarpOrder):
         self.phase_waits = PhaseWaits()
         self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the step of its warp
 
+    @helper
     def prepare(self, wave: Wave) -> None:
         """A wave begins."""
         super().prepare(wave)
         self.shadow, self.words = Shadow.of(wave), Words(self)
         self.multiplied = np.zeros(len(Warpgroups.of(wave).first), np.int64)
 
+    @helper
     def begun_by_another(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used without a barrier since its initialisation."""
         self.words.not_begun(wave, path, lane, offset, pc)
@@ -82,10 +85,12 @@ class CopyOrder(WarpOrder):
         for offset in offsets.tolist():
             self.phase_waits.begin(offset)
 
+    @helper
     def seen(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
         """Warps have waited for a phase."""
         self.phase_waits.seen(self.clocks, offset, warps, path.pc)
 
+    @helper
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
         """A phase is over: nobody may still wait for the one before."""
         barrier = self.clocks.barrier(offset)
@@ -251,17 +256,15 @@ class CopyOrder(WarpOrder):
         if over:
             self.ended(wave, offset, pending.record, pending.lane)
 
-    def drained(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, family: str, most: int, reads: bool
-    ) -> None:
+    def drained(self, wave: Wave, wait: GroupWait) -> None:
         """Lanes have waited for their groups."""
         if not self.looks(wave):
             return
-        complete = wave.asynchrony.of(wave, family) - most
-        self.clocks.complete(family, lanes.index, complete[lanes.index])
-        if family == "bulk":
-            steps = self.steps[lanes.index // WARP].tolist()
-            self.drained_at |= dict(zip(lanes.index.tolist(), steps, strict=True))
+        complete, index = wave.asynchrony.of(wave, wait.family) - wait.most, wait.lanes.index
+        self.clocks.complete(wait.family, index, complete[index])
+        if wait.family == "bulk":
+            steps = self.steps[index // WARP].tolist()
+            self.drained_at |= dict(zip(index.tolist(), steps, strict=True))
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 

@@ -5,8 +5,7 @@ Knows which there are; does not know what they find.
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..machine.run.events import Observer
 from .barrier_reuse import BarrierReuse
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
@@ -20,7 +19,7 @@ from .warp_races import Races
 from .warpgroup_order import WarpgroupOrder
 
 
-def checks_of(findings: Findings) -> list[Any]:
+def checks_of(findings: Findings) -> list[Observer]:
     """The observers that a launch has by default; none where checks are off."""
     if findings.mode == "off":
         return []

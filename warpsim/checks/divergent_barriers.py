@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import in_words, warp_words
+from ..machine.run.events import Observer
 from ..machine.run.waits import BarrierWait
 from ..machine.state.lanes import DivergentPath, Mask
 from .findings import Findings, LaunchFinding
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..machine.run.wave import Wave
 
 
-class DivergentBarriers:
+class DivergentBarriers(Observer):
     """Tells of warps of which only some lanes are at an aligned barrier when it is complete."""
 
     def __init__(self, findings: Findings) -> None:

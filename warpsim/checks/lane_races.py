@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import in_words, warp_words
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding
@@ -43,7 +44,7 @@ class _Touched:
             self.number, self.lane = np.zeros((2, size), np.int32)
 
 
-class LaneRaces:
+class LaneRaces(Observer):
     """Tells of lanes of a warp that touch one byte, one of them writing, on ways that have parted."""
 
     def __init__(self, findings: Findings) -> None:

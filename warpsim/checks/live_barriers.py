@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.run.asynchronous import Pending
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _BYTES = 8
 
 
-class LiveBarriers:
+class LiveBarriers(Observer):
     """Tells of writes to mbarriers that are valid."""
 
     def __init__(self, findings: Findings) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes
 from .findings import Findings, LaunchFinding
 
@@ -30,7 +31,7 @@ class _Change:
     acquired: set[int] = field(default_factory=set)  # by CTAs
 
 
-class MapFences:
+class MapFences(Observer):
     """Tells of copies through maps that have been changed without the fences that make it visible."""
 
     def __init__(self, findings: Findings) -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..machine.run.asynchronous import Pending
 from ..machine.run.clusters import in_shared
+from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Bytes
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 Shadow = npt.NDArray[np.uint8]
 
 
-class UninitialisedReads:
+class UninitialisedReads(Observer):
     """Tells of bytes of shared and local memory that are read before anybody wrote them, and of registers."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.written: dict[int, Shadow] = {}
 
+    @helper
     def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
         """The shadow of a memory of the wave; device memory and parameters have none."""
         if memory is not wave.shared and memory is not wave.local:
@@ -158,7 +160,7 @@ class UninitialisedReads:
         self.findings.add((kind, path.pc, detail), finding)
 
 
-class CopiesInFlight:
+class CopiesInFlight(Observer):
     """Tells of bytes of shared memory that are read while an asynchronous copy may still be writing them.
 
     ``started_at`` has, of each byte in flight, the statement that started its copy, plus 1.

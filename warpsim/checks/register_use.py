@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes
 from .findings import Findings, LaunchFinding, Severity
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ..machine.run.wave import Wave
 
 
-class RegisterUse:
+class RegisterUse(Observer):
     """Tells of setmaxnreg that is ignored, and of one that follows another without a barrier."""
 
     def __init__(self, findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""Statements that touch registers of a wgmma: records that tell so before they do anything.
+"""Statements that touch registers of a wgmma: records that notify observers before they execute.
 
 Only registers that some wgmma.mma_async names as D, A or metadata count, so that other statements cost
 nothing. Knows names and records; does not know what is wrong with a use.
@@ -7,14 +7,14 @@ nothing. Knows names and records; does not know what is wrong with a use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..machine.bind.scope import RegisterName, Scope
+from ..machine.run.events import RegisterUse
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..ptx.operands import Vector
 from ..ptx.statements import operand_names
-from .hazard import Place
 
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
@@ -25,17 +25,8 @@ Key = tuple[int, int]  # of a register: its function, and its number there
 _METADATA = 3  # place of its operand
 
 
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """A statement that reads and writes registers of wgmma, which are named."""
-
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    place: Place
-
-
 class RegisterUses:
-    """The registers of the wgmma of a module; records of ``code`` tell ``touched(path, lanes, use)``."""
+    """The registers of the wgmma of a module; records of ``code`` notify observers of ``touched``."""
 
     def __init__(self, code: Sequence[Record]) -> None:
         self.original = code
@@ -43,7 +34,7 @@ class RegisterUses:
         for record in code:
             if is_multiplication(record.statement):
                 self._name(record)
-        self.code = [self._telling(record) for record in code] if self.names else code
+        self.code = [self._noting_uses(record) for record in code] if self.names else code
 
     def named(self, record: Record, numbers: Sequence[int]) -> tuple[str, ...]:
         """The names of registers of a wgmma, different ones for different registers."""
@@ -60,25 +51,25 @@ class RegisterUses:
                 taken.add(name)
                 self.names[function, found.number] = name
 
-    def _telling(self, record: Record) -> Record:
+    def _noting_uses(self, record: Record) -> Record:
         if is_multiplication(record.statement):
             return record
         flow, function = record.flow, _function_of(record)
         reads = flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset())
-        use = Use(
+        use = RegisterUse(
             reads=tuple(self._known(function, reads)),
             writes=tuple(self._known(function, flow.written)),
             place=record.statement.location,
         )
-        return replace(record, step=_told(record.step, use)) if use.reads or use.writes else record
+        return replace(record, step=_noting(record.step, use)) if use.reads or use.writes else record
 
     def _known(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
         return (name for one in sorted(numbers) if (name := self.names.get((function, one))) is not None)
 
 
-def _told(inner: Step, use: Use) -> Step:
+def _noting(inner: Step, use: RegisterUse) -> Step:
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-        wave.tell("touched", path, lanes, use)
+        wave.observers.touched(wave, path, lanes, use)
         return inner(wave, path, lanes)
 
     return step

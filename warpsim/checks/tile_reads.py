@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import Location
 from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import CopiesInFlight, UninitialisedReads
@@ -34,7 +35,7 @@ _CHUNK = 16
 _WARPS = 4  # of a warpgroup
 
 
-class TileReads:
+class TileReads(Observer):
     """An observer of wgmma, for others that observe loads and stores."""
 
     def __init__(

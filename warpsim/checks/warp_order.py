@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.events import BarrierArrival, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.spaces import Offsets
 from .clocks import Clock, Clocks, Warps
@@ -34,7 +35,7 @@ def _asynchronous(record: Record) -> bool:
     return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
 
 
-class WarpOrder:
+class WarpOrder(Observer):
     """Keeps the clocks of a wave, in modules that have asynchronous operations."""
 
     clocks: Clocks
@@ -65,11 +66,13 @@ class WarpOrder:
 
         return replace(record, step=step)
 
+    @helper
     def prepare(self, wave: Wave) -> None:
         """A wave begins; what an observer keeps besides is its own business."""
         self.clocks = Clocks(wave.lanes // WARP)
         self.steps = np.zeros(wave.lanes // WARP, np.int32)
 
+    @helper
     def looks(self, wave: Wave) -> bool:
         """Whether there is anything to look at; prepared when first asked."""
         if self.active and not self.ready:
@@ -77,12 +80,15 @@ class WarpOrder:
             self.ready = True
         return self.active
 
+    @helper
     def begun_by_another(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """A lane uses an mbarrier that another warp initialises there, unknown to it."""
 
+    @helper
     def seen(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
         """Warps have seen that the latest phase of an mbarrier is over."""
 
+    @helper
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
         """A phase of an mbarrier is over, by what a lane has done there."""
 
@@ -124,20 +130,19 @@ class WarpOrder:
                 self.waits |= {(warp, offset): path.pc for warp in warps.tolist()}
                 self.seen(wave, path, warps, offset)
 
+    @helper
     def check_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int) -> None:
         """A lane that uses an mbarrier must know that it has been initialised."""
         warp, clock, pc = self.begun.get(offset, (0, 0, 0))
         if warp // wave.warps == lane // WARP // wave.warps and self.clocks.known[lane // WARP, warp] < clock:
             self.begun_by_another(wave, path, lane, offset, pc)
 
-    def arriving(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None, waits: bool
-    ) -> None:
+    def arriving(self, wave: Wave, arrival: BarrierArrival) -> None:
         """Lanes come to a barrier: those that go on tell what they know now, and not what they do later."""
-        if waits or not self.looks(wave):
+        if arrival.waits or not self.looks(wave):
             return
-        for cta, warps in _by_cta(wave, lanes.mask):
-            self.left.setdefault((cta, number), []).append(self.clocks.shared(warps))
+        for cta, warps in _by_cta(wave, arrival.lanes.mask):
+            self.left.setdefault((cta, arrival.number), []).append(self.clocks.shared(warps))
 
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
         """A barrier of some CTAs is complete: who has arrived, and who has waited."""
@@ -178,6 +183,7 @@ class WarpOrder:
         elif not _PROXIES.isdisjoint(words):
             self.clocks.fence(some_of_each(lanes.mask))
 
+    @helper
     def may_acquire(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """A statement that acquires may order anything."""
         if self.looks(wave) and not _ACQUIRES.isdisjoint(wave.code[path.pc].statement.modifiers):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.clusters import far
+from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
@@ -56,7 +57,7 @@ class _Later:
         return _Later(self.groups[left], self.ctas[left], self.note)
 
 
-class Races:
+class Races(Observer):
     """Tells of warps of a CTA that touch one byte of shared memory without a barrier in between.
 
     ``writer`` and ``reader`` hold warp + 1 of who wrote and read each byte since the last barrier, 0 for
@@ -77,6 +78,7 @@ class Races:
         self.told: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of which it has told
         self.landing = False
 
+    @helper
     def prepare(self, wave: Wave) -> None:
         """Shadows of the size of the wave's shared memory."""
         if self.writer.size != wave.shared.size:
@@ -233,6 +235,7 @@ class Races:
 
     # --- reads of tiles ---
 
+    @helper
     def note_later(self, wave: Wave, groups: Numbers, ctas: Numbers, note: Callable[[Numbers], None]) -> None:
         """Warpgroups have read something: ``note`` is called with them before anybody looks, if ever."""
         self.prepare(wave)

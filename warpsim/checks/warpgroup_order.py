@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import Observer, RegisterUse
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -23,7 +24,7 @@ from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
 from .hazard import Hazard, Place, by_warps, differing, overwritten, unproxied
 from .register_order import RegisterOrder
-from .register_uses import RegisterUses, Use
+from .register_uses import RegisterUses
 from .tile_marks import CHUNK, TileMarks
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class _Cohort:
     order: RegisterOrder
 
 
-class WarpgroupOrder:
+class WarpgroupOrder(Observer):
     """An observer that finds what is missing between wgmma and other statements; of one wave."""
 
     def __init__(self, findings: Findings) -> None:
@@ -67,7 +68,7 @@ class WarpgroupOrder:
 
     # --- events ---
 
-    def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: Use) -> None:
+    def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
         """Registers of wgmma are about to be read or written."""
         for cohort in self._cohorts(wave, self._groups(wave, lanes)):
             if use.reads:

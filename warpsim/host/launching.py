@@ -18,6 +18,7 @@ from ..errors import OperandError, WarpsimError
 from ..machine.load.entries import Entry, Parameter
 from ..machine.load.program import Module, load_module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
+from ..machine.run.events import Observer
 from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
@@ -97,7 +98,7 @@ class LaunchableKernel:
         device: Device | None = None,
         progress: Callable[[int, int], None] | None = None,
         scheduler: str | Client | None = None,
-        observers: Sequence[Any] = (),
+        observers: Sequence[Observer] = (),
         engine: EngineName | Engine = "kernel",
         undefined: Undefined = "error",
         most_statements: int | None = None,
@@ -113,7 +114,7 @@ class LaunchableKernel:
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
         line=120 step=3", each part of which may be left out. ``timeline`` takes the same, and keeps
         waits, copies and matrix instructions in their order. ``observers`` watch every wave
-        (machine/observers). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
+        (warpsim/checks). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
         its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
         "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
         among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``scheduler``,

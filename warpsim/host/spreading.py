@@ -25,6 +25,7 @@ from ..isa.warps import WARP
 from ..machine.load.program import Module, load_module
 from ..machine.opcodes.control.system_calls import calls_the_system
 from ..machine.run.engines import modes_of
+from ..machine.run.events import Observer
 from ..machine.run.grid import LANES, Launch, communicates, run
 from ..machine.run.schedules import Schedule
 from ..machine.run.wave import Dimensions, Wave
@@ -78,7 +79,7 @@ class Outcome:
 
 
 @dataclass
-class Touched:
+class Touched(Observer):
     """An observer that notes which bytes of device memory are read and written."""
 
     marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))

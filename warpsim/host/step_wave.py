@@ -8,7 +8,6 @@ and bytes; does not know text, names beyond those in errors, or what opcodes do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..isa.warps import WARP
 from ..machine.load.directives import Tuning
 from ..machine.load.entries import Entry
 from ..machine.run.clusters import RANK_BYTES
+from ..machine.run.events import Observer, Observers
 from ..machine.run.waits import BarrierWait
 from ..machine.run.wave import Wave
 from ..machine.state import spaces
@@ -60,7 +60,7 @@ class StepWave(Wave):
     """
 
     def __init__(
-        self, file: RegisterFile, memory: SharedMemory, observers: Sequence[Any], literal: bool
+        self, file: RegisterFile, memory: SharedMemory, observers: Sequence[Observer], literal: bool
     ) -> None:
         super().__init__(
             _entry(file, len(memory)),
@@ -75,7 +75,7 @@ class StepWave(Wave):
         self.frame = file.frame
         self.shared = memory.words
         self.shared_memory = memory
-        self.observers = tuple(observers) if literal else (_Strict(), *observers)
+        self.observers = Observers(observers if literal else (_Strict(), *observers))
         self._front = DivergentPath(0, self.frame, file.whole)
 
     @in_default_environment
@@ -161,22 +161,22 @@ def _in_shared(where: Offsets, lanes: Lanes, done: str) -> Offsets:
     return where - spaces.SHARED_WINDOW
 
 
-class _Strict:
+class _Strict(Observer):
     """The first observer: what has no meaning is an error."""
 
-    def store(self, wave: StepWave, access: MemoryAccess) -> None:
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Words are about to be stored; lanes must not store different ones at one address."""
         if access.words is not None:
             _check_clash(wave, access.lanes, access.offsets, access.words)
 
-    def unspecified(self, wave: StepWave, path: DivergentPath, lanes: Lanes, what: str) -> None:
+    def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
         statement = wave.code[0].statement
         message = f"{statement.mnemonic}: {wave.describe_lanes(lanes)} {what}, which PTX leaves undefined"
         raise UndefinedBehavior(message, statement.location())
 
 
-def _check_clash(wave: StepWave, lanes: Lanes, addresses: Offsets, words: Values) -> None:
+def _check_clash(wave: Wave, lanes: Lanes, addresses: Offsets, words: Values) -> None:
     """Raise UndefinedBehavior where lanes store different values at one address."""
     order = np.argsort(addresses, kind="stable")
     same = addresses[order][1:] == addresses[order][:-1]

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..checks.register_uses import is_multiplication
 from ..errors import OperandError
-from ..isa.instruction import Inputs, Instruction
 from ..isa.warps import WARP
 from ..machine.bind.scope import RegisterName
+from ..machine.run.events import MatrixExecution, Observer
 from ..machine.state.lanes import DivergentPath, Frame, Lanes, Mask, Values
 from .recorder import LaunchEvent, Recorder
-from .selection import Executions, Selection, Warps
+from .selection import Executions, Selection
 
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
@@ -76,7 +75,7 @@ class Stop:
 
 
 @dataclass(kw_only=True)
-class Debugger:
+class Debugger(Observer):
     """An observer that calls ``show`` with stops: at lines ``breaks``, and where registers ``watches`` are
     written.
 
@@ -110,32 +109,23 @@ class Debugger:
             known = self._codes[id(code)] = (code, made)
         return known[1]
 
-    def matrix(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        record: Record,
-        instruction: Instruction,
-        inputs: Inputs,
-        d: npt.NDArray[Any],
-        warps: Warps,
-    ) -> None:
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """A matrix instruction is done: where its line is wanted, its operands and D are shown."""
-        line = _line(record) if self.breaks else 0
+        line = _line(execution.record) if self.breaks else 0
         if line not in self.breaks:
             return
-        numbers = self._executions.numbers(wave, path.pc, warps)
+        numbers = self._executions.numbers(wave, execution.path.pc, execution.warps)
         recorder = Recorder()
-        recorder.matrix(wave, path, record, instruction, inputs, d, warps)
+        recorder.matrix(wave, execution)
         for number, event in zip(numbers.tolist(), recorder.events(), strict=True):
             event = replace(event, index=number)
             if self.selection is None or self.selection.takes(event):
                 stop = Stop(
-                    statement=record.statement,
+                    statement=execution.record.statement,
                     cta=event.cta,
                     warp=event.warp,
                     index=number,
-                    lanes=np.ones(instruction.lanes, np.bool_),
+                    lanes=np.ones(execution.instruction.lanes, np.bool_),
                     event=event,
                 )
                 self._stop(line, stop)

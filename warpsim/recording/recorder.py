@@ -17,7 +17,7 @@ from ..errors import OperandError
 from ..isa.instruction import Inputs, Instruction, arrays_of, part_of
 from ..isa.placements import tile_bytes
 from ..isa.warps import WARP
-from ..machine.state.lanes import DivergentPath
+from ..machine.run.events import MatrixExecution, Observer
 from ..ptx.binding import Bound, bind
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from .events import Event
@@ -109,7 +109,7 @@ class _Batch:
             yield (int(self.order[number]), self.time, warp), event
 
 
-class Recorder:
+class Recorder(Observer):
     """An observer that keeps the matrix instructions of a launch that are selected.
 
     ``limit_bytes`` bounds what is kept; more raises OperandError, which says how to record less.
@@ -124,33 +124,24 @@ class Recorder:
         self._bound: dict[int, Bound | WarpgroupBound] = {}
         self._lines: dict[int, int] = {}
 
-    def matrix(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        record: Record,
-        instruction: Instruction,
-        inputs: Inputs,
-        d: npt.NDArray[Any],
-        warps: Warps,
-    ) -> None:
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Keep what a matrix instruction read and computed, of the warps that are selected."""
-        pc = path.pc
+        pc, warps, instruction = execution.path.pc, execution.warps, execution.instruction
         numbers = self._executions.numbers(wave, pc, warps)
         if pc not in self._lines:
-            self._lines[pc] = record.statement.location().line
-            self._bound[pc] = bound_of(instruction, record.statement)
+            self._lines[pc] = execution.record.statement.location().line
+            self._bound[pc] = bound_of(instruction, execution.record.statement)
         width = instruction.lanes // WARP
         chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
         if not chosen.any():
             return
         ctas = wave.ctas[warps[chosen] // wave.warps]
         batch = _Batch(
-            record=record,
+            record=execution.record,
             pc=pc,
             bound=self._bound[pc],
-            inputs=part_of(_trimmed(instruction, inputs), chosen),
-            d=d[chosen],
+            inputs=part_of(_trimmed(instruction, execution.inputs), chosen),
+            d=execution.d[chosen],
             ctas=ctas,
             warps=warps[chosen] % wave.warps,
             indices=numbers[chosen],

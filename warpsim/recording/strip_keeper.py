@@ -15,6 +15,7 @@ import numpy as np
 from ..checks.warp_order import some_of_each
 from ..errors import OperandError
 from ..isa.warps import WARP
+from ..machine.run.events import Observer
 from ..machine.state.lanes import Lanes
 from .selection import EVERYTHING, Selection
 from .strips import Kind, Link, Strip, Timeline, WarpName
@@ -39,7 +40,7 @@ def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concat
     return cast("Callable[Concatenate[Any, News], None]", heard)
 
 
-class StripKeeper:
+class StripKeeper(Observer):
     """Keeps strips of selected warps of a launch; at most ``limit``.
 
     More raise OperandError; where nobody insists, there is no timeline then.

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import GroupWait, MatrixExecution
 from ..machine.run.mbarrier import history_of, named
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
@@ -25,7 +26,6 @@ from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 
 if TYPE_CHECKING:
-    from ..isa.instruction import Inputs, Instruction
     from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
@@ -209,16 +209,16 @@ class TimelineRecorder(StripKeeper):
                 state.causes[offset] = strip
 
     @unless_full
-    def drained(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, family: str, most: int, reads: bool
-    ) -> None:
+    def drained(self, wave: Wave, wait: GroupWait) -> None:
         """Lanes have waited for groups: of copies, those of wgmma are counted apart."""
-        state, before = self._state(wave), wave.asynchrony.of(wave, family) - most
+        if wait.family == "wgmma":
+            return
+        state, before = self._state(wave), wave.asynchrony.of(wave, wait.family) - wait.most
         for pending, strip in list(state.flights.items()):
-            awaited = pending.group == family and lanes.mask[pending.lane]
-            if awaited and family != "wgmma" and pending.number < before[pending.lane]:
-                wait, _ = state.waits.get((pending.lane // WARP, path.pc), (None, None))
-                self._link(strip, wait, None if pending.done or wait is None else wait.first)
+            awaited = pending.group == wait.family and wait.lanes.mask[pending.lane]
+            if awaited and pending.number < before[pending.lane]:
+                target, _ = state.waits.get((pending.lane // WARP, wait.path.pc), (None, None))
+                self._link(strip, target, None if pending.done or target is None else target.first)
                 if pending.done:
                     del state.flights[pending]
 
@@ -253,24 +253,17 @@ class TimelineRecorder(StripKeeper):
     # --- matrix instructions ---
 
     @unless_full
-    def matrix(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        record: Record,
-        instruction: Instruction,
-        inputs: Inputs,
-        d: npt.NDArray[Any],
-        warps: npt.NDArray[np.intp],
-    ) -> None:
-        """Warps execute an mma; that of warpgroups is told apart."""
-        if instruction.lanes == WARP:
-            for warp in warps.tolist():
-                execution = self._state(wave).execution(warp, path.pc)
-                strip = self._add(wave, warp, path.pc, "matrix", name="mma", run="mma")
-                if strip is not None:
-                    strip.executions.append(execution)
-                    strip.last = self.moments - 1
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        """Warps execute an mma; wgmma has an event of its own."""
+        if execution.instruction.lanes != WARP:
+            return
+        pc = execution.path.pc
+        for warp in execution.warps.tolist():
+            numbered = self._state(wave).execution(warp, pc)
+            strip = self._add(wave, warp, pc, "matrix", name="mma", run="mma")
+            if strip is not None:
+                strip.executions.append(numbered)
+                strip.last = self.moments - 1
 
     def _multiplication(self, wave: Wave, warp: int, pc: int) -> Strip | None:
         """A wgmma is issued by the warpgroup with that first warp."""

@@ -14,6 +14,7 @@ from warpsim.host.arguments import arguments_of
 from warpsim.host.launching import load_text
 from warpsim.machine.load.program import load_module
 from warpsim.machine.opcodes.asynchronous.cp_async import flights
+from warpsim.machine.run.events import Observer
 from warpsim.machine.run.grid import Launch, symbols_of
 from warpsim.machine.run.grid import run as run_launch
 from warpsim.machine.run.schedules import Schedule
@@ -155,7 +156,7 @@ def test_mistakes(body: str, error: type[Exception], message: str) -> None:
         _run(body, 1)
 
 
-class _Watcher:
+class _Watcher(Observer):
     """Reads of bytes that a copy is still under way to."""
 
     def __init__(self) -> None:

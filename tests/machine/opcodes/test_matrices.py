@@ -14,9 +14,11 @@ from warpsim.errors import NotModelled, UndefinedBehavior
 from warpsim.host.arguments import arguments_of
 from warpsim.host.launching import load_text
 from warpsim.machine.load.program import load_module
+from warpsim.machine.run.events import MatrixExecution, Observer
 from warpsim.machine.run.grid import Launch, symbols_of
 from warpsim.machine.run.grid import run as run_launch
 from warpsim.machine.run.schedules import Schedule
+from warpsim.machine.run.wave import Wave
 from warpsim.machine.state.device import Device
 
 Array = npt.NDArray[Any]
@@ -214,17 +216,16 @@ def test_a_register_is_written_once() -> None:
     assert ["%d0 is written twice" in str(one) for one in problems] == [True]
 
 
-class _Watcher:
-    """Notes what it is told of matrix instructions."""
+class _Watcher(Observer):
+    """Keeps what it is notified of matrix instructions."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, tuple[int, ...], list[int]]] = []
 
-    def matrix(
-        self, wave: Any, path: Any, record: Any, form: Any, inputs: Any, d: Array, warps: Array
-    ) -> None:
-        assert inputs.registers["a"].shape == (len(warps), 32, form.registers["a"])
-        self.seen.append((record.statement.mnemonic, d.shape, warps.tolist()))
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        warps, form = execution.warps, execution.instruction
+        assert execution.inputs.registers["a"].shape == (len(warps), 32, form.registers["a"])
+        self.seen.append((execution.record.statement.mnemonic, execution.d.shape, warps.tolist()))
 
 
 def test_observers_are_told() -> None:

@@ -18,6 +18,7 @@ from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
 from ...machine.load.entries import Record
+from ...machine.run.events import MatrixExecution, Observer
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
@@ -41,7 +42,7 @@ class Event:
 
 
 @dataclass
-class Watch:
+class Watch(Observer):
     """An observer of one run: matrix instructions, and hashes of which thread executed what where.
 
     ``executed`` (statements) and ``accessed`` add up hashes, so that the order of CTAs does not count.
@@ -85,22 +86,14 @@ class Watch:
 
     store = atomic = load
 
-    def matrix(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        record: Record,
-        instruction: Any,
-        inputs: Inputs,
-        d: Any,
-        warps: Any,
-    ) -> None:
-        """A matrix instruction is done; tiles in shared memory are kept as registers would be."""
-        lanes = np.asarray(warps) * WARP
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        """Keep an executed matrix instruction; tiles in shared memory are kept as registers would be."""
+        lanes, inputs = execution.warps * WARP, execution.inputs
         places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
-        tiles = dict(_tiles(instruction, inputs))
+        tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
-        self.events.append(Event(path.pc, record, instruction, kept, places, frozenset(tiles)))
+        pc, record = execution.path.pc, execution.record
+        self.events.append(Event(pc, record, execution.instruction, kept, places, frozenset(tiles)))
 
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
+from .events import GroupWait, Observer
 
 if TYPE_CHECKING:
     from ..load.entries import Record
@@ -195,8 +196,7 @@ def issue(wave: Wave, path: DivergentPath, *pendings: Pending) -> None:
         pending.turn = state.issued[pending.lane]
         state.issued[pending.lane] += 1
         state.flying[pending] = None
-        if wave.observers:
-            wave.tell("issued", path, pending)
+        wave.observers.issued(wave, path, pending)
     if state.at_once(wave):
         finish_together(wave, pendings)
 
@@ -210,8 +210,7 @@ def fetch(wave: Wave, pending: Pending) -> None:
     pending.fetched = True
     if pending.read is not None:
         pending.read(wave)
-        if wave.observers:
-            wave.tell("fetched", pending)
+        wave.observers.fetched(wave, pending)
 
 
 def finish(wave: Wave, pending: Pending) -> None:
@@ -223,8 +222,7 @@ def finish(wave: Wave, pending: Pending) -> None:
     del wave.asynchrony.flying[pending]
     pending.complete(wave)
     wave.rounds = 0  # somebody may have waited for this
-    if wave.observers:
-        wave.tell("completed", pending)
+    wave.observers.completed(wave, pending)
     if pending.signals:
         from .mbarrier import complete_tx
 
@@ -289,14 +287,15 @@ def drain(
     ]
     asked = state.in_order(wave, asked)
     (fetch_together if reads else finish_together)(wave, asked)
-    if wave.observers:
-        wave.tell("drained", path, lanes, family, most, reads)
+    if wave.observers.hear(Observer.drained):
+        wait = GroupWait(path=path, lanes=lanes, family=family, most=most, reads=reads)
+        wave.observers.drained(wave, wait)
     return asked
 
 
 def finish_all(wave: Wave) -> None:
     """Every lane has exited: what still flies completes, newest first; observers are told."""
     left = list(wave.asynchrony.flying)[::-1]
-    if left and wave.observers:
-        wave.tell("unfinished", left)
+    if left:
+        wave.observers.unfinished(wave, left)
     finish_together(wave, left)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..state.lanes import DivergentPath, Lanes, Mask
+from .events import Observer
 from .mbarrier import undefined
 from .waits import LaneWait
 
@@ -57,8 +58,7 @@ class ClusterBarrier:
         self.arrived = self.arrived | lanes.mask
         self.since = np.where(lanes.mask, self.phase[self.cluster], self.since)
         self.places = np.where(lanes.mask, path.pc, self.places)
-        if wave.observers:
-            wave.tell("arrived", path, lanes)
+        wave.observers.arrived(wave, path, lanes)
         self.complete(wave)
 
     def wait(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
@@ -71,8 +71,8 @@ class ClusterBarrier:
         left = Lanes(lanes.mask & ~over)
         if over.any():
             self.arrived = self.arrived & ~over
-            if wave.observers:
-                wave.tell("cluster_met", path, Lanes(over))
+            if wave.observers.hear(Observer.cluster_met):
+                wave.observers.cluster_met(wave, path, Lanes(over))
         return wave.wait(path, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:
@@ -82,8 +82,8 @@ class ClusterBarrier:
         if done.any():
             clusters = np.flatnonzero(done)
             if wave.observers:
-                wave.tell("cluster_barrier", clusters, self)
-                wave.tell("barrier", -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None)
+                wave.observers.cluster_barrier(wave, clusters, self)
+                wave.observers.barrier(wave, -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None)
             self.phase[clusters] += 1
             wave.wake(_MEETING, done[self.cluster])
 

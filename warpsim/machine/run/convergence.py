@@ -42,8 +42,7 @@ def together(
     """
     if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
         _check_exited(wave, path, lanes, members, exited)
-        if wave.observers:
-            wave.tell("met", lanes)
+        wave.observers.met(wave, lanes)
         act(wave, path, lanes)
         return False
     waited = _waiting_here(wave, path)
@@ -55,7 +54,7 @@ def together(
     if ready.any():
         now = Lanes(ready)
         _check_exited(wave, path, now, members, exited)
-        wave.tell("met", now)
+        wave.observers.met(wave, now)
         act(wave, path, now)
     return not path.lanes.count
 
@@ -67,14 +66,14 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
-        wave.tell("met", lanes)
+        wave.observers.met(wave, lanes)
         return False
     known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, path, lanes.mask, known)
     halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
-    wave.tell("met", Lanes(ready))
+    wave.observers.met(wave, Lanes(ready))
     for one in halted:
         wave.release(one, ready)
     left = Lanes(lanes.mask & ~ready)

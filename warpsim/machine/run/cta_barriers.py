@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes, Mask
+from .events import BarrierArrival, Observer
 from .waits import BarrierWait, Deliver
 
 if TYPE_CHECKING:
@@ -42,11 +43,12 @@ class Barriers:
         called by the caller if not. Raises Fault where more come than complete it.
         """
         number, threads = reason.number, reason.threads
-        if wave.observers:
-            wave.tell("arriving", path, lanes, number, threads, waits)
+        if wave.observers.hear(Observer.arriving):
+            arrival = BarrierArrival(path=path, lanes=lanes, number=number, threads=threads, waits=waits)
+            wave.observers.arriving(wave, arrival)
         if waits and lanes.count == wave.alive and threads in (None, wave.threads) and not wave.waiting:
-            wave.tell("barrier", number, np.arange(len(wave.ctas)), path)
-            wave.tell("meeting", number, lanes.mask, lanes.mask)
+            wave.observers.barrier(wave, number, np.arange(len(wave.ctas)), path)
+            wave.observers.meeting(wave, number, lanes.mask, lanes.mask)
             return False
         self.arrived[number] += wave.count_of(lanes)
         self.here[number] |= lanes.mask
@@ -98,19 +100,21 @@ class Barriers:
             return
         arrived[done] = 0
         lanes = done[wave.cta]
-        if wave.observers:
-            self._tell_of_meeting(wave, number, lanes)
+        if wave.observers.hear(Observer.meeting):
+            self._notify_of_meeting(wave, number, lanes)
         self.here[number] &= ~lanes
-        wave.tell("barrier", number, np.flatnonzero(done), None)
+        wave.observers.barrier(wave, number, np.flatnonzero(done), None)
         _deliver(wave, number, lanes)
         for reason in {one.waits for one in _waiting(wave, number)}:
             wave.wake(reason, lanes)
 
-    def _tell_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
+    def _notify_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
         """Who has arrived at a barrier that is complete, and who of them has waited."""
         here = self.here[number] & done
         waited = [one.lanes.mask for one in _waiting(wave, number)]
-        wave.tell("meeting", number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here)
+        wave.observers.meeting(
+            wave, number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here
+        )
 
     def _absent(self, wave: Wave, number: int) -> npt.NDArray[np.int64]:
         """How many lanes of each CTA count although they have exited, or are no threads: those of warps that

@@ -27,6 +27,7 @@ from ..state.device import Device
 from ..state.device_runtime import DeviceRuntime
 from ..state.spaces import DEVICE_BASE, Bytes
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
+from .events import Observer
 from .livelock import LivelockDetector, waiting_loops
 from .schedules import Schedule
 from .statement_limit import Allowance
@@ -145,7 +146,7 @@ class Launch:
     shared_bytes: int = 0
     cluster: Cluster = ALONE
     schedule: Schedule
-    observers: Callable[[], Sequence[Any]] = tuple
+    observers: Callable[[], Sequence[Observer]] = tuple
     modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
     lanes: int | None = None  # of a wave; None for LANES
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why

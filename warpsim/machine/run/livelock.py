@@ -22,6 +22,7 @@ from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
 from ..state.memory_access import MemoryAccess
 from ..state.spaces import DEVICE_BASE, Bytes
+from .events import Observer, Observers
 
 if TYPE_CHECKING:
     from ..load.entries import Record
@@ -131,7 +132,7 @@ def _add_registers(digest: Any, frame: Frame | None) -> None:
 # --- the error ---------------------------------------------------------------------------------------
 
 
-class _Reads:
+class _Reads(Observer):
     """An observer that remembers the last word that each lane read, and where."""
 
     def __init__(self) -> None:
@@ -159,7 +160,7 @@ def _deadlock(waves: Sequence[Wave]) -> Fault:
 def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
     """Lanes of a CTA that go round at one place, in words, and the statement that they read by."""
     reads = _Reads()
-    kept, wave.observers = wave.observers, (reads,)
+    kept, wave.observers = wave.observers, Observers([reads])
     for path in _in_order(wave):
         path.turns = 0
     wave.run(_ROUND * len(wave.paths))

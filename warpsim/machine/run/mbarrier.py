@@ -114,8 +114,8 @@ def update(
     spaces.put_words(memory, offsets, after[:, None])
     ends = _record(wave, path, lanes, offsets, before, after)
     if wave.observers:
-        wave.tell("mbarrier", MemoryAccess(path, lanes, memory, offsets, 8))
-        wave.tell("updated", path, lanes, offsets, ends)
+        wave.observers.mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
+        wave.observers.updated(wave, path, lanes, offsets, ends)
     _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
     return before
 
@@ -284,7 +284,6 @@ def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
     spaces.put_words(wave.shared, place, np.array([[after]], np.uint64))
     over = bool((word ^ after) >> 62 & 1)
     history_of(wave, offset).over += over
-    if wave.observers:
-        wave.tell("bytes_came", cause, offset, over)
+    wave.observers.bytes_came(wave, cause, offset, over)
     if over:
         _wake(wave, [offset])

@@ -23,6 +23,7 @@ from ..state.windows import PLACES
 from .asynchronous import Asynchrony, finish_all
 from .clusters import ALONE, Cluster
 from .cta_barriers import Barriers
+from .events import Observer, Observers
 from .waits import LaneWait
 from .warp_scheduling import PATIENCE, Order, in_step
 
@@ -53,7 +54,7 @@ class Wave:
         memory: DeviceMemory,
         parameters: Bytes,
         shared_bytes: int,
-        observers: Sequence[Any] = (),
+        observers: Sequence[Observer] = (),
         cluster: Cluster = ALONE,
     ) -> None:
         self.entry: Entry = entry
@@ -76,13 +77,9 @@ class Wave:
         self.shared_base = self.cta * self.shared_stride
         self.local_stride = 0
         self.local: Bytes = spaces.padded(0)
-        self.observers = tuple(observers)
-        for observer in self.observers:
-            if hasattr(observer, "instrument"):
-                self.code = observer.instrument(self.code)
-        self.observers = tuple(one for one in observers if getattr(one, "active", True))
-        self._listening: tuple[Any, ...] = ()  # the observers
-        self._listeners: dict[str, list[Callable[..., None]]] = {}  # whose methods these are, by event
+        watching = Observers(observers)
+        self.code = watching.instrument(self.code)
+        self.observers = watching.without_inactive()
         self.kept: dict[
             str, Any
         ] = {}  # what opcode groups keep for the wave: special registers, async copies
@@ -166,19 +163,19 @@ class Wave:
     # --- registers ---
 
     def read(self, path: DivergentPath, register: int) -> Values:
-        """A register in all lanes; what was never written reads as 0, and observers are told."""
+        """A register in all lanes; what was never written reads as 0; observers are notified."""
         frame = path.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
-            if self.observers:
-                self._tell_of_missing(path, register)
+            if self.observers.hear(Observer.uninitialised):
+                self._notify_of_missing(path, register)
             if value is None:
                 types = self.entry.dtypes if frame.function is None else frame.function.dtypes
                 return np.zeros(self.lanes, types[register])
         return value
 
-    def _tell_of_missing(self, path: DivergentPath, register: int) -> None:
-        """Observers are told of lanes that execute the statement and have never written a register."""
+    def _notify_of_missing(self, path: DivergentPath, register: int) -> None:
+        """Notify observers of lanes that execute the statement and have never written a register."""
         written = path.frame.partial.get(register)
         if written is not None and path.lanes.within(written):
             return
@@ -186,7 +183,7 @@ class Wave:
         if missing.any():
             guard = path.frame.values[record.guard] if record.guard not in (-1, register) else None
             lacking = missing if guard is None else missing & (guard ^ record.negated)
-            self.tell("uninitialised", path, register, lacking)
+            self.observers.uninitialised(self, path, register, lacking)
 
     def write(self, path: DivergentPath, lanes: Lanes, register: int, values: Values) -> None:
         """Write a register in some lanes of a path."""
@@ -263,7 +260,7 @@ class Wave:
         self.alive -= lanes.count
         self.alive_mask = self.alive_mask & ~lanes.mask
         self.alive_of_cta -= self.count_of(lanes)
-        self.tell("exit", path, lanes)
+        self.observers.exit(self, path, lanes)
         for look in self.leaving:
             look(self, lanes)
         self.barriers.look_again(self)
@@ -356,18 +353,7 @@ class Wave:
         where = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,)))
         return PLACES[space](self, lanes, where, size)
 
-    # --- telling ---
-
-    def tell(self, what: str, *news: Any) -> None:
-        """Every observer that has a method of that name is called."""
-        if self._listening is not self.observers:
-            self._listening, self._listeners = self.observers, {}
-        listeners = self._listeners.get(what)
-        if listeners is None:
-            found = (getattr(observer, what, None) for observer in self.observers)
-            listeners = self._listeners[what] = [one for one in found if one is not None]
-        for listener in listeners:
-            listener(self, *news)
+    # --- descriptions ---
 
     def infer(self, pc: int, why: str) -> None:
         """What a statement did here rests on what is inferred, for that reason."""

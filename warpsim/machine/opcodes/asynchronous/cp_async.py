@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ....ptx.constants import Immediate
 from ....ptx.operands import NegatedPredicate, Operand, Register
 from ...bind.scope import RegisterName
+from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.memory_access import MemoryAccess
@@ -76,10 +77,10 @@ class Copies:
 
 def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
     spaces.put_words(wave.shared, flight.offsets, flight.words)
-    if wave.observers:
+    if wave.observers.hear(Observer.landed):
         mask = np.zeros(wave.lanes, np.bool_)
         mask[flight.lanes] = True
-        wave.tell("landed", MemoryAccess(path, Lanes(mask), wave.shared, flight.offsets, flight.size))
+        wave.observers.landed(wave, MemoryAccess(path, Lanes(mask), wave.shared, flight.offsets, flight.size))
 
 
 def _copies(wave: Wave) -> Copies:
@@ -121,8 +122,8 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
         copies = _copies(wave)
         flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
         copies.flights.append(flight)
-        if wave.observers:
-            wave.tell("copying", MemoryAccess(path, lanes, memory, offsets, size))
+        if wave.observers.hear(Observer.copying):
+            wave.observers.copying(wave, MemoryAccess(path, lanes, memory, offsets, size))
 
     return step
 

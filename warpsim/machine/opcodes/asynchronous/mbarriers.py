@@ -15,6 +15,7 @@ import numpy as np
 
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
+from ...run.events import Observer
 from ...run.mbarrier import (
     MOST,
     Change,
@@ -106,8 +107,7 @@ def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
         store(wave, path, lanes, "shared", where, words[:, None])
         offsets = wave.locate("shared", lanes, where, 8)[1]
         begin(wave, offsets)
-        if wave.observers:
-            wave.tell("initialised", path, lanes, offsets)
+        wave.observers.initialised(wave, path, lanes, offsets)
 
     return step
 
@@ -122,8 +122,8 @@ def _invalidate(binder: StatementBinder, *modifiers: str) -> Step:
         for place, word in enumerate(words[:, 0].tolist()):
             changed(wave, path, int(lanes.index[place]), word, 0, _same)
         store(wave, path, lanes, "shared", where, np.zeros_like(words))
-        if wave.observers:
-            wave.tell("invalidated", path, lanes, wave.locate("shared", lanes, where, 8)[1])
+        if wave.observers.hear(Observer.invalidated):
+            wave.observers.invalidated(wave, path, lanes, wave.locate("shared", lanes, where, 8)[1])
 
     return step
 
@@ -228,10 +228,11 @@ def _over(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: 
         raise undefined(wave, path, lane, "no mbarrier has been initialised there")
     found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
     if wave.observers:
-        wave.tell("mbarrier", MemoryAccess(path, lanes, memory, offsets, 8))
+        wave.observers.mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
         if found.any():
-            wave.tell("ordered", Lanes(lanes.mask & lanes.spread(found)))
-            wave.tell("acquired", path, Lanes(lanes.mask & lanes.spread(found)), offsets[found])
+            seen = Lanes(lanes.mask & lanes.spread(found))
+            wave.observers.ordered(wave, seen)
+            wave.observers.acquired(wave, path, seen, offsets[found])
     return found
 
 

@@ -127,8 +127,7 @@ def map_at(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorM
     known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
     if address in known:
         return known[address]
-    if wave.observers:
-        wave.tell("map_used", path, one, address)
+    wave.observers.map_used(wave, path, one, address)
     found = _map_read(wave, path, one, address)
     if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
         known[address] = found
@@ -171,7 +170,7 @@ def put_map(
 ) -> None:
     """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises InvalidAccess."""
     if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
-        wave.tell("map_changed", path, one, address, released)
+        wave.observers.map_changed(wave, path, one, address, released)
     for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
         words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
         store(wave, path, one, space, np.array([address + first], np.int64), words[None, :])

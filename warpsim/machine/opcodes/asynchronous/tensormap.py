@@ -115,8 +115,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         _copied(wave, path, lanes, target, source)
-        if wave.observers:
-            wave.tell("fence", path, lanes, ("proxy", "tensormap::generic", "release", scope))
+        wave.observers.fence(wave, path, lanes, ("proxy", "tensormap::generic", "release", scope))
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act)
 

@@ -16,6 +16,7 @@ import numpy as np
 from ....isa.warps import WARP
 from ....ptx.operands import Operand, Pair, Sink
 from ...run.convergence import lane_words, together
+from ...run.events import Observer
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ..effect import Effect
 from ..integer.words import number_dtype, unsigned
@@ -124,7 +125,7 @@ def _shuffle(binder: StatementBinder, sync: str, mode: str, type_name: str) -> S
         named = here if members is None else here & members(wave, path)
         source, within = sources_of(mode, _lane(wave), b(wave, path), c(wave, path))
         there = (named >> source.astype(np.uint32) & np.uint32(1)).astype(np.bool_)
-        _told(wave, path, lanes, lanes.mask & ~there)
+        _notify_undefined(wave, path, lanes, lanes.mask & ~there)
         values = _everywhere(wave, path, value)[np.arange(wave.lanes) - _lane(wave) + source]
         results = np.where(there, values, np.uint32(0)), np.broadcast_to(within, (wave.lanes,))
         for write, result in zip(writers, results, strict=False):
@@ -135,9 +136,9 @@ def _shuffle(binder: StatementBinder, sync: str, mode: str, type_name: str) -> S
     return lambda wave, path, lanes: together(wave, path, lanes, members(wave, path), act)
 
 
-def _told(wave: Wave, path: DivergentPath, lanes: Lanes, undefined: Mask) -> None:
-    if wave.observers and undefined.any():
-        wave.tell("unspecified", path, Lanes(undefined), "reads a lane that does not take part")
+def _notify_undefined(wave: Wave, path: DivergentPath, lanes: Lanes, undefined: Mask) -> None:
+    if wave.observers.hear(Observer.unspecified) and undefined.any():
+        wave.observers.unspecified(wave, path, Lanes(undefined), "reads a lane that does not take part")
 
 
 # --- vote ------------------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ def _telling(modifiers: tuple[str, ...]) -> Step:
     words = tuple(filter(None, modifiers))
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        if wave.observers:
-            wave.tell("fence", path, lanes, words)
+        wave.observers.fence(wave, path, lanes, words)
 
     return step
 

@@ -109,7 +109,7 @@ def _called(
         memory, offsets = wave.locate("local", lanes, place, size)
         words = result.astype("<i8").view(f"<u{size}").reshape(-1, 8 // size)[:, :1]
         spaces.put_words(memory, offsets, words)
-        wave.tell("store", MemoryAccess(path, lanes, memory, offsets, size, words))
+        wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
 
 
 def _words(content: npt.NDArray[np.uint8]) -> Values:

@@ -94,8 +94,7 @@ class Pool:
         self.free[cta] -= count - held
         self.held[warp] = count
         self.done[warp].append(asked)
-        if wave.observers:
-            wave.tell("setmaxnreg", path, warp, count != held)
+        wave.observers.setmaxnreg(wave, path, warp, count != held)
         return True
 
     def _check_order(self, wave: Wave, path: DivergentPath, warp: int, asked: _Asked, *, moves: bool) -> None:
@@ -110,7 +109,7 @@ class Pool:
             if len(done) > number and done[number] != asked:
                 before = done[number]
                 if (before.act, before.registers) == (asked.act, asked.registers):
-                    wave.tell("setmaxnreg_apart", path, warp, other, before.pc)
+                    wave.observers.setmaxnreg_apart(wave, path, warp, other, before.pc)
                     continue
                 line = wave.code[before.pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
@@ -161,7 +160,7 @@ def _set(binder: StatementBinder, act: str, sync: str, aligned: str, kind: str) 
 
         def change(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
             if pool is None:
-                wave.tell("setmaxnreg_ignored", path, lanes)
+                wave.observers.setmaxnreg_ignored(wave, path, lanes)
                 return
             warps = np.unique(lanes.index // WARP).tolist()
             short.extend(warp for warp in warps if not pool.change(wave, path, warp, act, count))

@@ -26,6 +26,7 @@ from ....ptx.operands import NegatedPredicate, Register, Vector
 from ....ptx.warpgroup import WarpgroupBound
 from ...bind.constants import constant_bits
 from ...bind.scope import RegisterName
+from ...run.events import MatrixExecution, Observer
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from .warpwide import Warps, stacked, unstack, whole_warps
@@ -171,8 +172,11 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
         )
         d = computed(wave, form, inputs, warps)
         unstack(wave, path, lanes, warps, targets, d)
-        if wave.observers:
-            wave.tell("matrix", path, wave.code[path.pc], form, inputs, d, warps)
+        if wave.observers.hear(Observer.matrix):
+            execution = MatrixExecution(
+                path=path, record=wave.code[path.pc], instruction=form, inputs=inputs, d=d, warps=warps
+            )
+            wave.observers.matrix(wave, execution)
 
     return whole_warps(act)
 

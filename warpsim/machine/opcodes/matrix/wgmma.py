@@ -87,9 +87,8 @@ def _mma_async(binder: StatementBinder, *modifiers: str) -> Step:
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
         shares = shares_of(wave, path, one, groups)
-        if wave.observers:
-            for share in shares:
-                wave.tell("wgmma", path, one, share)
+        for share in shares:
+            wave.observers.wgmma(wave, path, one, share)
         perform = multiply if wave.asynchrony.moment in _AT_ONCE else _issue
         for share in shares:
             perform(wave, path, one, share)
@@ -172,8 +171,7 @@ def _ordered(verb: Verb, most: int, wave: Wave, path: DivergentPath, lanes: Lane
             commit(wave, lanes, _FAMILY)
         elif verb == "wait":
             drain(wave, path, lanes, _FAMILY, most)
-    if wave.observers:
-        wave.tell("wgmma_order", path, groups, verb, most)
+    wave.observers.wgmma_order(wave, path, groups, verb, most)
 
 
 _ORDERS = ("fence", "commit_group", "wait_group")

@@ -19,6 +19,7 @@ from ....isa.placements import tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
+from ...run.events import MatrixExecution, Observer
 from ...state.lanes import DivergentPath, Values
 from .mma import computed
 from .warpwide import Warps, stacked, unstack
@@ -108,7 +109,7 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
         differing = chosen.mask & (values != first[places.number])
         for group in np.unique(places.number[differing]).tolist():
             start = int(places.first[group])
-            wave.tell("differing", path, group, role, values[start : start + WARPGROUP])
+            wave.observers.differing(wave, path, group, role, values[start : start + WARPGROUP])
     return first[groups]
 
 
@@ -156,8 +157,11 @@ def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share)
     d = _result(wave, path, one, inputs, first)
     lanes = places.lanes_of(share.groups)
     unstack(wave, path, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
-    if wave.observers:
-        wave.tell("matrix", path, wave.code[path.pc], one.form, inputs, d, first)
+    if wave.observers.hear(Observer.matrix):
+        execution = MatrixExecution(
+            path=path, record=wave.code[path.pc], instruction=one.form, inputs=inputs, d=d, warps=first
+        )
+        wave.observers.matrix(wave, execution)
 
 
 def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, warps: Warps) -> Inputs:

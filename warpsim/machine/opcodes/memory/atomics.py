@@ -16,6 +16,7 @@ import numpy as np
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.wide import needed, word_readers, word_type, word_writers
+from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
@@ -93,8 +94,8 @@ def _atomic(
         prepared = _places(wave, path, lanes, space, address(wave, path), size)
         operands = [_together(wave, path, one) for one in readers]
         for one in prepared:
-            if wave.observers:
-                wave.tell("atomic", MemoryAccess(path, one.lanes, one.memory, one.offsets, size))
+            if wave.observers.hear(Observer.atomic):
+                wave.observers.atomic(wave, MemoryAccess(path, one.lanes, one.memory, one.offsets, size))
             old = apply(one.memory, one.offsets, [one.lanes.of(x) for x in operands], updates[one.space])
             for place, write in writers:
                 write(wave, path, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))

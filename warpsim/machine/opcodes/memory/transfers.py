@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
+from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
@@ -79,8 +80,8 @@ def load(
     The whole vector is aligned as one word. Raises InvalidAccess; observers are told.
     """
     memory, offsets = wave.locate(space, lanes, addresses, size * count)
-    if wave.observers:
-        wave.tell("load", MemoryAccess(path, lanes, memory, offsets, size * count))
+    if wave.observers.hear(Observer.load):
+        wave.observers.load(wave, MemoryAccess(path, lanes, memory, offsets, size * count))
     return spaces.words_at(memory, offsets, size, count)
 
 
@@ -90,8 +91,8 @@ def store(
     """Write words ``(lanes.count, count)`` at each lane's address; notify observers. Raises InvalidAccess."""
     size = words.dtype.itemsize * words.shape[1]
     memory, offsets = wave.locate(space, lanes, addresses, size)
-    if wave.observers:
-        wave.tell("store", MemoryAccess(path, lanes, memory, offsets, size, words))
+    if wave.observers.hear(Observer.store):
+        wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
     if memory is wave.memory.data:
         wave.rounds = 0  # somebody elsewhere may have waited for this

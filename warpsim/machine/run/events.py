@@ -1,0 +1,335 @@
+"""Events of a launch, and the observers that are notified of them.
+
+An observer derives from ``Observer`` and overrides the methods of the events that it wants; each takes the
+wave first. A public method that takes a wave and is no event, or an event with other parameters, is an
+error when the class is made; mypy checks the types. A wave sends its events to one ``Observers``, which calls
+those observers that override the event, in their order. Nothing is built for an event without observers:
+
+    if wave.observers.hear(Observer.load):
+        wave.observers.load(wave, MemoryAccess(...))
+
+Knows what happened; does not know what observers do with it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import Location, OperandError
+from ..state.lanes import DivergentPath, Lanes, Mask, Values
+from ..state.memory_access import MemoryAccess
+from ..state.spaces import Offsets
+
+if TYPE_CHECKING:
+    from ...isa.instruction import Inputs, Instruction
+    from ..load.entries import Record
+    from ..opcodes.matrix.wgmma_operands import Multiplication, Share
+    from .asynchronous import Pending
+    from .cluster_barrier import ClusterBarrier
+    from .wave import Wave
+
+Numbers = npt.NDArray[np.intp]  # of CTAs, clusters, warps or warpgroups in the wave
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MatrixExecution:
+    """A matrix instruction that is done: ``inputs`` and ``d`` have an axis of executions in front.
+
+    ``warps`` (executions,) are the numbers in the wave of the warps that executed it, of the first warp of
+    each warpgroup for wgmma.
+    """
+
+    path: DivergentPath
+    record: Record
+    instruction: Instruction
+    inputs: Inputs
+    d: npt.NDArray[Any]
+    warps: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BarrierArrival:
+    """Lanes come to barrier ``number`` of their CTAs; ``threads`` is its count, None for all of the CTA.
+
+    ``waits`` is False for bar.arrive.
+    """
+
+    path: DivergentPath
+    lanes: Lanes
+    number: int
+    threads: int | None
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupWait:
+    """Lanes have waited until at most ``most`` of their groups of a ``family`` are in flight.
+
+    ``family`` is "bulk" or "wgmma"; with ``reads`` only the sources have been read.
+    """
+
+    path: DivergentPath
+    lanes: Lanes
+    family: str
+    most: int
+    reads: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterUse:
+    """Registers of a wgmma that a statement reads and writes, by name; ``place`` is the statement."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    place: Callable[[], Location]
+
+
+def helper(method: Method) -> Method:
+    """Mark a public method of an observer that takes a wave and is no event."""
+    method.is_helper = True  # type: ignore[attr-defined]
+    return method
+
+
+class Observer:
+    """Base of all observers: a method for each event, which does nothing here.
+
+    ``active`` is read once, after ``instrument``: an observer that is not active receives no events.
+    """
+
+    active: bool = True
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Return the records that the wave executes: those of the module, or some that do more."""
+        return code
+
+    # --- memory accesses ---
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Lanes read memory."""
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Lanes are about to write memory."""
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """Lanes are about to read and change memory."""
+
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
+        """Lanes issue cp.async: the bytes of shared memory that it will write."""
+
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
+        """The bytes of cp.async have been written."""
+
+    def mbarrier(self, wave: Wave, access: MemoryAccess) -> None:
+        """Lanes read or change mbarrier objects."""
+
+    def ordered(self, wave: Wave, lanes: Lanes) -> None:
+        """Lanes acquire what others have released."""
+
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """Lanes execute a fence with these modifiers."""
+
+    # --- registers and results ---
+
+    def uninitialised(self, wave: Wave, path: DivergentPath, register: int, mask: Mask) -> None:
+        """Lanes read a register, by number, that they have never written."""
+
+    def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
+        """Lanes get a result that PTX leaves undefined."""
+
+    def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
+        """A warp sets its number of registers; ``moves`` where that number changes."""
+
+    def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
+        """Another warp of the warpgroup has executed setmaxnreg at another statement, ``before``."""
+
+    def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """A setmaxnreg has no effect: the kernel does not state its number of registers."""
+
+    # --- barriers ---
+
+    def arriving(self, wave: Wave, arrival: BarrierArrival) -> None:
+        """Lanes come to a barrier of their CTAs."""
+
+    def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
+        """A barrier is complete: the lanes that arrived, and those of them that waited."""
+
+    def barrier(self, wave: Wave, number: int, ctas: Numbers, path: DivergentPath | None) -> None:
+        """A barrier of these CTAs is complete; ``number`` is -1 for that of a cluster.
+
+        ``path`` is that of all lanes where they came together, else None.
+        """
+
+    def arrived(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes arrive at the barrier of their cluster."""
+
+    def cluster_barrier(self, wave: Wave, clusters: Numbers, barrier: ClusterBarrier) -> None:
+        """The barriers of these clusters are complete."""
+
+    def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes continue behind the barrier of their cluster."""
+
+    def met(self, wave: Wave, lanes: Lanes) -> None:
+        """Lanes of warps synchronize: all members of their masks are there."""
+
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes have exited."""
+
+    # --- mbarriers ---
+
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have initialised mbarriers at these offsets of shared memory."""
+
+    def invalidated(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have invalidated mbarriers."""
+
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
+        """Lanes have arrived at mbarriers, or expect bytes; ``ends`` counts completed phases by offset."""
+
+    def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have seen the end of a phase of mbarriers."""
+
+    def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
+        """Bytes of an operation complete at an mbarrier; ``over`` where that completes the phase."""
+
+    # --- asynchronous operations ---
+
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
+        """An operation is issued."""
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """An operation has read its source."""
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """An operation has written its destination; its mbarriers are signalled afterwards."""
+
+    def drained(self, wave: Wave, wait: GroupWait) -> None:
+        """Lanes have waited for groups of operations."""
+
+    def unfinished(self, wave: Wave, pendings: Sequence[Pending]) -> None:
+        """All lanes have exited, and these operations have not completed."""
+
+    def map_used(self, wave: Wave, path: DivergentPath, one: Lanes, address: int) -> None:
+        """A lane uses the tensor map at an address of global memory."""
+
+    def map_changed(self, wave: Wave, path: DivergentPath, one: Lanes, address: int, released: bool) -> None:
+        """A lane changes the tensor map at an address; ``released`` where a fence is part of that."""
+
+    # --- matrix instructions ---
+
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        """Warps or warpgroups have executed a matrix instruction."""
+
+    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+        """Warpgroups are about to issue a wgmma."""
+
+    def wgmma_order(
+        self,
+        wave: Wave,
+        path: DivergentPath,
+        groups: Numbers,
+        verb: Literal["fence", "commit", "wait"],
+        most: int,
+    ) -> None:
+        """Warpgroups execute wgmma.fence, commit_group or wait_group with at most ``most`` in flight."""
+
+    def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
+        """An operand that must be the same in all lanes of a warpgroup is not: its values."""
+
+    def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
+        """Lanes are about to use registers of a wgmma (sent by records of checks/register_uses.py)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, method in vars(cls).items():
+            if inspect.isfunction(method) and not name.startswith("_"):
+                _check_method(cls, name, method)
+
+
+EVENTS: dict[str, tuple[str, ...]] = {  # parameters by name, without self
+    name: tuple(inspect.signature(method).parameters)[1:]
+    for name, method in vars(Observer).items()
+    if inspect.isfunction(method) and name != "instrument" and not name.startswith("_")
+}
+
+
+def _check_method(owner: type, name: str, method: Callable[..., object]) -> None:
+    """Raise OperandError for a method that is neither an event with its parameters nor a helper."""
+    given = tuple(inspect.signature(method).parameters)[1:]
+    wanted = EVENTS.get(name)
+    if wanted is not None and len(given) != len(wanted):
+        raise OperandError(
+            f"{owner.__name__}.{name} takes ({', '.join(given)}): the event has ({', '.join(wanted)})"
+        )
+    if wanted is None and given[:1] == ("wave",) and not hasattr(method, "is_helper"):
+        near = get_close_matches(name, EVENTS, 1, 0)[0]
+        raise OperandError(
+            f"{owner.__name__}.{name}: no event has this name; the nearest is {near}. The name of a helper "
+            "begins with an underscore, or it is marked by @helper"
+        )
+
+
+class Observers(Observer):
+    """Several observers as one: each method calls those of the observers that override it, in order."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self.members = tuple(observers)
+        types = tuple(type(one) for one in self.members)
+        self._heard: set[Callable[..., object]] = set()
+        for name, places in _listeners(types):
+            self._heard.add(getattr(Observer, name))
+            methods = [getattr(self.members[place], name) for place in places]
+            setattr(self, name, methods[0] if len(methods) == 1 else _in_turn(methods))
+
+    def hear(self, event: Callable[..., object]) -> bool:
+        """Whether some observer overrides a method of Observer, as ``Observer.load``."""
+        return event in self._heard
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Return the records as all observers, one after the other, make them."""
+        for one in self.members:
+            code = one.instrument(code)
+        return code
+
+    def without_inactive(self) -> Observers:
+        """Return those that are active."""
+        return Observers(one for one in self.members if one.active)
+
+    def __bool__(self) -> bool:
+        return bool(self.members)
+
+    def __iter__(self) -> Iterator[Observer]:
+        return iter(self.members)
+
+
+@cache
+def _listeners(types: tuple[type, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the events that some of the types override, and the places of these types."""
+    for one in types:
+        if not issubclass(one, Observer):
+            raise OperandError(f"{one.__name__} is no observer: it derives from {__name__}.Observer")
+    found = {
+        name: tuple(
+            place for place, one in enumerate(types) if getattr(one, name) is not getattr(Observer, name)
+        )
+        for name in EVENTS
+    }
+    return tuple((name, places) for name, places in found.items() if places)
+
+
+def _in_turn(methods: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def send(*event: object) -> None:
+        for method in methods:
+            method(*event)
+
+    return send
