@@ -56,13 +56,13 @@ if TYPE_CHECKING:
     from .explanation.walk import walk_product
     from .generation.generate import corner_vectors, coverage, generate_vectors
     from .generation.separation import separate
+    from .host.device import Device
     from .host.loading import load
     from .host.machine import Warp
     from .host.tensor_maps import tensor_map, tensor_map_im2col
     from .host.warpgroup import Warpgroup
     from .isa.instruction import Instruction
     from .linting.lint import lint
-    from .machine.state.device import Device
     from .products.gemm import gemm, gemm_sparse
     from .products.warming import warmup
     from .report import Report, view
@@ -166,7 +166,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "generation.separation": "separate",
     "isa.instruction": "Instruction",
     "linting.lint": "lint",
-    "machine.state.device": "Device",
+    "host.device": "Device",
     "host.loading": "load",
     "host.machine": "Warp",
     "host.tensor_maps": "tensor_map tensor_map_im2col",

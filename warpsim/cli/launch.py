@@ -13,6 +13,7 @@ from ..ptx.symbols import demangled, matching
 from .cluster import cluster, scheduler_option
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
+from .launch_symbols import named_symbols, set_symbols
 from .looking import Looking, looking_options
 from .options import engine_option, json_option, undefined_option
 from .origins import Launched, check_options, notes, origins_options, trace
@@ -21,6 +22,7 @@ from .progress import watching
 
 if TYPE_CHECKING:
     from ..host.launching import LaunchableKernel, LaunchReport, LoadedModule
+    from ..host.symbols import Symbol
 
 
 _LARGEST_SIZE = (1 << 31) - 1
@@ -43,6 +45,8 @@ class _Asked:
     schedule: str
     nvcc: tuple[str, ...]
     keep: Path | None
+    symbols: tuple[str, ...]
+    save_symbols: tuple[str, ...]
     looking: Looking
     origins: str | None
     fragment: str | None
@@ -104,6 +108,20 @@ class _Done:
 )
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
+)
+@click.option(
+    "--symbol",
+    "symbols",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="Set a variable of the module, such as __constant__ memory, before the launch.",
+)
+@click.option(
+    "--save-symbol",
+    "save_symbols",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="Write a variable of the module afterwards.",
 )
 @click.option(
     "--keep",
@@ -200,11 +218,13 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     for index, path in [*saves, *expects]:
         if array_of(values[index]) is None:
             raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
+    set_symbols(module, asked.symbols)
+    symbols = named_symbols(module, asked.save_symbols)
     report = _run(module, name, asked, sizes, values)
     for _, path in expects:
         note_input(path)  # read below: a file saved over it would always equal it
     arrays = [array_of(value) for value in values]
-    _write(saves, arrays)
+    _write(saves, arrays, symbols)
     checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
     return _Done(
         kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
@@ -280,13 +300,15 @@ def _listing(module: LoadedModule) -> str:
     return "\n".join(["kernels:", *(f"  {line}" for line in kernel_lines(module))])
 
 
-def _write(saves: list[tuple[int, Path]], values: list[Any]) -> None:
+def _write(saves: list[tuple[int, Path]], values: list[Any], symbols: list[tuple[Symbol, Path]]) -> None:
     from ..files.archives import write_array
     from ..files.replacing import together
 
     with together():
         for index, path in saves:
             write_array(path, values[index])
+        for symbol, path in symbols:
+            write_array(path, symbol.get())
 
 
 def _report(file: Path, done: _Done, as_json: bool) -> None:

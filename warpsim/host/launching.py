@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..checks.cluster_checks import check_portable, cluster_checks
@@ -22,7 +23,7 @@ from ..machine.run.events import Observer
 from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
-from ..machine.state.device import Device
+from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
 from ..ptx.source_lines import Reader, unread
 from ..ptx.symbols import demangled
@@ -31,8 +32,10 @@ from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
 from ..recording.timeline import TimelineRecorder
 from .arguments import arguments_of, device_of
+from .device import Device
 from .device_output import note_runtime, to_stdout
 from .fidelity import Fidelity, fidelity_of
+from .symbols import Symbol, symbol_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -58,9 +61,10 @@ class LaunchReport:
 class LaunchableKernel:
     """A kernel of a module; call it to launch it."""
 
-    def __init__(self, module: Module, entry: Entry) -> None:
+    def __init__(self, module: Module, entry: Entry, home: Callable[[], DeviceState] | None = None) -> None:
         self._module = module
         self._entry = entry
+        self._home = home if home and module.variables else lambda: Device(module.target)
 
     @property
     def name(self) -> str:
@@ -95,7 +99,7 @@ class LaunchableKernel:
         checks: Mode = "error",
         record: bool | str | Selection = False,
         timeline: bool | str | Selection = False,
-        device: Device | None = None,
+        device: DeviceState | None = None,
         progress: Callable[[int, int], None] | None = None,
         scheduler: str | Client | None = None,
         observers: Sequence[Observer] = (),
@@ -143,7 +147,7 @@ class LaunchableKernel:
         more = cluster_checks(findings, self._entry, sizes.cluster)
         check_portable(findings, sizes.cluster, self._module.functions[self.name].kernel.location())
         temporary = device is None and device_of(args) is None
-        device = _device(device, args, self._module)
+        device = _device(device, args, self._module, self._home)
         symbols_of(device, self._module)
         if checks == "off":
             device.memory.fresh = None  # nobody will know what this launch writes
@@ -217,11 +221,13 @@ class LaunchableKernel:
         )
 
 
-def _device(given: Device | None, args: Sequence[Any], module: Module) -> Device:
-    """The device that is given, or that of buffers, or a new one; raises OperandError for another chip's."""
+def _device(
+    given: DeviceState | None, args: Sequence[Any], module: Module, home: Callable[[], DeviceState]
+) -> DeviceState:
+    """Return the device that is given, or that of buffers, or ``home``; OperandError for another chip's."""
     if given is None:
-        given = device_of(args) or Device(module.target)
-    if not isinstance(given, Device):
+        given = device_of(args) or home()
+    if not isinstance(given, DeviceState):
         raise OperandError(f"device={given!r}: it is a warpsim.Device")
     if given.target not in (None, module.target):
         raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
@@ -236,6 +242,18 @@ class LoadedModule:
 
     def __init__(self, module: Module) -> None:
         self.module = module
+
+    @cached_property
+    def device(self) -> Device:
+        """The device that has the variables of the module, for launches that name no other."""
+        return Device(self.module.target)
+
+    def symbol(self, name: str) -> Symbol:
+        """A variable of the module, by its name in PTX or in C++, on the module's own device.
+
+        Later launches see what is set there. Raises OperandError, which lists the variables.
+        """
+        return symbol_of(self.device, self.module, name)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -263,7 +281,7 @@ class LoadedModule:
 
     def __getitem__(self, name: str) -> LaunchableKernel:
         """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
-        return LaunchableKernel(self.module, self.module.entry(name))
+        return LaunchableKernel(self.module, self.module.entry(name), lambda: self.device)
 
     def __repr__(self) -> str:
         return f"<module for {self.target}: {', '.join(self.entries) or 'no kernels'}>"
