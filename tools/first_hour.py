@@ -18,12 +18,12 @@ SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32",
 
 
 def rows(matrix: Any, spelled: str) -> str:
-    """A line for each row, as printf writes it."""
+    """Return a line for each row, as printf writes it."""
     return "\n".join(" ".join(spelled % value for value in row) for row in matrix.tolist()) + "\n"
 
 
 def kernel(folder: Path) -> None:
-    """A (64, 128), B (128, 64) and D with four decimals; a stage of 64 along k is four instructions."""
+    """Write A (64, 128), B (128, 64) and D with four decimals; a stage of 64 along k is four instructions."""
     form, rng = warpsim.decode(WGMMA[0], target=WGMMA[1]), np.random.default_rng(0)
     A = rng.standard_normal((64, 128)).astype(np.float16)
     B = rng.standard_normal((128, 64)).astype(np.float16)
@@ -35,7 +35,7 @@ def kernel(folder: Path) -> None:
 
 
 def unit(folder: Path) -> None:
-    """A log of registers, D being that of a unit whose lanes 16 to 31 read no metadata."""
+    """Write a log of registers, D being that of a unit whose lanes 16 to 31 read no metadata."""
     form, rng = warpsim.decode(SPARSE[0], target=SPARSE[1]), np.random.default_rng(0)
     A = warpsim.prune(rng.integers(-100, 100, (16, 64)).astype(np.int8), form)
     values, indices = warpsim.compress(A, form)
@@ -57,7 +57,7 @@ def unit(folder: Path) -> None:
 
 
 def numerics(folder: Path) -> None:
-    """A (64, 256) and B (256, 64) in f16."""
+    """Write A (64, 256) and B (256, 64) in f16."""
     rng = np.random.default_rng(0)
     np.save(folder / "A.npy", rng.standard_normal((64, 256)).astype(np.float16))
     np.save(folder / "B.npy", rng.standard_normal((256, 64)).astype(np.float16))

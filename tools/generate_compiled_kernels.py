@@ -21,7 +21,7 @@ from tests.helpers.compiled_cases import CASES, CompiledCase
 
 
 def compiled(case: CompiledCase) -> str:
-    """The PTX text of a case, with its heading."""
+    """Return the PTX text of a case, with its heading."""
     if case.compiler == "triton":
         import triton
 

@@ -21,7 +21,7 @@ _HEADER = re.compile(r"^// (target|options): (.*)$", re.MULTILINE)
 
 
 def missing() -> str:
-    """Why nothing can be compiled here; empty where it can."""
+    """Return why nothing can be compiled here; empty where it can."""
     if shutil.which("nvcc") is None:
         return "nvcc is not installed"
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=False).stdout
@@ -29,7 +29,7 @@ def missing() -> str:
 
 
 def compiled(source: Path) -> str:
-    """The PTX of a source. Raises ValueError with nvcc's messages."""
+    """Return the PTX of a source. Raises ValueError with nvcc's messages."""
     header = dict(_HEADER.findall(source.read_text()))
     chip = header["target"].removeprefix("sm_")
     with tempfile.TemporaryDirectory() as folder:

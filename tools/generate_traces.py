@@ -163,7 +163,7 @@ WARPGROUP_RECIPES = (
 
 
 def chosen_sections(recipe: WarpgroupRecipe) -> Iterator[Section]:
-    """The sections of a recipe: A in registers and in shared memory in turn."""
+    """Yield the sections of a recipe: A in registers and in shared memory in turn."""
     sparse = "sp." if recipe.sparse else ""
     for index, types in enumerate(recipe.types):
         bits = ".and.popc" if ".b1" in types else ""
@@ -180,7 +180,7 @@ def chosen_sections(recipe: WarpgroupRecipe) -> Iterator[Section]:
 
 
 def chosen_forms(recipe: WarpRecipe) -> Iterator[Instruction]:
-    """The forms of a recipe: every accumulator, variant, layout and scale vector of its types."""
+    """Yield the forms of a recipe: every accumulator, variant, layout and scale vector of its types."""
     for form in warpsim.instructions(recipe.target, version=_VERSION):
         types = f"{form.shape} {form.a}.{form.b}"
         if form.family.name == recipe.head and form.kind == recipe.kind and types in recipe.pairs:
@@ -203,7 +203,7 @@ def _matrix(random: np.random.Generator, element: Format, shape: tuple[int, ...]
 
 
 def _scale_words(random: np.random.Generator, element: Format) -> Any:
-    """Four scales around one in every lane, all lanes different."""
+    """Return four scales around one in every lane, all lanes different."""
     one = element.bias << element.fraction_bits
     codes = random.integers(one - 6, one + 7, (32, 4)).astype(np.uint8)
     return codes.view(np.uint32)
@@ -338,7 +338,7 @@ class Writer:
         self.load(f"d{index}", d, accumulator, "expect")
 
     def fill(self, index: int, tiles: Tiles) -> None:
-        """The tiles come into shared memory."""
+        """Yield the statements that copy tiles into shared memory."""
         if not tiles.section.stored:
             self.arrays[f"shared{index}"] = tiles.image
             self.lines.append(f"//! shared tiles = shared{index}")

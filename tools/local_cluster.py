@@ -14,7 +14,7 @@ from distributed import LocalCluster
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code of the command."""
+    """Return the exit code of the command."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.local_cluster",
         description="Run a command beside a Dask cluster on this machine.",

@@ -27,13 +27,13 @@ STEPS = 5
 
 
 def products(only: str = "") -> list[Instruction]:
-    """The forms of which there are loops."""
+    """Return the forms of which there are loops."""
     forms = sampled_forms().values()
     return [form for form in forms if form.products == 1 and form.c == form.d and only in form.mnemonic]
 
 
 def numbers(form: Instruction, operand: str, shape: tuple[int, int], rng: np.random.Generator) -> Any:
-    """Normal numbers, or any integers, in the form's type."""
+    """Return normal numbers, or any integers, in the form's type."""
     element = form.format(operand)
     if element.is_float:
         return rng.standard_normal(shape).astype(element.dtype)
@@ -42,7 +42,7 @@ def numbers(form: Instruction, operand: str, shape: tuple[int, int], rng: np.ran
 
 
 def random_given(form: Instruction, seed: int, rows: int = 1, columns: int = 1) -> Given:
-    """A product of so many tiles."""
+    """Return a product of so many tiles."""
     rng = np.random.default_rng(seed)
     m, n, k = form.shape.m * rows, form.shape.n * columns, form.shape.k * STEPS
     A = numbers(form, "a", (m, k), rng)
@@ -61,13 +61,13 @@ def random_given(form: Instruction, seed: int, rows: int = 1, columns: int = 1) 
 
 
 def candidates(loop: Loop) -> Iterator[Candidate]:
-    """Everything that the search knows, judged on the first tile."""
+    """Yield everything that the search knows, judged on the first tile."""
     for stage in stages(loop, View(tile=0)):
         yield from stage
 
 
 def expected(form: Instruction, given: Given) -> Any:
-    """D as it should be."""
+    """Return D as it should be."""
     return warpsim.gemm(form, given.A, given.B, given.C, **given.scales)
 
 
@@ -87,7 +87,7 @@ def trial(form: Instruction, name: str, given: Given, other: dict[str, Candidate
 
 
 def trials(form: Instruction, each: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
-    """Mistakes drawn from those of a form, and their outcomes."""
+    """Yield mistakes drawn from those of a form, and their outcomes."""
     given = random_given(form, int(rng.integers(1 << 30)))
     other = {one.name: one for one in candidates(Loop(form, random_given(form, int(rng.integers(1 << 30)))))}
     for name in rng.choice(sorted(other), min(each, len(other)), replace=False).tolist():
@@ -95,7 +95,7 @@ def trials(form: Instruction, each: int, rng: np.random.Generator) -> Iterator[t
 
 
 def kind(form: Instruction) -> tuple[str, str]:
-    """What the counts are kept by."""
+    """Return what the counts are kept by."""
     return form.family.name + " scaled" * bool(form.scale), "float" if form.d.is_float else "integer"
 
 

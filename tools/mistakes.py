@@ -61,7 +61,7 @@ def random_setting(form: Instruction, rng: np.random.Generator) -> Setting:
 
 
 def shared_tiles(form: Instruction, rng: np.random.Generator) -> SharedTiles:
-    """B, and half the time A, in packed tiles of twice the k that one instruction reads."""
+    """Return B, and half the time A, in packed tiles of twice the k that one instruction reads."""
     words, start = [], 1024
     for operand in "ab":
         rows, columns = form.matrix_shape(operand)
@@ -83,7 +83,7 @@ def shared_tiles(form: Instruction, rng: np.random.Generator) -> SharedTiles:
 
 
 def inputs_of(setting: Setting, registers: dict[str, Any]) -> Inputs:
-    """What the instruction reads, from registers as probe makes them."""
+    """Return what the instruction reads, from registers as probe makes them."""
     tiles = setting.tiles
     kept = {name: words for name, words in registers.items() if name in setting.instruction.registers}
     if tiles is None:
@@ -113,7 +113,7 @@ def trial(setting: Setting, explanation: Sequence[Mistake], seed: int, most: int
 
 
 def trials(form: Instruction, pairs: int, rng: np.random.Generator) -> Iterable[tuple[str, str]]:
-    """Which sort of trial, and its outcome: every mistake alone, then random pairs."""
+    """Yield which sort of trial, and its outcome: every mistake alone, then random pairs."""
     setting = random_setting(form, rng)
     library = mistakes(setting)
     for mistake in library:
@@ -125,7 +125,7 @@ def trials(form: Instruction, pairs: int, rng: np.random.Generator) -> Iterable[
 
 
 def report(counts: dict[tuple[str, str, str], Counter[str]]) -> str:
-    """A line for each family, kind of D and sort of trial."""
+    """Return a line for each family, kind of D and sort of trial."""
     lines = [f"{'family':<10} {'D':<8} {'trials':<8} {'shown':>6} {'found':>7} {'hit rate':>9} {'false':>6}"]
     for (family, kind, sort), outcomes in sorted(counts.items()):
         shown = sum(outcomes.values()) - outcomes["no effect"]

@@ -28,14 +28,14 @@ _RUN = re.compile(r"(<!-- run: (.+?) -->\n+```text\n)(.*?)(\n?```)", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
-    """The README, and every page below it."""
+    """Yield the README, and every page below it."""
     yield ROOT / "README.md"
     for room in ROOMS:
         yield from sorted((ROOT / room).rglob("*.md"))
 
 
 def workplace(folder: Path) -> dict[str, str]:
-    """The environment of commands in that folder, which gets what they need."""
+    """Return the environment of commands in that folder, which gets what they need."""
     for part in ("traces", "tools"):
         shutil.copytree(ROOT / part, folder / part)
     programs = folder / ".programs"
@@ -48,7 +48,7 @@ def workplace(folder: Path) -> dict[str, str]:
 
 
 def output(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What the command prints, diagnostics included, run in the folder as a pipe would see it."""
+    """Return what the command prints, diagnostics included, run in the folder as a pipe would see it."""
     finished = subprocess.run(
         command, shell=True, cwd=folder, env=environment, text=True, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -57,7 +57,7 @@ def output(command: str, folder: Path, environment: dict[str, str]) -> str:
 
 
 def rewritten(text: str) -> str:
-    """A page with every block of output made anew."""
+    """Return a page with every block of output made anew."""
     if not _RUN.search(text):
         return text
     with tempfile.TemporaryDirectory() as name:
@@ -67,7 +67,7 @@ def rewritten(text: str) -> str:
 
 
 def changes(page: Path, text: str, fresh: str) -> str:
-    """What is out of date, line by line; empty where nothing is."""
+    """Return what is out of date, line by line; empty where nothing is."""
     name = page.relative_to(ROOT).as_posix()
     lines = (text.splitlines(keepends=True), fresh.splitlines(keepends=True))
     return "".join(unified_diff(*lines, name, f"{name}, as it would be"))

@@ -67,7 +67,7 @@ class Outcome:
 
 
 def project() -> dict[str, Any]:
-    """The table of that name in pyproject.toml."""
+    """Return the table of that name in pyproject.toml."""
     details: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return details
 
@@ -80,12 +80,12 @@ def oldest_minor(details: dict[str, Any]) -> int:
 
 
 def direct(details: dict[str, Any]) -> list[str]:
-    """The names of the dependencies, without those of extras."""
+    """Return the names of the dependencies, without those of extras."""
     return [re.split(r"[^\w.-]", text)[0] for text in details["dependencies"]]
 
 
 def supported() -> Iterator[str]:
-    """Versions of Python, from the lowest that is allowed to the last that Numba has a wheel for."""
+    """Yield versions of Python, from the lowest that is allowed to the last that Numba has a wheel for."""
     minor = oldest_minor(project())
     while compiled_for(f"3.{minor}"):
         yield f"3.{minor}"
@@ -93,7 +93,7 @@ def supported() -> Iterator[str]:
 
 
 def compiled_for(python: str) -> bool:
-    """Whether some version of Numba that is allowed has a wheel for a Python."""
+    """Return whether some version of Numba that is allowed has a wheel for a Python."""
     requirement = next(text for text in project()["dependencies"] if text.startswith("numba"))
     words = [*uv(), "pip", "compile", "--quiet", "--only-binary", ":all:", "--python-version", python, "-"]
     found = subprocess.run(words, input=requirement, text=True, capture_output=True, check=False)
@@ -101,12 +101,12 @@ def compiled_for(python: str) -> bool:
 
 
 def uv() -> list[str]:
-    """The command uv, of the path or of this Python."""
+    """Return the command uv, of the path or of this Python."""
     return ["uv"] if shutil.which("uv") else [sys.executable, "-m", "uv"]
 
 
 def interpreter(python: str) -> str | None:
-    """The path of a Python, which may be given instead of its version; None if it is not here."""
+    """Return the path of a Python, which may be given instead of its version; None if it is not here."""
     words = [*uv(), "python", "find", "--no-project", "--no-python-downloads", python]
     found = subprocess.run(words, text=True, capture_output=True, check=False)
     return found.stdout.strip() if found.returncode == 0 else None
@@ -161,7 +161,7 @@ def tried(folder: Path, python: str, which: str, tests: list[str]) -> Outcome:
 
 
 def said(folder: Path, *words: str) -> tuple[int, str]:
-    """The exit code of an environment's Python, and its last line; everything is shown."""
+    """Return the exit code of an environment's Python, and its last line; everything is shown."""
     variables = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "kernels")}
     command = [folder / "bin" / "python", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -98,7 +98,7 @@ class Location:
     def excerpt(self) -> str:
         """Return the line, and a caret with tildes under the span; empty for a blank line.
 
-        The line of the source stands before it, where there is one.
+        The line of the source stands before it, if any.
         """
         own = self._excerpt()
         return own if self.source is None else "\n".join(filter(None, (self.source.excerpt(), own)))

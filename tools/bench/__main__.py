@@ -42,7 +42,7 @@ def _figure(value: float) -> str:
 
 
 def _machine() -> str:
-    """The processor, as Linux names it, and what computes."""
+    """Return the processor, as Linux names it, and what computes."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

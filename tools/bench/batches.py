@@ -67,7 +67,7 @@ _DENSE = "mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32"
 
 
 def batch_cases() -> Iterator[Batch]:
-    """Every case, with its goal: millions a second, or microseconds for one."""
+    """Yield every case, with its goal: millions a second, or microseconds for one."""
     f16 = ("f16", "f16")
     rows = (
         ("mma.sp m16n8k32 f16 (sm_90a)", _SPARSE.format(32, *f16), "sm_90a", 1.0),

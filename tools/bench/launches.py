@@ -87,7 +87,9 @@ def _product(
 
 
 def _in_turns(runs: Mapping[Key, Callable[[], object]], repeat: int) -> dict[Key, float]:
-    """The least time of the processor that each takes; they take turns, for other work may come and go."""
+    """Return the least time of the processor that each takes; they take turns, for other work may come and
+    go.
+    """
     times: dict[Key, float] = {}
     for _ in range(repeat + 1):
         for key, run in runs.items():
@@ -118,7 +120,7 @@ def _schedules(repeat: int) -> Iterator[Result]:
 
 
 def _batched(warps: int) -> Callable[[], object]:
-    """The mma of the chain for so many warps, by one call of execute each."""
+    """Return the mma of the chain for so many warps, by one call of execute each."""
     form: Any = warpsim.decode(_MMA, target="sm_80")
     a, b = (np.full((warps, 32, count), 0x3C003800, np.uint32) for count in (4, 2))
 
@@ -131,7 +133,7 @@ def _batched(warps: int) -> Callable[[], object]:
 
 
 def cases(repeat: int) -> list[Result]:
-    """Every measurement."""
+    """Return every measurement."""
 
     def seconds(function: Callable[[], object]) -> float:
         return best(function, repeat, time.perf_counter)

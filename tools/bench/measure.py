@@ -21,12 +21,12 @@ class Result:
     goal: float | None
 
     def record(self) -> dict[str, Any]:
-        """The result for JSON."""
+        """Return the result for JSON."""
         return asdict(self)
 
 
 def best(function: Callable[[], object], repeat: int, clock: Callable[[], float] = time.thread_time) -> float:
-    """The shortest of several times, after one call that is not counted."""
+    """Return the shortest of several times, after one call that is not counted."""
     function()
     times = []
     for _ in range(repeat):

@@ -49,7 +49,7 @@ class Subject:
         return MMA(self.architecture, self.qualifiers)
 
     def random(self, operand: str, *shape: int) -> Matrix:
-        """Normally distributed numbers of an operand's type."""
+        """Return normally distributed numbers of an operand's type."""
         rng = np.random.default_rng(ord(operand))
         dtype: Any = self.form.format(operand).dtype
         if self.form.format(operand).name == "tf32":
@@ -57,7 +57,7 @@ class Subject:
         return rng.standard_normal(shape).astype(dtype)
 
     def dots(self, count: int) -> tuple[Matrix, Matrix, Matrix]:
-        """Factors (count, k) and (count, k), and C (count,)."""
+        """Return factors (count, k) and (count, k), and C (count,)."""
         k = self.form.shape.k
         return self.random("a", count, k), self.random("b", count, k), self.random("c", count)
 
@@ -71,7 +71,7 @@ class Subject:
         return best(lambda: self.peer(*tile), 10 * repeat) / (m * n * k)
 
     def by_dots(self, repeat: int) -> float:
-        """Its fastest batch of dot products."""
+        """Return its fastest batch of dot products."""
         times = []
         for count in _DOTS:
             operands = [_tensor(x) for x in self.dots(count)]
@@ -79,12 +79,12 @@ class Subject:
         return min(times)
 
     def by_product(self, repeat: int) -> float:
-        """Ours, in a whole product."""
+        """Return ours, in a whole product."""
         A, B = self.random("a", _SIZE, _SIZE), self.random("b", _SIZE, _SIZE)
         return best(lambda: warpsim.gemm(self.form, A, B, threads=1), repeat) / _SIZE**3
 
     def by_execute(self, repeat: int) -> float:
-        """Ours, in a batch of instructions, from registers to registers."""
+        """Return ours, in a batch of instructions, from registers to registers."""
         shape, words = self.form.shape, {}
         for name in "abc":
             matrix = self.random(name, _BATCH, *self.form.matrix_shape(name))
@@ -154,7 +154,7 @@ _SUBJECTS = (
 
 
 def peer_cases() -> Iterator[Peer]:
-    """Every case, where the package is there."""
+    """Yield every case, where the package is there."""
     if find_spec("mmasim") is None:
         return
     first = "than mmasim 2.1.1, "

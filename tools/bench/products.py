@@ -162,7 +162,7 @@ _E4 = ml_dtypes.float8_e4m3fn
 
 
 def product_cases(size: int) -> Iterator[Product]:
-    """Every case, with its goal."""
+    """Return every case, with its goal."""
     f32, f16 = _F16.format(16, "f32", "f32"), _F16.format(16, "f16", "f16")
     infinite, overflowing = _sprinkled(np.inf, 0.01), _sprinkled(3e38, 0.01)
     rows: tuple[tuple[str, float | None, Make], ...] = (

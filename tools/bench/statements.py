@@ -46,18 +46,18 @@ class Case:
     calls: int = _CALLS
 
     def line(self, repeat: int) -> str:
-        """The case, measured."""
+        """Return the case, measured."""
         seconds = best(self.repeated, repeat) / self.calls
         return f"{self.name:36} {seconds * 1e6:10.1f} us  {readings(self.run):5} readings  [{self.goal:g}]"
 
     def repeated(self) -> None:
-        """The calls that are timed together."""
+        """Run the calls that are timed together."""
         for _ in range(self.calls):
             self.run()
 
 
 def readings(run: Callable[[], object]) -> int:
-    """How often the text of an instruction is read while something runs."""
+    """Return how often the text of an instruction is read while something runs."""
     read, count = statements.read_instruction, 0
 
     def counted(*arguments: object) -> object:
@@ -74,13 +74,13 @@ def readings(run: Callable[[], object]) -> int:
 
 
 def _again(machine: Machine, text: str, file: str = "bench") -> Callable[[], object]:
-    """Runs the statements of a text, which is read once."""
+    """Return runs the statements of a text, which is read once."""
     program = parse(text, file).statements
     return lambda: [*machine.steps(program)]
 
 
 def _with_registers(machine: Machine) -> Machine:
-    """A machine with the operands of an mma, and one more."""
+    """Return a machine with the operands of an mma, and one more."""
     for name in ("a<4>", "b<2>", "c<4>", "%r"):
         machine[name] = np.uint32(0x3C003C00)
     machine["%z"] = 4 * np.arange(machine.lanes)
@@ -106,7 +106,7 @@ def _multiplying() -> Callable[[], object]:
 
 
 def trace_text() -> str:
-    """A trace of 16 wgmma that accumulate into the same registers."""
+    """Return a trace of 16 wgmma that accumulate into the same registers."""
     words = "\n".join(f"//! load {name} = {word:#x}" for name, word in _descriptors().items())
     return "\n".join(
         (
@@ -126,7 +126,7 @@ def _trace(folder: Path) -> Trace:
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """Every case; ``folder`` is for a file of its own."""
+    """Yield every case; ``folder`` is for a file of its own."""
     warp, warpgroup = _with_registers(Warp("sm_90a")), _with_registers(Warpgroup())
     trace = _trace(folder)
     yield Case(name="mov.b32, warp", goal=5, run=_again(warp, "mov.b32 %s, %r;"))

@@ -38,7 +38,7 @@ _ORDERED = np.array([4, 8, 9, 12, 13, 14], np.uint8)  # two ascending indices
 
 
 def words(name: str, block: int, cases: int) -> npt.NDArray[np.uint32]:
-    """Registers of an operand for one block of cases: values from 2**-7 to 2**1, legal metadata."""
+    """Return registers of an operand for one block of cases: values from 2**-7 to 2**1, legal metadata."""
     rng = np.random.default_rng([block, ord(name)])
     count = warpsim.decode(MNEMONIC, target=TARGET).registers[name]
     shape = (cases, 32, count)
@@ -52,7 +52,7 @@ def words(name: str, block: int, cases: int) -> npt.NDArray[np.uint32]:
 
 
 def blocks(name: str, cases: int) -> Iterator[npt.NDArray[np.uint32]]:
-    """An array of the set, a block at a time."""
+    """Yield an array of the set, a block at a time."""
     form = warpsim.decode(MNEMONIC, target=TARGET)
     for block, start in enumerate(range(0, cases, BLOCK)):
         count = min(BLOCK, cases - start)
@@ -64,7 +64,7 @@ def blocks(name: str, cases: int) -> Iterator[npt.NDArray[np.uint32]]:
 
 
 def write_set(path: Path, cases: int) -> None:
-    """The whole set, stored as it is, never more than a block of it in memory."""
+    """Write the whole set uncompressed, with at most a block of it in memory."""
     form = warpsim.decode(MNEMONIC, target=TARGET)
     one = make_vectors(form, title="benchmark", selector=0, **{name: words(name, 0, 1) for name in "abce"})
     manifest = manifest_of(one) | {"cases": cases, "arrays": {}}
@@ -88,7 +88,9 @@ def write_set(path: Path, cases: int) -> None:
 
 
 def measured(path: Path, jobs: int) -> dict[str, Any]:
-    """Seconds and peak memory of ``warpsim verify`` on a file, after a small one has warmed up the caches."""
+    """Return seconds and peak memory of ``warpsim verify`` on a file, after a small one has warmed up the
+    caches.
+    """
     small = path.with_name("small.npz")
     write_set(small, 256)
     command = [sys.executable, "-m", "warpsim", "verify", "--json", "--jobs", str(jobs)]

@@ -52,7 +52,7 @@ def _threads(repeat: int) -> tuple[float, float]:
 
 
 def _packing(repeat: int) -> tuple[float, float]:
-    """Decoding of both operands, as a share of the product."""
+    """Time the decoding of both operands, as a share of the product."""
     from warpsim.arithmetic.panels import Problem, decoded_a, decoded_b
     from warpsim.arithmetic.plans import plan_of
     from warpsim.execution.pipeline import rule_for
@@ -74,7 +74,9 @@ def _packing(repeat: int) -> tuple[float, float]:
 
 
 def _warpgroups(repeat: int) -> tuple[float, float]:
-    """Products a second of wgmma from registers and shared memory, relative to the sparse whole product."""
+    """Return products a second of wgmma from registers and shared memory, relative to the sparse whole
+    product.
+    """
     form, rng, count = warpsim.decode(_WGMMA, target="sm_90a"), np.random.default_rng(1), 64
     A = warpsim.prune(rng.standard_normal((count, 64, 32)).astype(np.float16), form)
     values, indices = warpsim.compress(A, form)
@@ -96,7 +98,7 @@ def _warpgroups(repeat: int) -> tuple[float, float]:
 
 
 def _text(lines: int, names: int) -> str:
-    """Lines of mma.sp whose registers come round after so many."""
+    """Return lines of mma.sp whose registers come round after so many."""
 
     def vector(stem: str, count: int, i: int) -> str:
         return "{" + ", ".join(f"%{stem}{(i * count + j) % names}" for j in range(count)) + "}"
@@ -115,7 +117,7 @@ def _parsing(repeat: int) -> tuple[float, float]:
 
 
 def _binding(repeat: int) -> tuple[float, float]:
-    """Parsing, and every operand of every statement checked against its form."""
+    """Time parsing, and checking every operand of every statement against its form."""
     text = _text(20_000, 256)
 
     def check() -> None:
@@ -157,7 +159,7 @@ def _fresh(*arguments: str) -> Callable[[int], tuple[float, float]]:
 
 
 def _of_children() -> float:
-    """Seconds that the processors have spent on processes that have ended."""
+    """Return seconds that the processors have spent on processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -185,7 +187,7 @@ def _without_jit(repeat: int) -> tuple[float, float]:
 
 
 def whole_cases() -> Iterator[Whole]:
-    """Every case, with its goal; those of commands are the shorter the better."""
+    """Yield every case, with its goal; those of commands are the shorter the better."""
     trace = "traces/mma_sp_m16n8k32_f16.ptx"
     yield Whole(name="two threads, 2048 cubed", unit="x one", goal=1.8, measure=_threads)
     yield Whole(name="decoding A and B", unit="% of product", goal=5.0, measure=_packing)

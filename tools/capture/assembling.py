@@ -20,12 +20,12 @@ _HEADER_LINES = 5  # a comment, .version, .target, .address_size, nothing
 
 
 def missing() -> str:
-    """Why there are no verdicts on this computer; empty where there are."""
+    """Return why there are no verdicts on this computer; empty where there are."""
     return "" if ptxas.program() else "ptxas is not installed"
 
 
 def refusals(kernels: Sequence[Kernel], target: str) -> Iterator[tuple[Kernel, str]]:
-    """The kernels that ptxas does not assemble for a target, and its errors."""
+    """Yield the kernels that ptxas does not assemble for a target, and its errors."""
     versions: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         versions.setdefault(kernel.ptx.splitlines()[1], []).append(kernel)

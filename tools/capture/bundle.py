@@ -56,7 +56,7 @@ def emit(folder: Path, target: str, items: Iterable[Item]) -> Iterator[Record]:
 
 
 def _emitted(stem: Path, item: Item) -> Record:
-    """The set of one item, and beside it its kernels, each with the cases that it takes."""
+    """Return the set of one item, and beside it its kernels, each with the cases that it takes."""
     vectors = item.make()
     write_vectors(stem.with_suffix(".npz"), vectors)
     kernels = [asdict(part.kernel) | {"cases": part.cases.tolist()} for part in parts_of(vectors)]
@@ -65,7 +65,7 @@ def _emitted(stem: Path, item: Item) -> Record:
 
 
 def fold(folder: Path, out: Path) -> Iterator[Record]:
-    """Captured sets of a bundle's outputs, below ``out``; what has not been run yet is left out.
+    """Return captured sets of a bundle's outputs, below ``out``, without those that have not run yet.
 
     Raises TraceError for what is no bundle, or one of another version; OSError.
     """
@@ -105,7 +105,7 @@ def _folded(
 
 
 def _check_same(folder: Path, number: int, trial: Item, vectors: Any) -> None:
-    """The experiment has not changed since the bundle was written."""
+    """Check that the experiment has not changed since the bundle was written."""
     ours = trial.make().arrays()
     same = ours.keys() == vectors.arrays().keys() and all(
         np.array_equal(ours[name], array) for name, array in vectors.arrays().items() if name != "d"

@@ -63,7 +63,7 @@ def _run(driver: Driver, end: float) -> int:
 
 
 def _outputs(driver: Driver, path: Path) -> dict[str, Any]:
-    """The outputs of every kernel of a set."""
+    """Return the outputs of every kernel of a set."""
     kernels = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     outputs: dict[str, Any] = {}
     with np.load(path, allow_pickle=False) as file:

@@ -122,7 +122,7 @@ def keep(folder: Path, item: Item, vectors: VectorSet, outputs: VectorSet, secon
 
 
 def _first(vectors: VectorSet, outputs: VectorSet, wrong: Any) -> str:
-    """The first element that differs, in words."""
+    """Return the first element that differs, in words."""
     if not wrong.any():
         return ""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -139,12 +139,12 @@ def _first(vectors: VectorSet, outputs: VectorSet, wrong: Any) -> str:
 
 
 def chip_folder(folder: Path, device: Device) -> Path:
-    """Where the files of a chip go."""
+    """Return where the files of a chip go."""
     return folder / re.sub(r"\W+", "_", device.chip).strip("_")
 
 
 def read_report(folder: Path) -> dict[str, dict[str, Any]]:
-    """The records of former runs by their paths; those that failed are left out, to be tried again."""
+    """Return the records of former runs by their paths; those that failed are left out, to be tried again."""
     path = folder / REPORT
     if not path.is_file():
         return {}
@@ -167,7 +167,7 @@ def write_report(folder: Path, device: Device, records: dict[str, dict[str, Any]
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """A .tar.gz of a folder, which replaces what was there."""
+    """Write a .tar.gz of a folder, which replaces an older file."""
     partial = archive.with_name(f".{archive.name}.partial")
     with tarfile.open(partial, "w:gz") as tar:
         tar.add(folder, arcname=folder.name)

@@ -44,7 +44,7 @@ class Candidate:
 
 
 def predicted(vectors: VectorSet, arithmetic: Arithmetic) -> Words:
-    """D ``(cases, lanes, registers)`` of a set, computed that way."""
+    """Return D ``(cases, lanes, registers)`` of a set, computed that way."""
     d = np.empty_like(vectors.d)
     for part in vectors.inputs():
         d[part.cases] = arithmetic(
@@ -57,12 +57,12 @@ def predicted(vectors: VectorSet, arithmetic: Arithmetic) -> Words:
 
 
 def model(instruction: Instruction, inputs: Inputs) -> Words:
-    """The model itself."""
+    """Return the model itself."""
     return execute_inputs(instruction, inputs, ENGINE)
 
 
 def rule_compute(operands: Operands, rule: Rule) -> Array:
-    """The model's arithmetic for a rule."""
+    """Return the model's arithmetic for a rule."""
     if ENGINE == "kernel":
         from warpsim.arithmetic.numerics import compute
     else:
@@ -73,7 +73,7 @@ def rule_compute(operands: Operands, rule: Rule) -> Array:
 def computing(
     compute: Compute = rule_compute, rule: Rule | None = None, change: Change | None = None
 ) -> Arithmetic:
-    """An arithmetic: the operands, changed first, computed by a rule (the model's where None)."""
+    """Return an arithmetic: the operands, changed first, computed by a rule (the model's where None)."""
 
     def arithmetic(instruction: Instruction, inputs: Inputs) -> Words:
         operands, batch = gathered(instruction, inputs)
@@ -87,7 +87,7 @@ def computing(
 
 
 def gathered(instruction: Instruction, inputs: Inputs) -> tuple[Operands, tuple[int, ...]]:
-    """The operands with one leading axis, and the axes that it stands for."""
+    """Return the operands with one leading axis, and the axes that it stands for."""
     operands = gather(instruction, checked_inputs(instruction, inputs))
     inner = 3 if instruction.products > 1 else 2
     arrays = {name: getattr(operands, name) for name in _ARRAYS if getattr(operands, name) is not None}
@@ -103,14 +103,14 @@ def gathered(instruction: Instruction, inputs: Inputs) -> tuple[Operands, tuple[
 
 
 def columns_of(operands: Operands) -> Array:
-    """``(batch, m, s)``: the logical column of every stored element."""
+    """Return ``(batch, m, s)``: the logical column of every stored element."""
     if operands.columns is not None:
         return operands.columns
     return np.broadcast_to(np.arange(operands.a.shape[2]), operands.a.shape).copy()
 
 
 def reordered(order: Array) -> Change:
-    """The stored columns in another order, which decides what is summed with what."""
+    """Return the stored columns in another order, which decides what is summed with what."""
 
     def change(operands: Operands) -> Operands:
         columns = columns_of(operands)[..., order]
@@ -122,7 +122,9 @@ def reordered(order: Array) -> Change:
 
 
 def paired(operands: Operands, values: Array) -> Array:
-    """``(batch, m, s, n)``: the row of ``values (batch, k, n)`` that every stored element multiplies."""
+    """Return ``(batch, m, s, n)``: the row of ``values (batch, k, n)`` that every stored element
+    multiplies.
+    """
     batch = np.arange(len(values))[:, None, None]
     return values[batch, columns_of(operands)]
 
@@ -131,7 +133,7 @@ def paired(operands: Operands, values: Array) -> Array:
 
 
 def as_target(target: str) -> Arithmetic:
-    """The rules of another target; its model has to have the form."""
+    """Return the rules of another target; its model has to have the form."""
 
     def arithmetic(instruction: Instruction, inputs: Inputs) -> Words:
         try:

@@ -39,7 +39,7 @@ class Part:
 
 
 def target_of(device: Device) -> str:
-    """The target that has most of a chip's instructions: sm_90a for compute capability 9.0.
+    """Return the target that has most of a chip's instructions: sm_90a for compute capability 9.0.
 
     Raises DriverError for a chip that warpsim does not know.
     """
@@ -53,7 +53,8 @@ def target_of(device: Device) -> str:
 
 
 def for_device(instruction: Instruction, device: Device) -> Instruction:
-    """The form for a chip: on its own target where that is one of the chip's, otherwise on the chip's first.
+    """Return the form for a chip: on its own target where that is one of the chip's, otherwise on the
+    chip's first.
 
     Raises IllegalInstruction where the chip does not have the form.
     """
@@ -67,7 +68,7 @@ def for_device(instruction: Instruction, device: Device) -> Instruction:
 
 
 def parts_of(vectors: VectorSet) -> Iterator[Part]:
-    """The jobs of a set."""
+    """Yield the jobs of a set."""
     names = list(vectors.varying())
     columns = np.stack([np.zeros(len(vectors), np.int64), *vectors.varying().values()], axis=-1)
     values, group = np.unique(columns, axis=0, return_inverse=True)
@@ -81,7 +82,7 @@ def parts_of(vectors: VectorSet) -> Iterator[Part]:
 
 
 def job_of(kernel: Kernel, arrays: Mapping[str, Any]) -> Job:
-    """A kernel with its cases."""
+    """Return a kernel with its cases."""
     return Job(
         ptx=kernel.ptx,
         entry=kernel.entry,
@@ -93,13 +94,13 @@ def job_of(kernel: Kernel, arrays: Mapping[str, Any]) -> Job:
 
 
 def captured(vectors: VectorSet, driver: Driver) -> VectorSet:
-    """The set with the D of a device. Raises DriverError."""
+    """Return the set with the D of a device. Raises DriverError."""
     parts = list(parts_of(vectors))
     return folded(vectors, parts, [run_job(driver, part.job) for part in parts], provenance(driver.device))
 
 
 def folded(vectors: VectorSet, parts: list[Part], outputs: list[Any], origin: Mapping[str, Any]) -> VectorSet:
-    """The set with the D that the outputs of its jobs hold."""
+    """Return the set with the D that the outputs of its jobs hold."""
     d = np.zeros_like(vectors.d)
     for part, output in zip(parts, outputs, strict=True):
         words = np.ascontiguousarray(output).view(d.dtype)
@@ -111,7 +112,7 @@ def folded(vectors: VectorSet, parts: list[Part], outputs: list[Any], origin: Ma
 
 
 def provenance(device: Device, date: str | None = None) -> dict[str, Any]:
-    """Where outputs come from, but for the PTX."""
+    """Return where outputs come from, but for the PTX."""
     simulated = device.chip.startswith("simulated ")
     origin = {"kind": "model", "version": __version__} if simulated else {"kind": "hardware"}
     return {
@@ -124,6 +125,6 @@ def provenance(device: Device, date: str | None = None) -> dict[str, Any]:
 
 
 def file_words(mnemonic: str, title: str) -> str:
-    """A file's name for a set, without its suffix: the instruction, and what its cases are."""
+    """Return a file's name for a set, without its suffix: the instruction, and what its cases are."""
     words = (mnemonic.replace("::", "_"), re.sub(r"[^\w-]+", "_", title))
     return ".".join(filter(None, words))

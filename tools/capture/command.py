@@ -155,7 +155,7 @@ def _action(options: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
 
 
 def _target(options: argparse.Namespace) -> str:
-    """The chip to plan for: as told, or the one that is there."""
+    """Return the chip to plan for: as told, or the one that is there."""
     named = options.target or options.simulate
     return named if named else target_of(CudaDriver(options.device).device)
 
@@ -218,7 +218,7 @@ def _driver(options: argparse.Namespace) -> Driver:
 
 
 def _behaviour(target: str, name: str | None) -> Arithmetic | None:
-    """What a simulated device computes."""
+    """Return what a simulated device computes."""
     if not name:
         return None
     if name in ARCHITECTURES:
@@ -265,7 +265,7 @@ def _emit(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    """Experiments; their candidates where a target is named."""
+    """Return experiments; their candidates where a target is named."""
     target = options.target or options.simulate
     for name in _experiments(options) or EXPERIMENTS:
         _say_rule(name, options)
@@ -330,7 +330,7 @@ def _note(text: str) -> None:
 
 
 def _say_rule(name: str, options: argparse.Namespace) -> None:
-    """The question and the decision rule, before anything runs."""
+    """Print the question and the decision rule, before anything runs."""
     experiment = EXPERIMENTS[name]
     text = (
         f"{name}: {experiment.question}\n"

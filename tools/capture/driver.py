@@ -47,10 +47,10 @@ class Driver(Protocol):
         """Forget a module."""
 
     def function(self, module: int, name: str) -> int:
-        """An entry of a module."""
+        """Return an entry of a module."""
 
     def allocate(self, size: int) -> int:
-        """The address of memory on the device."""
+        """Return the address of memory on the device."""
 
     def free(self, address: int) -> None:
         """Give memory back."""
@@ -139,7 +139,7 @@ class CudaDriver:
         self._call("cuModuleUnload", ctypes.c_void_p(module))
 
     def function(self, module: int, name: str) -> int:
-        """An entry of a module."""
+        """Return an entry of a module."""
         function = ctypes.c_void_p()
         self._call("cuModuleGetFunction", ctypes.byref(function), ctypes.c_void_p(module), name.encode())
         return int(function.value or 0)
@@ -147,7 +147,7 @@ class CudaDriver:
     # --- memory ---
 
     def allocate(self, size: int) -> int:
-        """The address of memory on the device."""
+        """Return the address of memory on the device."""
         address = ctypes.c_uint64()
         self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return address.value
@@ -197,7 +197,7 @@ class CudaDriver:
             raise DriverError(f"{name}: {self._name(status)}")
 
     def _name(self, status: int) -> str:
-        """The driver's own name of a status and what it says about it."""
+        """Return the driver's own name of a status and what it says about it."""
         texts = []
         for ask in (self._cuda.cuGetErrorName, self._cuda.cuGetErrorString):
             text = ctypes.c_char_p()
@@ -216,7 +216,7 @@ def _library() -> Any:
 
 
 def _kernel_module() -> str:
-    """The version of the kernel's driver, as in "580.65.06", where Linux tells."""
+    """Return the version of the kernel's driver, as in "580.65.06", where Linux tells."""
     try:
         match = _VERSION.search(Path("/proc/driver/nvidia/version").read_text(encoding="utf-8"))
     except OSError:

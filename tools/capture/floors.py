@@ -10,7 +10,7 @@ from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 
 def unseen_floor(form: Instruction, rule: Rule) -> int:
-    """The highest floor that gives the same bits as none, and so does every lower one.
+    """Return the highest floor that gives the same bits as none, and so does every lower one.
 
     A floor above every exponent of a sum changes nothing unless it moves the place where bits are cut above
     the last place of some term. Terms below it are products, and C where even C's exponents are below it.
@@ -35,7 +35,8 @@ def unseen_floor(form: Instruction, rule: Rule) -> int:
 
 
 def idle_floor(form: Instruction, rule: Rule) -> int:
-    """The highest floor that gives the same D as none: nothing is cut, or only sums that are zero in D.
+    """Return the highest floor that gives the same D as none: nothing is cut, or only sums that are zero
+    in D.
 
     A floor changes sums whose exponents are all below it. Of emulated ones, and where scales have fractions,
     only the first counts.
@@ -53,13 +54,14 @@ def idle_floor(form: Instruction, rule: Rule) -> int:
 
 
 def largest_sum(form: Instruction, count: int) -> float:
-    """The largest sum of so many products, in units of their largest exponent."""
+    """Return the largest sum of so many products, in units of their largest exponent."""
     a, b = (2 - 2.0**-element.fraction_bits for element in (form.a, form.b))
     return count * a * b
 
 
 def largest_groups(form: Instruction) -> float:
-    """The largest sum of scaled groups of which some are cut, in units of the largest exponent of scales.
+    """Return the largest sum of scaled groups of which some are cut, in units of the largest exponent of
+    scales.
 
     Groups of e2m1 are multiples of 2**-2, and scales of ue8m0 powers of two: a floor f and F fraction bits
     cut only those whose scales have exponents up to f - F + 1, and a chunk has one scale. What all of these
@@ -70,7 +72,7 @@ def largest_groups(form: Instruction) -> float:
 
 
 def floor_of(rule: Rule) -> int:
-    """The rule's own floor."""
+    """Return the rule's own floor."""
     aligned = rule.aligned
     assert isinstance(aligned, FusedSum | ScaledGroups)
     return aligned.exponent_floor

@@ -24,14 +24,16 @@ _OF_GROUPS = 10  # the power of two that products of e2m1 add up to in all chunk
 
 
 def gathered(form: Instruction) -> Iterator[Matrices]:
-    """Codes of A and B over stored columns and of C, a case at a time; none where no bits can be cut."""
+    """Yield codes of A and B over stored columns and of C, a case at a time; none where no bits can be
+    cut.
+    """
     last = sum(element.minimum_exponent - element.fraction_bits for element in (form.a, form.b))
     if form.scale is None and last < _smallest(form) - _MOST_BITS:
         yield from (_gathering(form, count) for count in (4, 8, 16, 32) if count <= form.stored_k)
 
 
 def gathered_by_scales(form: Instruction) -> tuple[Matrices, Array]:
-    """The same with scales of ue8m0: codes, and exponents of scale_a * scale_b ``(cases, chunks)``."""
+    """Return the same with scales of ue8m0: codes, and exponents of scale_a * scale_b ``(cases, chunks)``."""
     if form.scale_chunks > 1:
         return _gathered_groups(form)
     top = [_highest(element) for element in (form.a, form.b)]
@@ -45,7 +47,9 @@ def gathered_by_scales(form: Instruction) -> tuple[Matrices, Array]:
 
 
 def _gathered_groups(form: Instruction) -> tuple[Matrices, Array]:
-    """Chunks of one scale add up to D's smallest number; against them is one of the last, scaled down."""
+    """Return chunks of one scale add up to D's smallest number; against them is one of the last, scaled
+    down.
+    """
     pairs = [(6.0, 6.0)] * 28 + [(4.0, 4.0)]
     assert sum(x * y for x, y in pairs) == 1 << _OF_GROUPS
     a = np.zeros((_HALVINGS, form.shape.m, form.stored_k))
@@ -79,17 +83,17 @@ def _gathering(form: Instruction, count: int) -> Matrices:
 
 
 def _pairs(count: int) -> Array:
-    """Factors of all but the last of so many products, in quarters."""
+    """Return factors of all but the last of so many products, in quarters."""
     return np.array(_quarters(count - 1))
 
 
 def _exponent(form: Instruction, pairs: Array) -> int:
-    """What products of those pairs have to be multiplied by: ``2**`` that."""
+    """Return what products of those pairs have to be multiplied by: ``2**`` that."""
     return _smallest(form) - int(log2(pairs.prod(axis=1).sum() / 16))
 
 
 def _halved(form: Instruction, pairs: Array, exponents: list[int], down: tuple[Array, Array]) -> Matrices:
-    """Those products, factors times ``2**exponents``, and one against them.
+    """Return those products, factors times ``2**exponents``, and one against them.
 
     It is halved by rows and columns, as often as ``down`` says in turn, until it is cut: then D is not zero.
     """
@@ -106,7 +110,7 @@ def _halved(form: Instruction, pairs: Array, exponents: list[int], down: tuple[A
 
 
 def _quarters(count: int) -> list[tuple[int, int]]:
-    """Pairs of quarters from 1 to 7/4 whose products add up to the largest power of two that they can.
+    """Return pairs of quarters from 1 to 7/4 whose products add up to the largest power of two that they can.
 
     The largest product first that leaves the others at least 1 each, which comes out even for 3, 7, 15, 31.
     """

@@ -32,7 +32,9 @@ class Job:
 
 
 def pack_cases(arrays: Mapping[str, Any], offsets: Mapping[str, int], input_bytes: int) -> Any:
-    """``(cases, input_bytes)`` uint8: the bytes of arrays with the cases in front, each at its offset."""
+    """Return ``(cases, input_bytes)`` uint8: the bytes of arrays with the cases in front, each at its
+    offset.
+    """
     cases = len(next(iter(arrays.values())))
     packed = np.zeros((cases, input_bytes), np.uint8)
     for name, offset in offsets.items():
@@ -42,7 +44,7 @@ def pack_cases(arrays: Mapping[str, Any], offsets: Mapping[str, int], input_byte
 
 
 def run_job(driver: Driver, job: Job) -> Any:
-    """``(cases, output_bytes)`` uint8. Raises DriverError."""
+    """Return ``(cases, output_bytes)`` uint8. Raises DriverError."""
     if job.shared_bytes > driver.device.shared_bytes:
         raise DriverError(
             f"a case needs {job.shared_bytes:,} bytes of shared memory, but a block on {driver.device.chip} "

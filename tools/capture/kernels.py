@@ -64,7 +64,8 @@ class Kernel:
 def build_kernel(
     instruction: Instruction, arrays: Mapping[str, Array], immediates: Mapping[str, int]
 ) -> Kernel:
-    """The kernel for cases with these operands: ``arrays`` by their names in warpsim.execute, cases in front.
+    """Return the kernel for cases with these operands: ``arrays`` by their names in warpsim.execute, cases
+    in front.
 
     ``immediates`` that are left out have the defaults of warpsim.execute. Raises OperandError for an
     instruction without a target.
@@ -75,7 +76,7 @@ def build_kernel(
 
 
 def version_of(instruction: Instruction) -> str:
-    """The lowest PTX version that has the form and the target: old drivers know no newer ones."""
+    """Return the lowest PTX version that has the form and the target: old drivers know no newer ones."""
     major, minor = max(instruction.since, ARCHITECTURES[str(instruction.target)].since)
     return f"{major}.{minor}"
 
@@ -115,7 +116,7 @@ class _Writer:
         )
 
     def offsets(self) -> tuple[dict[str, int], int]:
-        """Where the operands of a case begin, each on a boundary, and the bytes of all of them."""
+        """Return where the operands of a case begin, each on a boundary, and the bytes of all of them."""
         offsets, end = dict[str, int](), 0
         for name, size in self.sizes.items():
             offsets[name] = end
@@ -160,7 +161,7 @@ class _Writer:
             yield ".reg .pred %accumulate, %copies;"
 
     def type_of(self, operand: str) -> str:
-        """The type of an operand's registers."""
+        """Return the type of an operand's registers."""
         untyped = f"b{self.instruction.register_bits if operand in ('a', 'b', 'c', 'd') else 32}"
         if operand not in ("c", "d"):
             return untyped
@@ -176,7 +177,7 @@ class _Writer:
             yield f"mad.wide.u32 %{name}, %case, {size}, %{name};"
 
     def loads(self, offsets: Mapping[str, int]) -> Iterator[str]:
-        """The registers of every operand that is in registers."""
+        """Yield the registers of every operand that is in registers."""
         for operand, count in self.given.items():
             if operand not in self.sizes:
                 continue
@@ -223,7 +224,7 @@ class _Writer:
         yield "wgmma.wait_group.sync.aligned 0;"
 
     def fill(self, offset: int) -> Iterator[str]:
-        """Every thread copies 16 bytes a round; in the last round perhaps not all of them do."""
+        """Yield every thread copies 16 bytes a round; in the last round perhaps not all of them do."""
         step = self.threads * _VECTOR * 4
         yield f"mad.wide.u32 %from, %lane, {_VECTOR * 4}, %input;"
         yield f"mad.lo.u32 %at, %lane, {_VECTOR * 4}, %tile;"
@@ -237,7 +238,9 @@ class _Writer:
             yield f"{guard}st.shared.v4.b32 [%at+{start}], {copies};"
 
     def descriptor(self, name: str, offset: int) -> Iterator[str]:
-        """Descriptors count from the start of the tiles; their low 14 bits are an address divided by 16."""
+        """Yield descriptors count from the start of the tiles; their low 14 bits are an address divided by
+        16.
+        """
         yield f"ld.global.u64 %{name}, [%input+{offset}];"
         yield "cvt.u64.u32 %moved, %tile;"
         yield "shr.u64 %moved, %moved, 4;"
@@ -247,7 +250,7 @@ class _Writer:
         yield f"or.b64 %{name}, %{name}, %low;"
 
     def accumulator(self) -> Iterator[str]:
-        """D is read and written: it starts as C, or as zeros where C is not given."""
+        """Yield D is read and written: it starts as C, or as zeros where C is not given."""
         given = "c" in self.sizes
         for index in range(self.given["d"]):
             yield f"mov.b32 %d{index}, {f'%c{index}' if given else 0};"

@@ -55,7 +55,8 @@ def vector_set(
     labels: Sequence[str] = (),
     seed: int | None = None,
 ) -> VectorSet:
-    """The set of matrices of codes, cases in front: ``a`` as it is stored, ``b (k, n)`` and ``c (m, n)``.
+    """Return the set of matrices of codes, cases in front: ``a`` as it is stored, ``b (k, n)`` and ``c (m,
+    n)``.
 
     Sparse forms take metadata ``fields (m, chunks)`` for one selector, or the registers ``e``. D is what the
     model computes, fields without a meaning being read literally.
@@ -84,7 +85,7 @@ def vector_set(
 
 
 def _tiles(form: Instruction, a: Array, b: Array, placement: Placement) -> dict[str, Any]:
-    """A (in registers, or a tile) and B in shared memory, each as canonical as CuTe packs it."""
+    """Return a (in registers, or a tile) and B in shared memory, each as canonical as CuTe packs it."""
     arguments: dict[str, Any] = {}
     image = np.zeros((len(b), 0), np.uint8)
     tiles = {"b": (np.swapaxes(b, 1, 2), form.b, placement.majors[1])}
@@ -111,7 +112,7 @@ def _tiles(form: Instruction, a: Array, b: Array, placement: Placement) -> dict[
 
 
 def _stored(codes: Array, element: Format) -> Array:
-    """A tile as shared memory has it: eight 1-bit elements make a byte."""
+    """Return a tile as shared memory has it: eight 1-bit elements make a byte."""
     if element.bits == 1:
         return np.packbits(codes.astype(np.bool_), axis=-1, bitorder="little")
     return np.ascontiguousarray(codes).astype(element.code_dtype)
@@ -125,19 +126,19 @@ def _major_immediates(form: Instruction, placement: Placement) -> dict[str, int]
 
 
 def values(element: Format, array: npt.ArrayLike) -> Array:
-    """Codes of the nearest values of a format."""
+    """Return codes of the nearest values of a format."""
     with np.errstate(over="ignore"):
         return codes_of(np.asarray(array, np.float64).astype(element.dtype), element, "values")
 
 
 def joined(parts: Sequence[tuple[Array, Array, Array, list[str]]]) -> tuple[Array, Array, Array, list[str]]:
-    """Codes of A, B and C and labels, part after part."""
+    """Return codes of A, B and C and labels, part after part."""
     a, b, c = (np.concatenate([part[place] for part in parts]) for place in range(3))  # type: ignore[misc]
     return a, b, c, [label for part in parts for label in part[3]]
 
 
 def uniform_fields(form: Instruction, field: npt.ArrayLike, cases: int) -> Array:
-    """``(cases, m, chunks)``: one field, or one a case, in all places."""
+    """Return ``(cases, m, chunks)``: one field, or one a case, in all places."""
     assert form.pattern is not None
     shape = (cases, form.shape.m, form.shape.k // form.pattern.chunk)
     return np.broadcast_to(np.asarray(field, np.uint8).reshape(-1, 1, 1), shape)
@@ -147,7 +148,9 @@ def uniform_fields(form: Instruction, field: npt.ArrayLike, cases: int) -> Array
 
 
 def random_codes(rng: Rng, element: Format, shape: tuple[int, ...], low: int, high: int) -> Array:
-    """Numbers of both signs with exponents from ``low`` to ``high``; integers and bits as they come."""
+    """Return numbers of both signs with exponents from ``low`` to ``high``; integers and bits as they
+    come.
+    """
     if not element.is_float:
         return raw_codes(rng, element, shape)
     exponent = rng.integers(low, high + 1, shape).astype(np.float64)
@@ -170,7 +173,9 @@ def random_fields(rng: Rng, form: Instruction, cases: int) -> Array:
 
 
 def combinations_of(form: Instruction, *, a_shared: bool) -> list[dict[str, int]]:
-    """Immediates that between them have every value, each combination being a kernel; the plainest first."""
+    """Return immediates that between them have every value, each combination being a kernel; the plainest
+    first.
+    """
     chosen = [{"selector": selector} for selector in form.selectors] or [{}]
     if form.scale:
         step = max(form.scale_chunks, 1)
@@ -187,7 +192,7 @@ def combinations_of(form: Instruction, *, a_shared: bool) -> list[dict[str, int]
 
 
 def random_set(form: Instruction, cases: int, seed: int, *, placement: Placement = Placement()) -> VectorSet:
-    """Cases of three sorts in turn: numbers of a size, numbers of any size, and any bits.
+    """Return cases of three sorts in turn: numbers of a size, numbers of any size, and any bits.
 
     Immediates take every value in turn. Lanes whose metadata the selector ignores hold garbage.
     """
@@ -241,7 +246,7 @@ def _metadata(rng: Rng, form: Instruction, cases: int, selector: Any) -> Array:
 
 
 def _scale_words(rng: Rng, form: Instruction, cases: int) -> Array:
-    """Four scales around one in every lane."""
+    """Return four scales around one in every lane."""
     assert form.scale is not None
     one = form.scale.bias << form.scale.fraction_bits
     codes = rng.integers(one - 6, one + 7, (cases, form.lanes, 4)).astype(np.uint8)

@@ -24,7 +24,7 @@ Matrices = tuple[Array, Array, Array]  # codes of A and B over stored columns, a
 
 
 def spread(form: Instruction, b: Array, filler: float) -> Array:
-    """B ``(cases, stored, n)`` with its rows in their logical places; all others hold a number."""
+    """Return B ``(cases, stored, n)`` with its rows in their logical places; all others hold a number."""
     if form.pattern is None:
         return b
     pattern, stored = form.pattern, b.shape[1]
@@ -35,7 +35,9 @@ def spread(form: Instruction, b: Array, filler: float) -> Array:
 
 
 def scales_of(form: Instruction, labels: list[str]) -> dict[str, Array] | None:
-    """Scales of one, but for a third of the cases, where they differ block by block; large ones at limits."""
+    """Return scales of one, but for a third of the cases, where they differ block by block; large ones at
+    limits.
+    """
     if form.scale is None:
         return None
     rng, cases = np.random.default_rng(35), len(labels)
@@ -50,7 +52,7 @@ def scales_of(form: Instruction, labels: list[str]) -> dict[str, Array] | None:
 
 
 def probes(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
-    """All of them: codes of A as stored, B in logical rows, C, and a label a case."""
+    """Return all of them: codes of A as stored, B in logical rows, C, and a label a case."""
     rng = np.random.default_rng(33)
     parts, labels = list[Matrices](), list[str]()
     for name, make in _PROBES.items():
@@ -81,7 +83,7 @@ def _near(element: Format) -> tuple[int, int]:
 
 
 def _highest(element: Format) -> int:
-    """The largest exponent of a format."""
+    """Return the largest exponent of a format."""
     largest = values_of(np.array([element.largest_finite], element.code_dtype), element)
     return int(np.frexp(largest[0])[1]) - 1
 
@@ -94,7 +96,7 @@ def _whole(element: Format) -> tuple[int, int]:
 
 
 def _sizes(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Numbers of one size and of all sizes; and all of them small, C too."""
+    """Yield numbers of one size and of all sizes; and all of them small, C too."""
     yield _random(rng, form, 4, _near)
     yield _random(rng, form, 4, _whole)
     yield _random(rng, form, 4, lambda one: (one.minimum_exponent, one.minimum_exponent + 12))
@@ -107,7 +109,7 @@ def _tiny(element: Format) -> tuple[int, int]:
 
 
 def _cancelling(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Two large products add up to nothing, beside all others, and C or not."""
+    """Yield two large products add up to nothing, beside all others, and C or not."""
     for reach in (_near, _whole):
         a, b, c = _random(rng, form, 6, reach)
         stored = form.stored_k
@@ -121,7 +123,8 @@ def _cancelling(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _depths(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Two large products cancel, and a third is D: halved row by row until it is cut off; with C and without.
+    """Yield two large products cancel, and a third is D: halved row by row until it is cut off; with C and
+    without.
 
     The large factors are 1 or 1.5, so that their product carries, and so is the third.
     """
@@ -167,7 +170,7 @@ def _coded(form: Instruction, a: Array, b: Array, c: Array) -> Matrices:
 
 
 def _powers(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Powers of two and zeros: results lie halfway between two numbers, and zeros have either sign."""
+    """Yield powers of two and zeros: results lie halfway between two numbers, and zeros have either sign."""
     shapes = _shapes(form, 8)
     parts = []
     for name in "abc":
@@ -182,7 +185,7 @@ def _powers(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _ties(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """C, and one product of half its last place, below or above it, or a little more or less."""
+    """Yield C, and one product of half its last place, below or above it, or a little more or less."""
     shapes = _shapes(form, 4)
     c = random_codes(rng, form.c, shapes["c"], 2, 2)
     a, b = (np.zeros(shapes[name]) for name in "ab")
@@ -196,7 +199,7 @@ def _ties(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _carries(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Products near the largest that one exponent has, all of one sign."""
+    """Yield products near the largest that one exponent has, all of one sign."""
     a, b, c = (np.full(shape, 1.999) for shape in _shapes(form, 2).values())
     a[1] = -a[1]
     c[1] = -c[1]
@@ -229,7 +232,7 @@ def _subnormals(rng: Rng, form: Instruction) -> Iterator[Matrices]:
 
 
 def _zeros(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """Zeros of every sign; zeros beside the largest numbers, and small products beside those."""
+    """Yield zeros of every sign; zeros beside the largest numbers, and small products beside those."""
     shapes = _shapes(form, 4)
     codes = [np.zeros(shapes[name], form.format(name).code_dtype) for name in "abc"]
     for case, signs in enumerate(((1, 0, 1), (0, 0, 1), (0, 1, 1), (1, 1, 1))):
@@ -281,7 +284,7 @@ def _share_of_b(form: Instruction, exponent: int) -> int:
 
 
 def _limits(rng: Rng, form: Instruction) -> Iterator[Matrices]:
-    """C is the largest number, of either sign, and the largest products beside it or against it."""
+    """Yield C is the largest number, of either sign, and the largest products beside it or against it."""
     a, b, c = _random(rng, form, 4, lambda one: (_highest(one) - 2, _highest(one)))
     top = form.c.code_dtype.type(form.c.infinity - 1)
     c[:] = np.where(rng.random(c.shape) < 0.5, top, top | form.c.sign_bit)

@@ -63,7 +63,7 @@ class SimulatedDriver:
         return handle
 
     def _runs(self, target: str) -> bool:
-        """Whether the chip runs code for a target: its own, or an older one without a or f."""
+        """Return whether the chip runs code for a target: its own, or an older one without a or f."""
         wanted = ARCHITECTURES.get(target)
         if wanted is None:
             return False
@@ -78,7 +78,7 @@ class SimulatedDriver:
             raise DriverError(f"no module {module}")
 
     def function(self, module: int, name: str) -> int:
-        """An entry of a module."""
+        """Return an entry of a module."""
         if name not in self._modules[module].entries:
             raise DriverError(f"no entry {name} in the module")
         handle = next(self._handles)
@@ -88,7 +88,7 @@ class SimulatedDriver:
     # --- memory ---
 
     def allocate(self, size: int) -> int:
-        """The address of memory on the device."""
+        """Return the address of memory on the device."""
         allocation = self.memory.memory.allocate(size)
         self.memory.memory.bytes_of(allocation)[:] = _GARBAGE
         return allocation.address
@@ -109,7 +109,7 @@ class SimulatedDriver:
             return self._view(address, size).tobytes()
 
     def _view(self, address: int, size: int) -> Bytes:
-        """The bytes at an address; raises OperandError where not all of them are of one allocation."""
+        """Return the bytes at an address; raises OperandError where not all of them are of one allocation."""
         memory = self.memory.memory
         for one in memory.allocations:
             if one.address <= address and address + size <= one.address + one.size:
@@ -142,7 +142,9 @@ class SimulatedDriver:
 
 
 def _shifted(ptx: str) -> str:
-    """The text, whose own variables in shared memory do not begin at address 0, as on a chip they may not."""
+    """Return the text, whose own variables in shared memory do not begin at address 0, as on a chip they
+    may not.
+    """
     reserved = f"\n{{ .shared .align {RESERVED_BYTES} .b8 reserved_by_the_driver[{RESERVED_BYTES}];"
     return ptx.replace("\n{", reserved, 1) if ".shared" in ptx else ptx
 

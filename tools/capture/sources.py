@@ -53,7 +53,7 @@ class Item:
 
 
 def experiment_items(target: str, names: Iterable[str]) -> Iterator[Item]:
-    """The trials of experiments."""
+    """Yield the trials of experiments."""
     for name in names:
         for trial in EXPERIMENTS[name].trials(target):
             vectors = trial.vectors
@@ -120,7 +120,7 @@ def _placements(form: Instruction) -> Iterator[Placement]:
 
 
 def _fitting(form: Instruction, placement: Placement, size: Size) -> int:
-    """Cases that keep a set within its bytes, but at least eight."""
+    """Return cases that keep a set within its bytes, but at least eight."""
     word = form.register_bits // 8
     case = sum(form.registers.values()) * form.lanes * word
     if form.family.opcode == "wgmma":
@@ -148,7 +148,7 @@ def _corner(form: Instruction, placement: Placement, size: Size) -> VectorSet:
 
 
 def _fewer_kernels(vectors: VectorSet) -> VectorSet:
-    """The set with the immediates that do not touch where anything lies tied to those that do.
+    """Return the set with the immediates that do not touch where anything lies tied to those that do.
 
     Corner sets vary all of them independently, and every combination is a kernel.
     """
@@ -167,7 +167,7 @@ def _fewer_kernels(vectors: VectorSet) -> VectorSet:
 
 
 def file_items(paths: Iterable[str], retarget: Callable[[Instruction], Instruction]) -> Iterator[Item]:
-    """The sets in vector files, and a set for each form in a trace; D is what the model computes.
+    """Yield the sets in vector files, and a set for each form in a trace; D is what the model computes.
 
     Raises what reading raises, and IllegalInstruction where the chip does not have a form.
     """
@@ -182,7 +182,7 @@ def file_items(paths: Iterable[str], retarget: Callable[[Instruction], Instructi
 
 
 def modelled(vectors: VectorSet) -> VectorSet:
-    """The set with the model's D, whatever D it had."""
+    """Return the set with the model's D, whatever D it had."""
     return replace(vectors, d=expected(vectors, ENGINE, "fallback"))
 
 
@@ -196,7 +196,7 @@ def _sets_in(path: Path) -> Iterator[tuple[str, VectorSet]]:
 
 
 def trace_sets(path: Path) -> list[VectorSet]:
-    """Every matrix instruction that a trace executes as a case, a set for each form and place of A."""
+    """Return every matrix instruction that a trace executes as a case, a set for each form and place of A."""
     groups: dict[Any, list[tuple[Inputs, Any]]] = {}
     for event in run_trace(read_trace(path), engine=ENGINE).events:
         for _, inputs, d in event.executions():
@@ -248,7 +248,7 @@ def _column(values: list[int]) -> Any:
 
 
 def _used(memories: list[Any]) -> Any:
-    """The memories up to the last byte that is not zero in any of them, at least a kilobyte."""
+    """Return the memories up to the last byte that is not zero in any of them, at least a kilobyte."""
     stacked = np.stack(memories)
     used = np.flatnonzero(stacked.any(axis=0))
     end = max(int(used[-1]) + 1 if used.size else 0, 1024)

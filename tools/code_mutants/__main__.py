@@ -69,7 +69,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
-    """The mutants that are asked for, without those that no test can notice."""
+    """Return the mutants that are asked for, without those that no test can notice."""
     chosen = [
         one
         for one in mutants
@@ -81,7 +81,7 @@ def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
 
 
 def _known(listed: list[Mutant], file: Path | None) -> dict[tuple[str, str, str, int], Verdict]:
-    """Verdicts of earlier runs, of mutants that are in the list."""
+    """Return verdicts of earlier runs, of mutants that are in the list."""
     if file is None or not file.exists():
         return {}
     mutants = {one.key: one for one in listed}

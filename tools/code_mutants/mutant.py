@@ -69,14 +69,14 @@ class Mutant:
         return self.equivalent or self.survives
 
     def line(self, source: str) -> int:
-        """The index of the line that is changed; raises Stale."""
+        """Return the index of the line that is changed; raises Stale."""
         found = [number for number, text in enumerate(source.splitlines()) if text.strip() == self.old]
         if not 1 <= self.occurrence <= len(found):
             raise Stale(f"{self.file}: {self.old!r} occurs {len(found)} times, not {self.occurrence}")
         return found[self.occurrence - 1]
 
     def applied(self, source: str) -> str:
-        """The text of the file with the line changed; raises Stale."""
+        """Return the text of the file with the line changed; raises Stale."""
         lines, at = source.splitlines(keepends=True), self.line(source)
         lines[at] = lines[at].replace(self.old, self.new)
         return "".join(lines)
@@ -86,7 +86,7 @@ _DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Mutant)}
 
 
 def read_list(path: Path = LIST) -> list[Mutant]:
-    """The mutants of a list, in its order."""
+    """Return the mutants of a list, in its order."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [Mutant(**row | {"tests": tuple(row.get("tests", ()))}) for row in rows]
 
@@ -98,6 +98,6 @@ def write_list(mutants: Iterable[Mutant], path: Path = LIST) -> None:
 
 
 def row_of(mutant: Mutant) -> str:
-    """The line of a list that is a mutant."""
+    """Return the line of a list that is a mutant."""
     row = {name: value for name, value in asdict(mutant).items() if value != _DEFAULTS[name]}
     return json.dumps(row, ensure_ascii=False) + "\n"

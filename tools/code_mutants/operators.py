@@ -68,7 +68,7 @@ _TWIN = {one: other for pair in _TWINS for one, other in (pair, pair[::-1])}
 
 
 def slips(tree: ast.AST) -> Iterator[Slip]:
-    """Every slip that some operator proposes, outside of annotations, texts and docstrings."""
+    """Yield every slip that some operator proposes, outside of annotations, texts and docstrings."""
     names = _names_of_functions(tree)
     for node in _code(tree):
         for operator in OPERATORS:
@@ -77,7 +77,7 @@ def slips(tree: ast.AST) -> Iterator[Slip]:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that are executed and no mere text."""
+    """Yield nodes that are executed and no mere text."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_comment", "decorator_list", "msg"):
             continue
@@ -89,7 +89,7 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_type(node: ast.AST) -> bool:
-    """An alias of a type, an import, or what only type checkers and assertions of our own read."""
+    """Return an alias of a type, an import, or what only type checkers and assertions of our own read."""
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     if isinstance(node, ast.Assign):
@@ -121,7 +121,7 @@ def _sign(node: ast.BinOp) -> str:
 
 
 def _joined(left: ast.expr, sign: str, right: ast.expr, node: ast.BinOp) -> str:
-    """Both sides in brackets where they are operations themselves."""
+    """Return both sides in brackets where they are operations themselves."""
     sides = [
         f"({ast.unparse(side)})"
         if isinstance(side, (ast.BinOp, ast.IfExp, ast.Compare))
@@ -174,7 +174,7 @@ def _choice(node: ast.AST) -> Iterator[Slip]:
 
 
 def _call(node: ast.AST) -> Iterator[Slip]:
-    """The first two arguments, where both are names: ``f(b, a)``."""
+    """Yield the first two arguments, where both are names: ``f(b, a)``."""
     if isinstance(node, ast.Call) and len(node.args) >= 2 and not node.keywords:
         function, arguments = ast.unparse(node.func), [ast.unparse(one) for one in node.args]
         named = all(isinstance(one, (ast.Name, ast.Attribute, ast.Subscript)) for one in node.args[:2])
@@ -199,7 +199,7 @@ def _statement(node: ast.AST) -> Iterator[Slip]:
 
 
 def _twin(node: ast.AST, names: dict[ast.AST, set[str]]) -> Iterator[Slip]:
-    """The other one of a pair of names, if the function knows it."""
+    """Yield the other one of a pair of names, if the function knows it."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node in names:
         other = _TWIN.get(node.id)
         if other in names[node]:

@@ -19,7 +19,7 @@ where a developer would slip. *Equivalent* are those that no test can notice: th
 
 
 def page(mutants: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
-    """The whole page, of the mutants of a list that have verdicts."""
+    """Return the whole page, of the mutants of a list that have verdicts."""
     same = [one for one in mutants if one.equivalent]
     killed = sum(one.killed for one in verdicts)
     by_hand = sum(one.what.startswith("by hand") for one in mutants)
@@ -38,7 +38,7 @@ def page(mutants: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
 
 
 def _figures(verdicts: Sequence[Verdict], same: Iterable[Mutant]) -> Iterator[str]:
-    """A table of the classes."""
+    """Yield a table of the classes."""
     yield "| class | injected | killed | survive | equivalent |"
     yield "|---|---:|---:|---:|---:|"
     equivalent = [one.kind for one in same]

@@ -51,7 +51,7 @@ def propose(seed: int, each: int) -> Iterator[Drawn]:
 
 
 def _drawn(kind: str, each: int, random: Random, taken: set[tuple[str, int]]) -> Iterator[Drawn]:
-    """Mutants from the modules in turn; in each, a kind of slip first and then one of its places."""
+    """Yield mutants from the modules in turn; in each, a kind of slip first and then one of its places."""
     files, count = modules(kind), 0
     random.shuffle(files)
     while count < each:
@@ -83,7 +83,7 @@ def _one(file: str, kind: str, random: Random, taken: set[tuple[str, int]]) -> D
 
 @cache
 def _places(file: str) -> tuple[Place, ...]:
-    """Slips of a module that stay on their line."""
+    """Return slips of a module that stay on their line."""
     source = (ROOT / file).read_text(encoding="utf-8")
     lines, found = source.splitlines(), list[Place]()
     for node, text, what in slips(ast.parse(source)):
@@ -100,7 +100,7 @@ def _occurrence(file: str, line: int) -> int:
 
 
 def _is_change(mutant: Mutant) -> bool:
-    """Whether the changed file can be parsed and is another program."""
+    """Return whether the changed file can be parsed and is another program."""
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
     try:
         return ast.dump(ast.parse(mutant.applied(source))) != ast.dump(ast.parse(source))

@@ -66,6 +66,6 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
 
 
 def modules(kind: str) -> list[str]:
-    """Paths from the root of the modules of a class."""
+    """Return paths from the root of the modules of a class."""
     found = (path for pattern in _PATTERNS[kind] for path in sorted((ROOT / "warpsim").glob(pattern)))
     return list(dict.fromkeys(path.relative_to(ROOT).as_posix() for path in found))

@@ -28,7 +28,7 @@ def copy_tree(folder: Path) -> None:
 
 @contextmanager
 def changed(folder: Path, mutant: Mutant) -> Iterator[None]:
-    """The copy has the mutant's line; afterwards the file is as it was, its times too. Raises Stale."""
+    """Yield the copy has the mutant's line; afterwards the file is as it was, its times too. Raises Stale."""
     path = folder / mutant.file
     content, times = path.read_bytes(), path.stat()
     path.write_text(mutant.applied(content.decode()), encoding="utf-8")

@@ -94,14 +94,14 @@ def try_mutant(mutant: Mutant, folder: Path, *, wider: bool = True) -> Verdict:
 
 
 def failing(folder: Path, mutants: Iterable[Mutant]) -> list[str]:
-    """Tests of mutants that fail in the copy as it is: nothing can be killed by them."""
+    """Return tests of mutants that fail in the copy as it is: nothing can be killed by them."""
     tests = dict.fromkeys(test for one in mutants for test in one.tests)
     wrong = run_tests(folder, tests, _PATIENCE) if tests else ""
     return [wrong] if wrong else []
 
 
 def wider_tests(mutant: Mutant) -> tuple[str, ...]:
-    """The files of the mutant's tests, and the folder of tests of its room."""
+    """Return the files of the mutant's tests, and the folder of tests of its room."""
     files = dict.fromkeys(test.partition("::")[0] for test in mutant.tests)
     room = Path("tests", *Path(mutant.file).parent.parts[1:])
     while not (ROOT / room).is_dir():
@@ -110,7 +110,7 @@ def wider_tests(mutant: Mutant) -> tuple[str, ...]:
 
 
 def run_tests(folder: Path, tests: Iterable[str], limit: float) -> str:
-    """The first test that fails in the copy, ``time`` if none has by the limit, or nothing.
+    """Return the first test that fails in the copy, ``time`` if none has by the limit, or nothing.
 
     Where parameters of a function are no longer called so, all of them are tried.
     """
@@ -133,7 +133,9 @@ def _run_once(folder: Path, tests: Iterable[str], limit: float) -> str:
 
 
 def _outcome(folder: Path, report: Path, status: int) -> str:
-    """What a trial that has ended says; LookupError for no such tests, ValueError where it was no trial."""
+    """Return what a trial that has ended says; LookupError for no such tests, ValueError where it was no
+    trial.
+    """
     if os.WIFSIGNALED(status):
         return "a crash"
     code, failed = json.loads(report.read_text()) if report.exists() else (None, "")
@@ -145,7 +147,7 @@ def _outcome(folder: Path, report: Path, status: int) -> str:
 
 
 def _ended(child: int, limit: float) -> int | None:
-    """The status of a trial that has ended, None at the limit; what it has started is ended too."""
+    """Return the status of a trial that has ended, None at the limit; what it has started is ended too."""
     stop, found, status = time.monotonic() + limit, 0, 0
     while not found and time.monotonic() < stop:
         time.sleep(0.02)

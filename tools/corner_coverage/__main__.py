@@ -42,7 +42,7 @@ class Outcome:
 
 
 def forms_of(target: str, *, every: bool) -> Iterator[Instruction]:
-    """The forms of a target, the first of each combination of types unless ``every``."""
+    """Yield the forms of a target, the first of each combination of types unless ``every``."""
     seen = set()
     for form in warpsim.instructions(target):
         types = (form.family.name, form.a, form.b, form.c, form.d, form.kind, form.scale, form.bit_operation)
@@ -52,7 +52,7 @@ def forms_of(target: str, *, every: bool) -> Iterator[Instruction]:
 
 
 def arithmetic(form: Instruction) -> tuple[Any, ...]:
-    """All that the bins of a form depend on."""
+    """Return all that the bins of a form depend on."""
     formats = (form.a, form.b, form.c, form.d, form.scale)
     modifiers = (form.scale_chunks, form.satfinite, form.rounding, form.bit_operation, form.kind)
     fields = tuple(legal_fields(form)) if form.sparse else ()

@@ -31,7 +31,7 @@ LIBRARIES = ("numpy", "ml_dtypes", "numba", "llvmlite")
 
 
 def computed(every: bool, word: str = "") -> Digests:
-    """The digest of each result that is no text and has a word in its name, computed now."""
+    """Return the digest of each result that is no text and has a word in its name, computed now."""
     from tests.helpers.environments import all_jobs, digest
 
     results = ((name, job()) for name, job in all_jobs(every) if word in name)
@@ -39,7 +39,7 @@ def computed(every: bool, word: str = "") -> Digests:
 
 
 def platform_line() -> str:
-    """CPU, Python and libraries that compute."""
+    """Return CPU, Python and libraries that compute."""
     from warpsim.arithmetic.kernels._jit import interpreted
 
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
@@ -62,7 +62,7 @@ def check(every: bool, word: str = "") -> int:
 
 
 def emulated(root: Path, emulator: str, words: list[str]) -> int:
-    """The exit code of the same command, run by the Python of another system."""
+    """Return the exit code of the same command, run by the Python of another system."""
     pythons = sorted(root.glob("usr/bin/python3.[0-9][0-9]"))
     if not pythons:
         raise SystemExit(f"{root} has no Python in usr/bin")

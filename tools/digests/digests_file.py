@@ -12,7 +12,7 @@ Digests = dict[str, str]
 
 
 def committed(path: Path = PATH) -> Digests:
-    """Digests by name, as the file has them."""
+    """Return digests by name, as the file has them."""
     lines = (line.partition(" ") for line in path.read_text(encoding="utf-8").splitlines())
     return {name: digest for digest, _, name in lines}
 
@@ -24,7 +24,7 @@ def write(digests: Digests, path: Path = PATH) -> None:
 
 
 def differences(found: Digests, expected: Digests) -> list[str]:
-    """A line for each name that has another digest here, or none there."""
+    """Return a line for each name that has another digest here, or none there."""
     return [
         f"{name}: {digest}, expected {expected.get(name, 'nothing of this name')}"
         for name, digest in found.items()

@@ -29,7 +29,7 @@ class Case:
 
 
 def line_of(case: Case, story: str) -> str:
-    """The line that keeps a case."""
+    """Return the line that keeps a case."""
     document = {"story": story, "command": case.command, "files": {}, "binary": {}}
     for name, content in {**case.files, "-": case.stdin}.items():
         text = content.decode("ascii", "replace")
@@ -41,7 +41,7 @@ def line_of(case: Case, story: str) -> str:
 
 
 def case_of(line: str) -> tuple[Case, str]:
-    """The case of a line, and its story."""
+    """Return the case of a line, and its story."""
     document = json.loads(line)
     files = {name: text.encode() for name, text in document["files"].items()}
     packed = document.get("binary", {})

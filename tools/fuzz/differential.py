@@ -55,7 +55,7 @@ def compare(seed: str, seconds: float, most: int | None = None) -> int:
 
 
 def _tried(subject: Subject, random: Random) -> tuple[str, list[str]]:
-    """An error is a difference, too: all that is tried is legal."""
+    """Return an error is a difference, too: all that is tried is legal."""
     try:
         return subject(random)
     except Exception:
@@ -63,7 +63,7 @@ def _tried(subject: Subject, random: Random) -> tuple[str, list[str]]:
 
 
 def programs(random: Random) -> tuple[str, list[str]]:
-    """A random program on random data, grid, block and schedule."""
+    """Return a random program on random data, grid, block and schedule."""
     program = random_program(random, depth=random.randint(1, 4))
     block, grid = random.choice([1, 7, 32, 33, 64, 96, 160]), random.choice([1, 2, 5])
     rng = np.random.default_rng(random.randrange(1 << 30))
@@ -77,7 +77,7 @@ def programs(random: Random) -> tuple[str, list[str]]:
 
 
 def hazards(random: Random) -> tuple[str, list[str]]:
-    """A random program of wgmma and what touches its registers and memory."""
+    """Return a random program of wgmma and what touches its registers and memory."""
     program = random_lines(random)
     found, expected = facts(program), Naive(program).found
     listed = "\n".join(line.text for line in program)
@@ -85,7 +85,7 @@ def hazards(random: Random) -> tuple[str, list[str]]:
 
 
 def text(random: Random) -> tuple[str, list[str]]:
-    """A form's mnemonic, its modifiers in any order, and as a statement in a module."""
+    """Return a form's mnemonic, its modifiers in any order, and as a statement in a module."""
     form = random.choice(random.choice(kinds()))
     wrong = []
     if (read := warpsim.decode(form.mnemonic, target=form.target)) != form:
@@ -96,7 +96,7 @@ def text(random: Random) -> tuple[str, list[str]]:
 
 
 def files(random: Random) -> tuple[str, list[str]]:
-    """Vectors of a form in every format, and back."""
+    """Return vectors of a form in every format, and back."""
     form = random.choice(random.choice(kinds()))
     seed, kind = random.randrange(1 << 30), random.choice(["random", "corner"])
     try:

@@ -24,26 +24,26 @@ WARPGROUP = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 
 
 def file(name: str) -> bytes:
-    """The content of a file of ``traces/``."""
+    """Return the content of a file of ``traces/``."""
     return (TRACES / name).read_bytes()
 
 
 def npy(array: object) -> bytes:
-    """A ``.npy`` file."""
+    """Return a ``.npy`` file."""
     stream = io.BytesIO()
     np.save(stream, array)  # type: ignore[arg-type]
     return stream.getvalue()
 
 
 def npz(**arrays: object) -> bytes:
-    """A ``.npz`` file."""
+    """Return a ``.npz`` file."""
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     return stream.getvalue()
 
 
 def safetensors(**arrays: np.ndarray[Any, Any]) -> bytes:
-    """A ``.safetensors`` file, of f16 and f32."""
+    """Return a ``.safetensors`` file, of f16 and f32."""
     header, data = dict[str, Any](), b""
     for name, array in arrays.items():
         end = len(data) + array.nbytes
@@ -58,7 +58,7 @@ def safetensors(**arrays: np.ndarray[Any, Any]) -> bytes:
 
 
 def left_by(case: Case, name: str) -> bytes:
-    """The file of that name that a command writes."""
+    """Return the file of that name that a command writes."""
     home = Path.cwd()
     with TemporaryDirectory() as folder:
         case.write(Path(folder))

@@ -20,7 +20,7 @@ _SHARED_FENCE = "fence.proxy.async.shared::cta;"
 
 
 def launched(form: Instruction, arguments: Mapping[str, Any], schedule: str) -> Words:
-    """D of every case, whose immediates are all alike, as a kernel computes it."""
+    """Return D of every case, whose immediates are all alike, as a kernel computes it."""
     arrays = {
         name: arguments[name] for name in ("a", "b", "c", "e", "scale_a", "scale_b") if name in arguments
     }
@@ -39,7 +39,7 @@ def _empty(form: Instruction, c: Words) -> Words:
 
 
 def kernel(form: Instruction, given: Mapping[str, Words], immediates: Mapping[str, Any]) -> str:
-    """The module. ``given`` are arrays with the cases in front, in the order of the parameters."""
+    """Return the module. ``given`` are arrays with the cases in front, in the order of the parameters."""
     version = default_version(str(form.target))
     parameters = ", ".join(f".param .u64 p{name}" for name in given)
     lines = [
@@ -60,7 +60,7 @@ def kernel(form: Instruction, given: Mapping[str, Words], immediates: Mapping[st
 
 
 def _prepared(name: str, array: Words) -> Iterator[str]:
-    """Registers with the part of this lane; a descriptor of this CTA; or shared memory filled."""
+    """Yield registers with the part of this lane; a descriptor of this CTA; or shared memory filled."""
     if name == "shared":
         yield from _filled(array.shape[-1])
         return

@@ -24,7 +24,7 @@ Mix = Callable[[Format, tuple[int, ...], Rng], Codes]
 
 
 def _near(element: Format, shape: tuple[int, ...], rng: Rng) -> Codes:
-    """Numbers of like size: they meet in the adder, and cancel."""
+    """Return numbers of like size: they meet in the adder, and cancel."""
     return (
         nasty.near(element, shape, int(rng.integers(0, 6)), rng)
         if element.is_float
@@ -37,7 +37,7 @@ def _bits(element: Format, shape: tuple[int, ...], rng: Rng) -> Codes:
 
 
 def _subnormal(element: Format, shape: tuple[int, ...], rng: Rng) -> Codes:
-    """Subnormals and the smallest normal numbers of both signs."""
+    """Return subnormals and the smallest normal numbers of both signs."""
     if not element.is_float:
         return _bits(element, shape, rng)
     exponents = rng.integers(element.minimum_exponent - 3, element.minimum_exponent + 3, shape)
@@ -49,7 +49,7 @@ def _of(catalogue: Callable[[Format], Codes]) -> Mix:
 
 
 def _few(element: Format, shape: tuple[int, ...], rng: Rng) -> Codes:
-    """Zeros, but for a few."""
+    """Return zeros, but for a few."""
     return np.where(rng.random(shape) < 0.15, _near(element, shape, rng), element.code_dtype.type(0))
 
 
@@ -65,7 +65,7 @@ _TOGETHER = ("alike", "random bits", "edges")  # mixes that others are strewn in
 
 
 def codes(element: Format, shape: tuple[int, ...], name: str, rng: Rng) -> Codes:
-    """A matrix of codes of a mix; where it is of specials, most of each row is something else."""
+    """Return a matrix of codes of a mix; where it is of specials, most of each row is something else."""
     found = MIXES[name](element, shape, rng)
     share = {"specials": 0.97, "random bits": 0.3}.get(name, rng.choice([0.0, 0.0, 0.1]))
     other = MIXES[rng.choice(_TOGETHER[: 1 if name == "random bits" else 3])](element, shape, rng)

@@ -127,7 +127,7 @@ _SHAPES = ((), (0,), (1,), (4,), (32,), (0, 0), (16, 0), (16, 16), (32, 4), (2, 
 
 
 def mutated(case: Case, other: Case, rng: Random) -> Case:
-    """A case with one to four changes; ``other`` lends pieces."""
+    """Return a case with one to four changes; ``other`` lends pieces."""
     for _ in range(rng.randint(1, 4)):
         names = list(case.files)
         if case.stdin and rng.random() < 0.7:
@@ -143,7 +143,7 @@ def mutated(case: Case, other: Case, rng: Random) -> Case:
 
 
 def _words(words: tuple[str, ...], others: tuple[str, ...], rng: Random) -> tuple[str, ...]:
-    """A command line with one word changed; the verb mostly stays."""
+    """Return a command line with one word changed; the verb mostly stays."""
     found = list(words)
     place = rng.randrange(1 if rng.random() < 0.95 else 0, len(found) + 1)
     choice = rng.randrange(5)
@@ -183,7 +183,7 @@ def _content(name: str, content: bytes, other: Case, rng: Random) -> bytes:
 
 
 def _bytes(content: bytes, _: bytes, rng: Random) -> bytes:
-    """Some bytes flipped, cut, or put in."""
+    """Return some bytes flipped, cut, or put in."""
     found = bytearray(content)
     for _ in range(rng.randint(1, 8)):
         place = rng.randrange(len(found) + 1)
@@ -197,7 +197,7 @@ def _bytes(content: bytes, _: bytes, rng: Random) -> bytes:
 
 
 def _text(content: bytes, _: bytes, rng: Random) -> bytes:
-    """Pieces replaced, removed, repeated or put in."""
+    """Return pieces replaced, removed, repeated or put in."""
     pieces = _PIECE.findall(content) or [b""]
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(len(pieces))
@@ -209,7 +209,7 @@ def _text(content: bytes, _: bytes, rng: Random) -> bytes:
 
 
 def _lines(content: bytes, _: bytes, rng: Random) -> bytes:
-    """Lines removed, repeated, or exchanged."""
+    """Return lines removed, repeated, or exchanged."""
     lines = content.split(b"\n")
     first, second = rng.randrange(len(lines)), rng.randrange(len(lines))
     choice = rng.randrange(4)
@@ -237,7 +237,7 @@ def _array(rng: Random) -> bytes:
 
 
 def _archive(content: bytes, rng: Random) -> bytes:
-    """An archive with a member removed, renamed, changed, or of another dtype and shape."""
+    """Return an archive with a member removed, renamed, changed, or of another dtype and shape."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
@@ -278,7 +278,7 @@ _VALUES = (
 
 
 def _json(content: bytes, rng: Random) -> bytes:
-    """Values of JSON text, or lists of them, replaced; keys, too."""
+    """Return values of JSON text, or lists of them, replaced; keys, too."""
     for _ in range(rng.randint(1, 2)):
         places = [found.span() for found in _VALUE.finditer(content)]
         if not places:
@@ -289,7 +289,7 @@ def _json(content: bytes, rng: Random) -> bytes:
 
 
 def _manifest(content: bytes, rng: Random) -> bytes:
-    """A member that holds text, changed as JSON; others as bytes."""
+    """Return a member that holds text, changed as JSON; others as bytes."""
     try:
         text = np.load(io.BytesIO(content), allow_pickle=False)
         changed = _json(str(text[()]).encode(), rng).decode("utf-8", "replace")
@@ -301,7 +301,7 @@ def _manifest(content: bytes, rng: Random) -> bytes:
 
 
 def _numbers(content: bytes, rng: Random) -> bytes:
-    """Digits of a member (a manifest, a header) changed; four bytes each where it is text of NumPy."""
+    """Return digits of a member (a manifest, a header) changed; four bytes each where it is text of NumPy."""
     found = bytearray(content)
     places = [place for place, byte in enumerate(found) if 0x30 <= byte <= 0x39]
     for place in rng.sample(places, min(len(places), rng.randint(1, 4))):

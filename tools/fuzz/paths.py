@@ -37,7 +37,9 @@ _BY_REFERENCE = 1 << 15  # products of a case that plain integers manage in no t
 
 @cache
 def kinds() -> tuple[tuple[Instruction, ...], ...]:
-    """Forms by what they compute, whatever their shape and target: rare kinds are as likely as others."""
+    """Return forms by what they compute, whatever their shape and target: rare kinds are as likely as
+    others.
+    """
     found = dict[tuple[Any, ...], list[Instruction]]()
     for target in ARCHITECTURES:
         for form in warpsim.instructions(target):
@@ -48,7 +50,7 @@ def kinds() -> tuple[tuple[Instruction, ...], ...]:
 
 
 def random_paths(random: Random) -> tuple[str, list[str]]:
-    """A form with its target, and the paths whose bits differ."""
+    """Return a form with its target, and the paths whose bits differ."""
     form = random.choice(random.choice(kinds()))
     name = f"{form.mnemonic} on {form.target}"
     try:
@@ -58,7 +60,7 @@ def random_paths(random: Random) -> tuple[str, list[str]]:
 
 
 def different(form: Instruction, seed: int, cases: int) -> list[str]:
-    """The paths whose bits differ from what they should be, and where."""
+    """Return the paths whose bits differ from what they should be, and where."""
     rng = np.random.default_rng(seed)
     draft = drafted(form, cases, rng)
     place: Any = rng.choice(["shared", "registers"])
@@ -102,7 +104,7 @@ class Tiles:
 
 
 def _tiles(form: Instruction, draft: Draft, vectors: VectorSet, part: Part) -> Tiles:
-    """The matrices of a part of the cases, which a draft has by products."""
+    """Return the matrices of a part of the cases, which a draft has by products."""
     chosen = np.arange(len(vectors))[part.cases]
     rows = (chosen[:, None] * form.products + np.arange(form.products)).ravel()
     a, b, c = (matrix_of(getattr(draft, name)[rows], form.format(name)) for name in "abc")
@@ -117,7 +119,7 @@ def _tiles(form: Instruction, draft: Draft, vectors: VectorSet, part: Part) -> T
 
 
 def _in_batches(form: Instruction, vectors: VectorSet) -> Found:
-    """Cases with the same immediates together."""
+    """Yield cases with the same immediates together."""
     for part in vectors.inputs():
         yield "a batch", warpsim.execute(form, **part.arguments), vectors.d[part.cases]
 
@@ -133,14 +135,14 @@ def _alone(form: Instruction, arguments: dict[str, Any], d: Words, rng: np.rando
 
 
 def _as_matrices(form: Instruction, tiles: Tiles, d: Words) -> Found:
-    """The same tiles by matmul."""
+    """Yield the same tiles by matmul."""
     product = warpsim.matmul(form, tiles.left, tiles.b, tiles.c, *tiles.scales)
     codes = codes_of(product, form.d, "D").reshape(-1, form.products, *product.shape[1:])
     yield "matmul", registers_of(codes if form.products > 1 else codes[:, 0], form, "d"), d
 
 
 def _in_a_kernel(form: Instruction, arguments: dict[str, Any], d: Words, rng: np.random.Generator) -> Found:
-    """A CTA a case."""
+    """Yield a CTA a case."""
     schedule = str(rng.choice(["program", "latest", "random:1"]))
     yield f"a kernel ({schedule})", launched(form, arguments, schedule), d
 
@@ -159,7 +161,7 @@ def _elsewhere(form: Instruction, draft: Draft, vectors: VectorSet, seed: int, p
 
 
 def _along_k(form: Instruction, tiles: Tiles, rng: np.random.Generator) -> Found:
-    """The tiles one behind the other along k: gemm does what matmul does one after the other."""
+    """Yield the tiles one behind the other along k: gemm does what matmul does one after the other."""
     if form.c != form.d or tiles.c is None:
         return
     steps = min(len(tiles.b), 4)

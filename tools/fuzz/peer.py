@@ -16,7 +16,7 @@ FILE = "peer"
 
 @contextmanager
 def peers(case: Case) -> Iterator[Case]:
-    """The case with the port of somebody who answers, where it asks for one."""
+    """Yield the case with the port of somebody who answers, where it asks for one."""
     if not any(NAME in word for word in case.command):
         yield case
         return

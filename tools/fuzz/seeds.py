@@ -38,7 +38,7 @@ SMALL = (
 
 
 def seeds() -> Iterator[Case]:
-    """Every seed."""
+    """Yield every seed."""
     for make in (_traces, _modules, _dumps, _arrays, _sets, _questions, launches, texts):
         yield from make()
 

@@ -103,7 +103,7 @@ _KERNELS = {  # name -> text, and more words
 
 
 def launches() -> Iterator[Case]:
-    """Every seed."""
+    """Yield every seed."""
     for name, (text, more) in _KERNELS.items():
         words = (
             "launch",
@@ -149,7 +149,7 @@ def _warpgroups() -> Iterator[Case]:
 
 
 def _recordings() -> Iterator[Case]:
-    """Recordings of a loop, as they come and with origins, and what reads them."""
+    """Yield recordings of a loop, as they come and with origins, and what reads them."""
     files = {"k.ptx": _KERNELS["products"][0]}
     launch = ("launch", "k.ptx", "--entry", "k", "--block", "64", "--arg", "random:u32:64x4:7", *_LIMIT)
     kept = (*launch, "--trace-mma", "r.npz", "--timeline", "t.svg")

@@ -19,7 +19,7 @@ _RANDOM = np.random.default_rng(1)
 
 
 def texts() -> Iterator[Case]:
-    """Every seed."""
+    """Yield every seed."""
     for make in (_printouts, _loops, _logs, _archives, _products, _descriptors, _questions, _clusters):
         yield from make()
 
@@ -29,7 +29,7 @@ def _printed(array: object) -> bytes:
 
 
 def _printouts() -> Iterator[Case]:
-    """Matrices as NumPy and PyTorch print them, registers as printfs do, in forms of one's own, too."""
+    """Yield matrices as NumPy and PyTorch print them, registers as printfs do, in forms of one's own, too."""
     np.set_printoptions(threshold=10_000, linewidth=200)
     matrix = _RANDOM.standard_normal((16, 16)).astype(np.float16)
     tensor = "tensor(" + np.array2string(matrix, separator=", ") + ")\n"
@@ -58,7 +58,7 @@ def _printouts() -> Iterator[Case]:
 
 
 def _loops() -> Iterator[Case]:
-    """Loops along k that are wrong, as matrices: the search of diff, and explain."""
+    """Yield loops along k that are wrong, as matrices: the search of diff, and explain."""
     a, b = (_RANDOM.standard_normal(shape).astype(np.float16) for shape in ((16, 32), (32, 8)))
     wrong = warpsim.gemm(DENSE, a, np.concatenate([b[:16], b[:16]]), target="sm_80")
     files = {"a.npy": npy(a), "b.npy": npy(b), "d.npy": npy(wrong)}
@@ -73,7 +73,7 @@ def _loops() -> Iterator[Case]:
 
 
 def _logs() -> Iterator[Case]:
-    """A log of CUTracer, before and after."""
+    """Yield a log of CUTracer, before and after."""
     sass = {"sass": "HMMA.16816.F32 R4, R8, R12, R4 ;", "regs": [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]}
     record = {
         "type": "reg_trace", "ctx": "0x1", "cta": [0, 0, 0], "warp": 0, "opcode_id": 0, "grid_launch_id": 0,
@@ -88,7 +88,7 @@ def _logs() -> Iterator[Case]:
 
 
 def _archives() -> Iterator[Case]:
-    """Archives with names, of other libraries, and dtypes that NumPy has not."""
+    """Yield archives with names, of other libraries, and dtypes that NumPy has not."""
     a = _RANDOM.standard_normal((16, 16)).astype(np.float16)
     yield Case(command=("pack", DENSE, "a", "m.npz:left"), files={"m.npz": npz(left=a, right=a)})
     tensors = {"m.safetensors": safetensors(a=a, c=np.zeros((16, 8), np.float32))}

@@ -47,7 +47,7 @@ def try_case(case: Case, seconds: int | None = None) -> Verdict:
 
 
 def _tried(case: Case, limit: int) -> Verdict:
-    """What came of a case in so many seconds of computing."""
+    """Return what came of a case in so many seconds of computing."""
     with TemporaryDirectory() as name, peers(case) as case:
         folder, said = Path(name) / "work", Path(name) / "said"
         folder.mkdir()
@@ -63,7 +63,7 @@ def _tried(case: Case, limit: int) -> Verdict:
 
 
 def _forked(case: Case, folder: Path, said: Path, limit: int) -> int:
-    """The number of the process that runs a case."""
+    """Return the number of the process that runs a case."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -101,7 +101,9 @@ def _run(case: Case) -> int:
 
 
 def _resident() -> int:
-    """Bytes of memory that this process has now, with which its forks begin; 0 where the system hides it."""
+    """Return bytes of memory that this process has now, with which its forks begin; 0 where the system
+    hides it.
+    """
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     except OSError:

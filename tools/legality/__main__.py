@@ -56,7 +56,7 @@ def _print_row(headings: Sequence[str], cells: Sequence[object]) -> None:
 
 
 def _print_table(targets: Sequence[str]) -> Report:
-    """The table, row by row as it is found; all disagreements."""
+    """Return the table, row by row as it is found; all disagreements."""
     _print_row(_TABLE, _TABLE)
     total = Report()
     for target in targets:
@@ -71,12 +71,12 @@ def _print_table(targets: Sequence[str]) -> Report:
 
 
 def _differences(report: Report) -> tuple[int, int]:
-    """How many are explained, and how many not."""
+    """Return how many are explained, and how many not."""
     return len(report.disagreements) - len(report.unexplained), len(report.unexplained)
 
 
 def _print_samples(targets: Sequence[str], count: int, seed: str) -> Report:
-    """Counts of random mutations of mnemonics and of operands; all disagreements."""
+    """Return counts of random mutations of mnemonics and of operands; all disagreements."""
     print()
     _print_row(_SAMPLES, _SAMPLES)
     total = Report()

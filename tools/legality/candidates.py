@@ -30,7 +30,7 @@ _OPTIONAL = ("variant", "kind", "scale", "rounding", "clamp", "bit operation")
 
 
 def statements(target: str) -> list[str]:
-    """The mnemonics, each in one of the orders of its words, with operands that may suit them."""
+    """Return the mnemonics, each in one of the orders of its words, with operands that may suit them."""
     found: dict[tuple[object, ...], str] = {}
     for form in _forms():
         found[_meaning(form.mnemonic)] = spelled(form.mnemonic, legal_operands(form))
@@ -42,7 +42,7 @@ def statements(target: str) -> list[str]:
 
 
 def _meaning(mnemonic: str) -> tuple[object, ...]:
-    """What the order and repetition of words do not change."""
+    """Return what the order and repetition of words do not change."""
     words = mnemonic.split(".")
     in_order = [word for word in words if kind_of(word) in ("type", "layout")]
     return (*in_order, frozenset(words))
@@ -55,7 +55,7 @@ def _forms() -> tuple[Instruction, ...]:
 
 @cache
 def _known(kind: str) -> tuple[str, ...]:
-    """The words of a kind that ptxas may take."""
+    """Return the words of a kind that ptxas may take."""
     used = {word for form in _forms() for word in form.mnemonic.split(".")}
     return tuple(word for word in WORDS[kind] if word in used or word in _OTHER_WORDS)
 

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 def _judged(
     opcode: str, target: str, version: str, options: argparse.Namespace, total: Counter[str]
 ) -> list[Difference]:
-    """What is not explained of one opcode; prints a row of the table, and adds to the sums."""
+    """Return what is not explained of one opcode; prints a row of the table, and adds to the sums."""
     texts = Space(opcode).sample(options.count, options.seed)
     found = differing(texts, target, version)
     left = [one for one in found if not one.explained]
@@ -72,7 +72,7 @@ def _judged(
 
 
 def _counted(counts: Counter[str], left: Sequence[Difference]) -> tuple[object, ...]:
-    """Statements, what is explained of them, false accepts and false rejects."""
+    """Return statements, what is explained of them, false accepts and false rejects."""
     rejects = sum(one.by_ptxas for one in left)
     return f"{counts['statements']:,}", counts["explained"], len(left) - rejects, rejects
 

@@ -58,7 +58,7 @@ def _assemblers() -> Iterator[str]:
 
 
 def _judged(path: str, targets: Sequence[str], count: int, seed: str) -> Sequence[object]:
-    """What is not explained; prints the row of one assembler."""
+    """Return what is not explained; prints the row of one assembler."""
     start, report = time.monotonic(), Report()
     known = [target for target in targets if ptxas.knows(target, path)]
     for target in known:

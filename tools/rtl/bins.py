@@ -37,7 +37,7 @@ def _reachable(configuration: Configuration) -> str:
 
 
 def _span(gap: Callable[[int], int]) -> Reason:
-    """Exponents lie at most so far apart."""
+    """Return exponents lie at most so far apart."""
 
     def reason(configuration: Configuration) -> str:
         lowest = min(configuration.lowest_product, configuration.result.minimum_exponent)
@@ -63,7 +63,7 @@ def _floor(configuration: Configuration) -> str:
 
 
 def _tiny_bits(configuration: Configuration) -> str:
-    """Bits below the smallest result come from products, or from a C that has more bits than D."""
+    """Return bits below the smallest result come from products, or from a C that has more bits than D."""
     form, rule = configuration.instruction, configuration.rule
     smallest = form.d.minimum_exponent - (rule.output.precision - 1)
     finest = configuration.lowest_product - form.a.fraction_bits - form.b.fraction_bits
@@ -80,7 +80,7 @@ def _overflow(configuration: Configuration) -> str:
 
 
 def _topmost_bit(configuration: Configuration) -> str:
-    """The adder is as wide as if all terms reached 4; whether the largest sum needs its last bit."""
+    """Return the adder is as wide as if all terms reached 4; whether the largest sum needs its last bit."""
     form, length = configuration.instruction, configuration.length
     product = (2 - 2.0**-form.a.fraction_bits) * (2 - 2.0**-form.b.fraction_bits)
     largest, last = length * product + 2, 2 ** (1 + ceil(log2(length + 1)))
@@ -115,7 +115,7 @@ def _no_infinity(*operands: str) -> Reason:
 
 
 def _ieee(configuration: Configuration) -> str:
-    """IEEE formats keep the largest exponent field for Inf and NaN."""
+    """Return IEEE formats keep the largest exponent field for Inf and NaN."""
     element = configuration.instruction.a
     return f"{element} keeps that exponent for Inf" if element.has_infinity else ""
 

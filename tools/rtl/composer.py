@@ -29,13 +29,13 @@ class Codes:
     element: Format
 
     def number(self, exponent: int, fraction: int, negative: bool = False) -> int:
-        """The normal number of an exponent; fractions beyond the largest number become its own."""
+        """Return the normal number of an exponent; fractions beyond the largest number become its own."""
         element = self.element
         code = (exponent + element.bias) << element.fraction_bits | fraction
         return self._signed(min(code, self.largest), negative)
 
     def subnormal(self, significand: int, negative: bool = False) -> int:
-        """``significand`` times the smallest subnormal number; 0 is a zero."""
+        """Return ``significand`` times the smallest subnormal number; 0 is a zero."""
         return self._signed(significand, negative)
 
     def infinity(self, negative: bool = False) -> int:
@@ -44,7 +44,7 @@ class Codes:
         return self._signed(code, negative)
 
     def nan(self, random: Random, signalling: bool | None = None) -> int:
-        """A NaN, quiet or signalling where the format has both."""
+        """Return a NaN, quiet or signalling where the format has both."""
         negative = random.random() < 0.5
         if not self.ieee:
             return self._signed(self.largest + 1, negative)
@@ -54,7 +54,7 @@ class Codes:
         return self._signed(self._ones << self.element.fraction_bits | payload, negative)
 
     def fraction(self, random: Random, share: float | None = None) -> int:
-        """A fraction: the given share of all ones, or a random one, often of few bits."""
+        """Return a fraction: the given share of all ones, or a random one, often of few bits."""
         ones = (1 << self.element.fraction_bits) - 1
         if share is not None:
             return int(share * ones)
@@ -95,13 +95,13 @@ class Composer:
         self.fields = [field for field, good in enumerate(legal) if good]
 
     def sign(self) -> bool:
-        """Either sign."""
+        """Return either sign."""
         return self.random.random() < 0.5
 
     def product(
         self, exponent: int, negative: bool | None = None, a: float | None = None, b: float | None = None
     ) -> Factors:
-        """Two normal factors whose exponents add up to ``exponent``, in shares of their fractions."""
+        """Return two normal factors whose exponents add up to ``exponent``, in shares of their fractions."""
         lows = [codes.element.minimum_exponent for codes in (self.a, self.b)]
         highs = [highest_exponent(codes.element) for codes in (self.a, self.b)]
         first = self.random.randint(max(lows[0], exponent - highs[1]), min(highs[0], exponent - lows[1]))
@@ -113,7 +113,7 @@ class Composer:
         )
 
     def power(self, exponent: int, negative: bool = False) -> Factors:
-        """Factors whose product is exactly that power of two, subnormal ones where it has to be."""
+        """Return factors whose product is exactly that power of two, subnormal ones where it has to be."""
         if self.can_multiply(exponent):
             return self.product(exponent, negative, PLAIN, PLAIN)
         places = exponent - self.least_power
@@ -127,20 +127,20 @@ class Composer:
         return self.configuration.lowest_product - bits
 
     def accumulator(self, exponent: int, negative: bool | None = None, share: float | None = None) -> int:
-        """A normal C of that exponent."""
+        """Return a normal C of that exponent."""
         negative = self.sign() if negative is None else negative
         return self.c.number(exponent, self.c.fraction(self.random, share), negative)
 
     def can_multiply(self, exponent: int) -> bool:
-        """Whether products of normal factors reach that exponent."""
+        """Return whether products of normal factors reach that exponent."""
         return self.configuration.lowest_product <= exponent <= self.configuration.highest_product
 
     def can_accumulate(self, exponent: int) -> bool:
-        """Whether a normal C has that exponent."""
+        """Return whether a normal C has that exponent."""
         return self.c.element.minimum_exponent <= exponent <= highest_exponent(self.c.element)
 
     def zero(self) -> Factors:
-        """A product that is zero; half of them have a factor with the largest exponent."""
+        """Return a product that is zero; half of them have a factor with the largest exponent."""
         zero = 0, self.b.number(highest_exponent(self.b.element), 0, self.sign())
         other = self.a.number(highest_exponent(self.a.element), 0, self.sign()), 0
         plain = self.a.subnormal(0, self.sign()), self.b.subnormal(0, self.sign())
@@ -155,7 +155,9 @@ class Composer:
         clock: int | None = None,
         fill: Sequence[Factors] | None = None,
     ) -> DotProduct:
-        """A dot product of these terms, all in one clock, in random places; the others are ``fill``."""
+        """Return a dot product of these terms, all in one clock, in random places; the others are
+        ``fill``.
+        """
         configuration = self.configuration
         clock = self.random.randrange(configuration.clocks) if clock is None else clock
         length, stored = configuration.length, configuration.instruction.stored_k
@@ -167,7 +169,9 @@ class Composer:
     def placed(
         self, label: str, factors: Sequence[Factors], c: int, fields: Sequence[int] | None = None
     ) -> DotProduct:
-        """A dot product of exactly these factors in stored order, with metadata where the form is sparse."""
+        """Return a dot product of exactly these factors in stored order, with metadata where the form is
+        sparse.
+        """
         a, b = [x for x, _ in factors], [y for _, y in factors]
         if not self.fields:
             return DotProduct(label, a, b, range(len(a)), c)
@@ -181,6 +185,6 @@ class Composer:
         return DotProduct(label, a, spread, columns, c)
 
     def _unselected(self) -> int:
-        """An element of B that must not matter: NaN, Inf, large, or anything."""
+        """Return an element of B that must not matter: NaN, Inf, large, or anything."""
         anything = self.random.getrandbits(self.b.element.bits)
         return self.random.choice((self.b.nan(self.random), self.b.infinity(self.sign()), anything, anything))

@@ -98,7 +98,7 @@ class Configuration:
 
 
 def highest_exponent(element: Format) -> int:
-    """The exponent of the largest finite number."""
+    """Return the exponent of the largest finite number."""
     return (1 << element.exponent_bits) - 1 - int(element.has_infinity) - element.bias
 
 
@@ -107,7 +107,7 @@ def _bits(element: Format) -> int:
 
 
 def configure(mnemonic: str, target: str | None = None, **changes: Any) -> Configuration:
-    """The unit for an instruction on its target, with rule parameters (CHANGES) replaced by others.
+    """Return the unit for an instruction on its target, with rule parameters (CHANGES) replaced by others.
 
     Raises NoSuchUnit where the unit has no such sum, and what warpsim.decode raises.
     """
@@ -164,5 +164,5 @@ STANDARD: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 
 
 def standard() -> tuple[Configuration, ...]:
-    """The configurations of STANDARD."""
+    """Return the configurations of STANDARD."""
     return tuple(configure(mnemonic, target, **changes) for mnemonic, target, changes in STANDARD)

@@ -38,7 +38,7 @@ class Coverage:
         self.tallies = [Tally() for _ in self.units]
 
     def active(self, place: int) -> bool:
-        """Whether a unit is still looked at; the sound one always is."""
+        """Return whether a unit is still looked at; the sound one always is."""
         return place == 0 or self.tallies[place].wrong < self.enough
 
     def sample(self, event: Event, results: Sequence[int], expected: int) -> None:
@@ -60,7 +60,7 @@ class Coverage:
 
 
 def from_json(data: dict[str, Any]) -> Coverage:
-    """The coverage that as_json made plain."""
+    """Return the coverage that as_json made plain."""
     tallies = data.pop("tallies")
     coverage = Coverage(**(data | {"bins": Counter(data["bins"])}))
     for tally in tallies:
@@ -70,7 +70,7 @@ def from_json(data: dict[str, Any]) -> Coverage:
 
 
 def telling(tally: Tally) -> list[tuple[float, str, int, int]]:
-    """The bins that tell a fault best, best first: score, name, clocks wrong and clocks in the bin.
+    """Return the bins that tell a fault best, best first: score, name, clocks wrong and clocks in the bin.
 
     The score is 1 where a unit is wrong in all clocks of the bin and in no other (the F measure of the bin
     as a sign of the fault).

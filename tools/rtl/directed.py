@@ -18,7 +18,7 @@ Source = Callable[[Composer], Iterator[DotProduct]]
 
 
 def gaps(make: Composer) -> Iterator[DotProduct]:
-    """Terms 0, 1, F - 1, F, F + 1 … below the largest exponent, C on top, below, or absent."""
+    """Yield terms 0, 1, F - 1, F, F + 1 … below the largest exponent, C on top, below, or absent."""
     fraction_bits = make.configuration.rule.fraction_bits
     for gap in (0, 1, 2, fraction_bits - 1, fraction_bits, fraction_bits + 1, fraction_bits + 2, 40):
         for top in _tops(make, gap):
@@ -36,7 +36,7 @@ def gaps(make: Composer) -> Iterator[DotProduct]:
 
 
 def _tops(make: Composer, gap: int) -> list[int]:
-    """Some exponents from which a product may lie ``gap`` lower."""
+    """Return some exponents from which a product may lie ``gap`` lower."""
     configuration = make.configuration
     low, high = configuration.lowest_product + gap, configuration.highest_product
     high = max(high, min(low + 8, highest_exponent(make.c.element)))  # of C alone, with a wide gap
@@ -79,7 +79,7 @@ def carries(make: Composer) -> Iterator[DotProduct]:
 
 
 def floors(make: Composer) -> Iterator[DotProduct]:
-    """Products below the exponent floor, and just above it."""
+    """Yield products below the exponent floor, and just above it."""
     configuration = make.configuration
     floor, low = configuration.rule.exponent_floor, configuration.lowest_product
     if low > floor:
@@ -118,7 +118,7 @@ def subnormals(make: Composer) -> Iterator[DotProduct]:
 
 
 def _subnormal_product(make: Composer) -> Factors:
-    """A product with at least one subnormal factor."""
+    """Return a product with at least one subnormal factor."""
     highs = [highest_exponent(codes.element) for codes in (make.a, make.b)]
     x, y = (
         codes.subnormal(make.random.randint(1, (1 << codes.element.fraction_bits) - 1), make.sign())
@@ -134,7 +134,7 @@ def _subnormal_c(make: Composer) -> int:
 
 
 def underflows(make: Composer) -> Iterator[DotProduct]:
-    """Sums about the smallest subnormal result and about half of it."""
+    """Yield sums about the smallest subnormal result and about half of it."""
     unit = make.c.element.minimum_exponent - (make.configuration.rule.output.precision - 1)
     for exponent in range(max(unit - 4, make.least_power), unit + 4):
         for negative in (False, True):
@@ -147,7 +147,7 @@ def underflows(make: Composer) -> Iterator[DotProduct]:
 
 
 def overflows(make: Composer) -> Iterator[DotProduct]:
-    """Sums about the largest finite result."""
+    """Yield sums about the largest finite result."""
     top, precision = highest_exponent(make.c.element), make.configuration.rule.output.precision
     for exponent in (top - precision - 1, top - precision, top - 8, top - 2, top - 1, top, top + 1, top + 9):
         if not make.can_multiply(exponent):
@@ -183,7 +183,7 @@ def rounds(make: Composer) -> Iterator[DotProduct]:
 
 
 def _tops_of_results(make: Composer, gap: int) -> list[int]:
-    """Some exponents of normal results from which a product may lie ``gap`` lower."""
+    """Return some exponents of normal results from which a product may lie ``gap`` lower."""
     configuration, result = make.configuration, make.c.element
     low = max(configuration.lowest_product + gap, result.minimum_exponent + 2)
     high = highest_exponent(result) - 3
@@ -226,7 +226,7 @@ def _infinite_products(make: Composer, sign: bool) -> Iterator[tuple[Factors, Fa
 
 
 def zeros(make: Composer) -> Iterator[DotProduct]:
-    """Zeros of both signs, with factors of the largest exponent, alone and beside small terms."""
+    """Yield zeros of both signs, with factors of the largest exponent, alone and beside small terms."""
     zero, minus = make.c.subnormal(0), make.c.subnormal(0, True)
     for c in (zero, minus):
         yield make.compose("zeros", [], c)
@@ -240,7 +240,7 @@ def zeros(make: Composer) -> Iterator[DotProduct]:
 
 
 def metadata(make: Composer) -> Iterator[DotProduct]:
-    """Every metadata field in every chunk, over factors that tell their places apart."""
+    """Yield every metadata field in every chunk, over factors that tell their places apart."""
     for field in make.fields:
         middle = (make.configuration.lowest_product + make.configuration.highest_product) // 2
         for repeat in range(2):
@@ -268,7 +268,7 @@ DIRECTED: tuple[Source, ...] = (
 
 
 def _raw(make: Composer) -> DotProduct:
-    """Bits as they come."""
+    """Return bits as they come."""
     factors = [
         (make.random.getrandbits(make.a.element.bits), make.random.getrandbits(make.b.element.bits))
         for _ in range(make.configuration.instruction.stored_k)
@@ -277,7 +277,7 @@ def _raw(make: Composer) -> DotProduct:
 
 
 def _near(make: Composer) -> DotProduct:
-    """Exponents in a window somewhat wider than what alignment keeps."""
+    """Return exponents in a window somewhat wider than what alignment keeps."""
     configuration = make.configuration
     width = make.random.choice((2, 6, configuration.rule.fraction_bits + 3))
     width = min(width, configuration.highest_product - configuration.lowest_product)
@@ -292,7 +292,7 @@ def _near(make: Composer) -> DotProduct:
 
 
 def cases(configuration: Configuration, seed: int, random_cases: int, repeats: int = 2) -> list[DotProduct]:
-    """All directed cases, some times over with other choices of what is left open, and random ones.
+    """Return all directed cases, some times over with other choices of what is left open, and random ones.
 
     Three of four random cases have terms near each other, one is raw bits. The order is random too, so that
     a short run sees a bit of everything.

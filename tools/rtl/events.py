@@ -138,12 +138,12 @@ class Event:
 
 
 def at_gap(event: Event, low: int, high: int) -> bool:
-    """Some term lies from ``low`` to ``high`` below the largest exponent."""
+    """Return some term lies from ``low`` to ``high`` below the largest exponent."""
     return any(low <= gap <= high for gap in event.gaps)
 
 
 def just_beyond(event: Event, *, kept: bool) -> bool:
-    """A term F + 1 below the largest exponent: of 2 or more a bit is kept, of less than 2 nothing."""
+    """Return a term F + 1 below the largest exponent: of 2 or more a bit is kept, of less than 2 nothing."""
     gap = event.configuration.rule.fraction_bits + 1
     return event.finite and any(
         bool(left) is kept
@@ -153,60 +153,60 @@ def just_beyond(event: Event, *, kept: bool) -> bool:
 
 
 def cuts(event: Event, *, negative: bool) -> bool:
-    """A product of that sign loses bits in the alignment."""
+    """Return a product of that sign loses bits in the alignment."""
     return any(sign is negative and place < len(event.products) for place, sign in event.cut)
 
 
 def cuts_c(event: Event) -> bool:
-    """C loses bits in the alignment."""
+    """Return C loses bits in the alignment."""
     return any(place == len(event.products) for place, _ in event.cut)
 
 
 def largest(event: Event) -> tuple[bool, bool]:
-    """Whether a product, and whether C, has the largest exponent."""
+    """Return whether a product, and whether C, has the largest exponent."""
     having = [term.significand > 0 and term.exponent == event.step.exponent for term in event.step.terms]
     return event.finite and any(having[:-1]), event.finite and having[-1]
 
 
 def zero_above(event: Event) -> bool:
-    """A zero product whose factors' exponents add up to more than the largest exponent."""
+    """Return a zero product whose factors' exponents add up to more than the largest exponent."""
     above = (not term.significand and term.exponent > event.step.exponent for term in event.products)
     return event.finite and bool(event.gaps) and any(above)
 
 
 def wide_product(event: Event) -> bool:
-    """A product of 2 or more has the largest exponent."""
+    """Return a product of 2 or more has the largest exponent."""
     top = (term for term in event.products if term.exponent == event.step.exponent)
     return event.finite and any(term.significand >> (1 + term.exponent - term.scale) for term in top)
 
 
 def infinity_times_zero(event: Event) -> bool:
-    """Some product is NaN though neither factor is."""
+    """Return some product is NaN though neither factor is."""
     kinds = ({x.kind, y.kind} for x, y in zip(event.a, event.b, strict=True))
     products = zip(kinds, event.products, strict=True)
     return any(product.kind is Kind.NAN and Kind.NAN not in factors for factors, product in products)
 
 
 def any_subnormal(numbers: Sequence[Number], element: Format) -> bool:
-    """A subnormal number of the format among the numbers."""
+    """Return a subnormal number of the format among the numbers."""
     smallest_normal = 1 << element.fraction_bits
     return any(number.kind is Kind.FINITE and 0 < number.significand < smallest_normal for number in numbers)
 
 
 def beyond_ieee(event: Event) -> bool:
-    """A finite number of A has all ones in the exponent field."""
+    """Return a finite number of A has all ones in the exponent field."""
     bias = event.configuration.instruction.a.bias
     return any(number.kind is Kind.FINITE and number.exponent == bias + 1 for number in event.a)
 
 
 def nan_in_c(event: Event, *, quiet: bool) -> bool:
-    """C, as it came, is a NaN, quiet or signalling, and nothing else is special."""
+    """Return C, as it came, is a NaN, quiet or signalling, and nothing else is special."""
     alone = event.clock == 0 and only_special(event, [event.c])
     return alone and event.c.kind is Kind.NAN and is_quiet(event.dot.c, event.configuration.result) is quiet
 
 
 def signalling_nan_in_a(event: Event) -> bool:
-    """A signalling NaN in A, and nothing else is special."""
+    """Return a signalling NaN in A, and nothing else is special."""
     element = event.configuration.instruction.a
     codes = [event.dot.a[place] for place in event.places]
     numbers = zip(event.a, codes, strict=True)
@@ -215,12 +215,12 @@ def signalling_nan_in_a(event: Event) -> bool:
 
 
 def is_quiet(code: int, element: Format) -> bool:
-    """The first bit of the fraction of a NaN is set."""
+    """Return the first bit of the fraction of a NaN is set."""
     return bool(code >> (element.ignored_bits + element.fraction_bits - 1) & 1)
 
 
 def only_special(event: Event, numbers: Sequence[Number]) -> bool:
-    """The one operand that is not finite is a NaN, and among these numbers."""
+    """Return the one operand that is not finite is a NaN, and among these numbers."""
     special = [number for number in (*event.a, *event.b, event.c) if number.kind is not Kind.FINITE]
     return len(special) == 1 and any(number.kind is Kind.NAN for number in numbers)
 
@@ -235,32 +235,32 @@ def special_not_selected(event: Event) -> bool:
 
 
 def has_field(event: Event, value: int) -> bool:
-    """Some chunk of a sparse row has that metadata."""
+    """Return some chunk of a sparse row has that metadata."""
     chunks = slice(event.places.start // 2, event.places.stop // 2)
     return event.configuration.instruction.sparse and value in event.dot.fields()[chunks]
 
 
 def rounding_carries(event: Event) -> bool:
-    """The rounding carries into the next binade."""
+    """Return the rounding carries into the next binade."""
     rounds_up = event.discarded + event.magnitude % 2 > 2
     return event.configuration.rule.output.nearest and rounds_up and (event.magnitude + 1).bit_count() == 1
 
 
 def units(event: Event) -> int:
-    """The sum's magnitude in powers of two of the largest exponent, whole ones."""
+    """Return the sum's magnitude in powers of two of the largest exponent, whole ones."""
     return abs(event.total) >> event.configuration.rule.fraction_bits
 
 
 def uses_topmost_bit(event: Event) -> bool:
-    """The magnitude needs the last bit that the adder has for it."""
+    """Return the magnitude needs the last bit that the adder has for it."""
     return bool(units(event) >> (1 + ceil(log2(event.configuration.length + 1))))
 
 
 def all_zero(event: Event) -> bool:
-    """Every term is zero."""
+    """Return every term is zero."""
     return not any(term.significand for term in event.step.terms)
 
 
 def all_negative_zero(event: Event) -> bool:
-    """Every term is -0."""
+    """Return every term is -0."""
     return event.finite and all_zero(event) and all(term.negative for term in event.step.terms)

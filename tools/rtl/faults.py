@@ -31,7 +31,7 @@ class Fault:
             raise AssertionError(f"fault {self.name!r} needs {unknown}, which are no bins")
 
     def applied(self, sources: Sources) -> Sources:
-        """The sources with the fault in them."""
+        """Return the sources with the fault in them."""
         text = sources[self.file]
         if text.count(self.right) != 1:
             raise AssertionError(
@@ -40,7 +40,7 @@ class Fault:
         return sources | {self.file: text.replace(self.right, self.wrong)}
 
     def unseen(self, configuration: Configuration) -> str:
-        """Why the fault changes no result of a configuration; "" where it changes some."""
+        """Return why the fault changes no result of a configuration; "" where it changes some."""
         reasons = (NAMES[name].unreachable(configuration) for name in self.needs)
         return next(filter(None, reasons), "")
 

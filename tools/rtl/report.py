@@ -20,7 +20,7 @@ class Result:
     whole: bool
 
     def complaints(self) -> Iterator[str]:
-        """What is not as it should be: wrong sums, bins missed, bins that were called unreachable."""
+        """Yield what is not as it should be: wrong sums, bins missed, bins that were called unreachable."""
         coverage, sound = self.coverage, self.coverage.tallies[0]
         if sound.wrong:
             yield f"{sound.wrong:,} of {coverage.clocks:,} sums are wrong, first {sound.first}"
@@ -54,7 +54,7 @@ def summary(result: Result) -> list[str]:
 
 
 def coverage_table(results: Sequence[Result]) -> list[str]:
-    """Sums in every bin, a column a configuration; the bins that one cannot reach, with the reason."""
+    """Return sums in every bin, a column a configuration; the bins that one cannot reach, with the reason."""
     rows = [
         [place.name, *(_count(result, place.name) for result in results)]
         for place in BINS

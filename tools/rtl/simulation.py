@@ -53,12 +53,12 @@ class Job:
     results: str
 
     def configuration(self) -> Configuration:
-        """The unit's configuration."""
+        """Return the unit's configuration."""
         return configure(self.mnemonic, self.target, **self.changes)
 
 
 def missing(simulator: str) -> str:
-    """Why the testbench cannot run here; "" where it can."""
+    """Return why the testbench cannot run here; "" where it can."""
     if find_spec("cocotb_tools") is None:
         return "cocotb 2 is not installed: pip install 'warpsim[rtl]'"
     program = PROGRAMS[simulator]
@@ -80,12 +80,14 @@ def _too_old() -> str:
 
 
 def sources() -> Sources:
-    """The text of the unit's files."""
+    """Return the text of the unit's files."""
     return {name: (HDL / name).read_text(encoding="utf-8") for name in FILES}
 
 
 def faulty_text(fault: Fault, suffix: str) -> str:
-    """The whole unit with a fault in it, every module renamed so that it stands beside the sound one."""
+    """Return the whole unit with a fault in it, every module renamed so that it stands beside the sound
+    one.
+    """
     text = "\n".join(fault.applied(sources()).values())
     modules = [name.removesuffix(".sv") for name in FILES]
     return re.sub(
@@ -94,7 +96,7 @@ def faulty_text(fault: Fault, suffix: str) -> str:
 
 
 def bench_text(configuration: Configuration, suffixes: Sequence[str]) -> str:
-    """A module that feeds the same operands to several units and puts their results side by side.
+    """Return a module that feeds the same operands to several units and puts their results side by side.
 
     A unit that is not active holds still, which costs an event-driven simulator nothing.
     """
@@ -115,7 +117,9 @@ def bench_text(configuration: Configuration, suffixes: Sequence[str]) -> str:
 
 
 def write_sources(configuration: Configuration, faults: Sequence[Fault], folder: Path) -> list[Path]:
-    """The unit's files, one file a faulty unit, and the bench, all of them in the order of compilation."""
+    """Return the unit's files, one file a faulty unit, and the bench, all of them in the order of
+    compilation.
+    """
     suffixes = ["", *(f"_fault{number}" for number in range(1, len(faults) + 1))]
     paths = [HDL / name for name in FILES]
     for fault, suffix in zip(faults, suffixes[1:], strict=True):
@@ -145,7 +149,9 @@ def simulate(
     enough: int = 12,
     simulator: str = "icarus",
 ) -> Coverage:
-    """Results of the sound unit and of every faulty one, on directed and random cases or a vector set."""
+    """Return results of the sound unit and of every faulty one, on directed and random cases or a vector
+    set.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     job = Job(
         mnemonic=configuration.instruction.mnemonic,

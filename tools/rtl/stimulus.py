@@ -40,7 +40,7 @@ class DotProduct:
     expected: int | None = None
 
     def fields(self) -> list[int]:
-        """The metadata field of every 2:4 chunk."""
+        """Return the metadata field of every 2:4 chunk."""
         index = [column % FIELD for column in self.columns]
         return [first | second << 2 for first, second in zip(index[::2], index[1::2], strict=True)]
 
@@ -57,7 +57,7 @@ class Beat:
 
 
 def beats(configuration: Configuration, dot: DotProduct) -> Iterator[Beat]:
-    """The clocks of a dot product, ascending k."""
+    """Yield the clocks of a dot product, ascending k."""
     form, length = configuration.instruction, configuration.length
     density = 2 if form.sparse else 1
     fields = dot.fields() if form.sparse else []
@@ -79,7 +79,7 @@ def beats(configuration: Configuration, dot: DotProduct) -> Iterator[Beat]:
 
 
 def joined(codes: Sequence[int], bits: int) -> int:
-    """Codes side by side, the first in the lowest bits."""
+    """Return codes side by side, the first in the lowest bits."""
     return sum(code << bits * place for place, code in enumerate(codes))
 
 
@@ -87,7 +87,9 @@ def joined(codes: Sequence[int], bits: int) -> int:
 
 
 def from_vectors(path: Path, limit: int | None = None) -> tuple[Instruction, list[DotProduct]]:
-    """The instruction of a vector set and its dot products, every element of D one, at most ``limit``."""
+    """Return the instruction of a vector set and its dot products, every element of D one, at most
+    ``limit``.
+    """
     vectors = read_vectors(path)
     dots: list[DotProduct] = []
     for dot in _dots(vectors):
@@ -117,7 +119,7 @@ def _columns(columns: npt.NDArray[np.intp] | None, a: npt.NDArray[Any]) -> npt.N
 
 
 def _elements(name: str, a: Any, b: Any, c: Any, columns: Any, d: Any) -> Iterator[DotProduct]:
-    """The dot products of one matrix product, row by row."""
+    """Yield the dot products of one matrix product, row by row."""
     b_columns = list(zip(*b, strict=True))
     for row, factors in enumerate(a):
         for column, others in enumerate(b_columns):

@@ -25,7 +25,7 @@ from .stimulus import Beat, DotProduct, beats, from_vectors
 
 
 def job() -> Job:
-    """The job that the starting process left."""
+    """Return the job that the starting process left."""
     return Job(**json.loads(Path(os.environ["WARPSIM_RTL_JOB"]).read_text(encoding="utf-8")))
 
 
@@ -38,7 +38,7 @@ class Scoreboard:
         self._bits = self.configuration.widths["c"]
 
     def expectations(self, dot: DotProduct) -> Iterator[tuple[Event, int]]:
-        """What the units shall make in each clock; a vector set has its own word for the last."""
+        """Yield what the units shall make in each clock; a vector set has its own word for the last."""
         steps = steps_of(self.configuration, dot)
         for clock, step in enumerate(steps):
             given = dot.expected if clock == len(steps) - 1 else None
@@ -58,7 +58,7 @@ class Scoreboard:
 
 
 def dots(work: Job) -> Iterator[DotProduct]:
-    """The dot products of a vector set, or the directed and random ones."""
+    """Yield the dot products of a vector set, or the directed and random ones."""
     if work.vectors:
         yield from from_vectors(Path(work.vectors), work.cases or None)[1]
     else:

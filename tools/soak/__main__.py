@@ -60,7 +60,7 @@ Group = dict[int, Instruction]  # arithmetics of one rule and formats, by their 
 
 
 def groups() -> list[Group]:
-    """All arithmetics, those together that differ in their length or sparsity only."""
+    """Return all arithmetics, those together that differ in their length or sparsity only."""
     found: dict[tuple[object, ...], Group] = defaultdict(dict)
     for number, instruction in enumerate(nasty.arithmetics()):
         found[nasty.arithmetic(instruction)[:-2]][number] = instruction
@@ -86,12 +86,12 @@ def compare(number: int, kind: int, dots: int, seed: int) -> Result:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """``total`` in ``parts`` nearly equal integers."""
+    """Return ``total`` in ``parts`` nearly equal integers."""
     return [total // parts + (part < total % parts) for part in range(parts)]
 
 
 def tasks(group: Group, dots: int) -> Iterator[tuple[int, int, int]]:
-    """(arithmetic, kind, dots) of everything to compare of one rule."""
+    """Yield (arithmetic, kind, dots) of everything to compare of one rule."""
     for (number, instruction), part in zip(group.items(), shares(dots, len(group)), strict=True):
         kinds = len(nasty.makers(instruction))
         for kind, share in enumerate(shares(part, kinds)):
@@ -100,7 +100,7 @@ def tasks(group: Group, dots: int) -> Iterator[tuple[int, int, int]]:
 
 
 def summary(rule: Rule) -> str:
-    """A rule in a few words."""
+    """Return a rule in a few words."""
     name, step = type(rule).__name__, nasty.step_of(rule)
     if step is None:
         return name
@@ -144,7 +144,7 @@ def table(chosen: list[Group], results: list[Result]) -> Table:
 
 
 def numbers(result: Result) -> tuple[str, str, str]:
-    """Dots, differences and seconds as text."""
+    """Return dots, differences and seconds as text."""
     return f"{result.dots:,}", f"{result.differences:,}", f"{result.seconds:.0f}"
 
 
@@ -171,7 +171,7 @@ def run(chosen: list[Group], dots: int, jobs: int, seed: int) -> list[Result]:
 @click.option("--only", default="", help="Only rules whose line of the table contains this text.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Write the numbers here as well.")
 def main(dots: int, jobs: int, seed: int, only: str, path: Path | None) -> None:
-    """The command."""
+    """Run the command."""
     chosen = [group for group in groups() if only in " ".join(described(group))]
     results = run(chosen, dots, jobs, seed)
     out = Console(width=140 if not sys.stdout.isatty() else None)

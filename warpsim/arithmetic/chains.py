@@ -1,6 +1,6 @@
 """Rules without a panel kernel, computed a vector of columns at a time: f64, m8n8k4 in software, 4-bit forms.
 
-Takes operands of any number of instructions along k, whose steps follow one another; C and D then have the
+Takes operands of any number of instructions along k, whose steps follow each other; C and D then have the
 same format. Knows formats and rules; does not know lanes. Where the compiler, the CPU or a rule's numbers do
 not allow it (``applies``), numerics computes the same bits element by element.
 """

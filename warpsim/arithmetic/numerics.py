@@ -149,7 +149,7 @@ def _emulated_f8(operands: Operands, rule: EmulatedF8, kernels: ModuleType) -> C
 
 
 def _added(x: Codes, y: Codes, element: Format) -> Codes:
-    """Return IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical one.
+    """Return IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical NaN.
 
     NumPy adds f16 in f32 and rounds again, which is harmless: 24 bits are twice 11 and two more.
     """

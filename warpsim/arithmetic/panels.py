@@ -117,7 +117,7 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
 
 
 def _lows(plan: Plan, name: str, values: Floats, *, negative: bool) -> Plane:
-    """Return the plane of lowest bits that belongs to values, where the plan has one."""
+    """Return the plane of lowest bits that belongs to values, where the plan has it."""
     lows = scratch(name, values.size if plan.variant.floored else 0, np.uint8)
     decode.pack_lows(values[: lows.size], lows, int(negative))
     return lows

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 )
 @json_option
 def check(file: Path, target: str | None, nvcc: tuple[str, ...], as_json: bool) -> int:
-    """Look at a PTX module, or at what nvcc makes of a .cu file, without running it.
+    """Check a PTX module, or what nvcc makes of a .cu file, without running it.
 
     Every statement must be known and legal on the target and in the PTX version of the text; what is not is
-    listed with its place, and for matrix instructions with what would be legal. Warnings tell where
+    listed with its place, and for matrix instructions with what would be legal. Warnings show where
     ptxas has to guard or serialise wgmma. Exit code 1: something is illegal. 4: something is not modelled.
     """
     found = attempt(_checked, file, target, nvcc)

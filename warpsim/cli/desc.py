@@ -68,7 +68,8 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
     "--map",
     "tensor_map",
     metavar="FILE|TYPE:SHAPE:box=64x64...",
-    help="A tensor map instead: a file of its 128 bytes, or what makes one; --start is where its box lands.",
+    help="A tensor map instead: a file of its 128 bytes, or TYPE:SHAPE and fields; "
+    "--start is where its box lands.",
 )
 @json_option
 def desc(
@@ -81,9 +82,9 @@ def desc(
     as_json: bool,
     **fields: Any,
 ) -> int:
-    """Explain a wgmma matrix descriptor: WORD (64 bits), or one built from its fields; or a tensor map.
+    """Explain a wgmma matrix descriptor: WORD (64 bits), or the descriptor of given fields; or a tensor map.
 
-    With --shared and --tile, compare the tile that the descriptor reads with the one expected and, where
+    With --shared and --tile, compare the tile that the descriptor reads with the expected tile and, where
     they differ, propose what would read it. Exit code 1: they differ.
 
     \b

@@ -60,7 +60,7 @@ def diff(
 
     \b
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
-    MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger ones are a loop along k
+    MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger matrices are a loop along k
     MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C
     TRACE                                      a D that it expects and does not get; instructions that add
                                                to one D together
@@ -340,7 +340,7 @@ def _typed(array: Any, element: str | None) -> Any:
     if element not in FORMATS or FORMATS[element].dtype.itemsize != array.dtype.itemsize:
         fitting = [name for name, item in FORMATS.items() if item.dtype.itemsize == array.dtype.itemsize]
         raise OperandError(
-            f"an array of {array.dtype}: tell what it is by --type, one of {', '.join(fitting)}"
+            f"an array of {array.dtype}: state its type by --type, one of {', '.join(fitting)}"
         )
     return array.view(FORMATS[element].dtype)
 

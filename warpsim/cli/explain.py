@@ -48,13 +48,13 @@ def _targets(context: click.Context, parameter: click.Parameter, text: str | Non
     help="Write a page instead of printing text.",
 )
 def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> int:
-    """Show how one element of D came about: sources, products, alignment, cut bits, sums and rounding.
+    """Show how an element of D is computed: sources, products, alignment, cut bits, sums and rounding.
 
     Operands of a MNEMONIC are arguments of warpsim.execute by name, such as a=a.txt e=0x44444444 selector=1,
-    or matrices such as A=a.npy B=b.npy; larger ones are a product whose accumulator is followed along k, to
-    the first instruction at which targets part, or to that of --event. D=d.npy is what came out: of the end
-    (m, n), and which change of one instruction makes it is looked for; or of every instruction
-    (instructions, m, n), and the first one that makes something else is explained.
+    or matrices such as A=a.npy B=b.npy. Larger matrices are a product: its accumulator is followed along k,
+    and the first instruction at which targets differ is explained, or that of --event. D=d.npy is the actual
+    result: of the end (m, n), for which the change of one instruction that reproduces it is searched; or of
+    every instruction (instructions, m, n), of which the first that differs is explained.
     """
     if is_file(source) and choices["operands"]:
         raise click.UsageError("operands go with a mnemonic: a trace or vector set has its own")

@@ -90,13 +90,13 @@ class Options:
     "--promote-every",
     type=click.IntRange(1),
     metavar="N",
-    help="Add the accumulator to a main one in f32 after every N instructions, as fp8 kernels do.",
+    help="Add the accumulator to a main accumulator in f32 after every N instructions, as fp8 kernels do.",
 )
 @undefined_option
 @click.option(
     "--threads",
     type=click.IntRange(1),
-    help="Threads here, one a core if left out; with --scheduler those of one task, one if left out.",
+    help="Threads here (default: number of cores); with --scheduler, threads of a task (default: 1).",
 )
 @scheduler_option
 @json_option

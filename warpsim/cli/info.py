@@ -45,7 +45,7 @@ def info(
     only_promises: bool,
     as_json: bool,
 ) -> int:
-    """List the instruction forms, or describe the one that MNEMONIC spells."""
+    """List the instruction forms, or describe the form that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines
 
     forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version)

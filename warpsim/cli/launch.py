@@ -90,7 +90,7 @@ class _Done:
     type=click.Choice(["error", "warn", "off"]),
     default="error",
     show_default=True,
-    help="Races and reads of bytes that nobody wrote: stop at the first error, list them, or do not look.",
+    help="Races and reads of uninitialised bytes: stop at the first error, list them, or do not check.",
 )
 @click.option(
     "--schedule",

@@ -94,9 +94,7 @@ def _source(
         return value(source)
     number = int(source)
     if number >= len(texts) or (is_map(texts[number]) and values[number] is None):
-        raise click.UsageError(
-            f"--arg {text}: argument {number} is none of an array that stands before this one"
-        )
+        raise click.UsageError(f"--arg {text}: argument {number} is not an earlier argument that is an array")
     array = array_of(values[number])
     if array is None:
         raise click.UsageError(f"--arg {text}: argument {number}, {texts[number]}, is no array")

@@ -43,7 +43,7 @@ def origins_options(command: Command) -> Command:
     origins = click.option(
         "--origins",
         metavar="NAME,...",
-        help="Do not compute: tell which elements of these array parameters the matrix instructions "
+        help="Do not compute: show which elements of these array parameters the matrix instructions "
         "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A. With "
         "--trace-mma compute, too, and keep in the recording what does not fit, for diff and lint.",
     )

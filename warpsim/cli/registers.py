@@ -191,7 +191,7 @@ def pack(mnemonic: str, operand: str, file: str, as_json: bool, out: Path | None
     """Turn a matrix into the registers that hold it; metadata indices into metadata registers.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: a line for each row, values or codes with 0x.
-    Sparse A is given as it is stored; 'warpsim compress' takes the logical one.
+    Sparse A is given as it is stored; 'warpsim compress' takes the logical A.
     """
     if operand == "e":
         return _deliver(_packed_metadata, Path(file), as_json, out, mnemonic, selector)

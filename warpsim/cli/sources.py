@@ -215,7 +215,7 @@ def decoded(
     mnemonic: str, target: str | None, operands: Sequence[str], layout: str | None = None
 ) -> tuple[Instruction, dict[str, Any]]:
     """Return a mnemonic, or a name of a disassembler, on its target, and its operands by name; ``layout`` is
-    the user's own form of their text, if there is one.
+    the user's own form of their text, if any.
     """
     from ..execution.interface import decode
     from .sass_names import is_sass, mnemonic_of

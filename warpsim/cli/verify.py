@@ -68,7 +68,7 @@ class Options:
 @click.option(
     "--jobs",
     type=click.IntRange(1),
-    show_default="one a core",
+    show_default="number of cores",
     help="Threads that execute the cases of a set.",
 )
 @scheduler_option

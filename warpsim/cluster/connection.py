@@ -116,7 +116,7 @@ def _check_client(client: Any) -> None:
             f"scheduler is an address ('tcp://host:8786') or a distributed.Client, not {given}"
         )
     if client.asynchronous:
-        raise ClusterError("the client is asynchronous; a job needs one that waits (asynchronous=False)")
+        raise ClusterError("the client is asynchronous; a job needs a client that waits (asynchronous=False)")
     if client.status != "running":
         raise ClusterError(f"the client is {client.status}, not running")
 

@@ -72,7 +72,7 @@ class Term:
     """An addend of a step. ``kept`` is the addend after alignment, in units of the step's ``2**unit``.
 
     ``aligns`` is whether its exponent takes part in the maximum; zeros do not. ``positions`` are the products
-    in it: one, a group, or none for an accumulator.
+    in it: a single product, a group, or none for an accumulator.
     """
 
     name: str

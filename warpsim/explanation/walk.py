@@ -176,7 +176,7 @@ def _makes(
 
 
 def _parting(chain: Chain, name: str, came: Sequence[Codes]) -> int | None:
-    """Return the first instruction whose result differs from the actual one, given the actual accumulators
+    """Return the first instruction whose result differs from the actual result, given the actual accumulators
     before it.
     """
     form, c = chain.on(name), chain.c

@@ -97,7 +97,7 @@ def _known(outcome: Outcome) -> Iterator[str]:
         yield "  only the end is known: what the accumulator was in between is not, nor where it parted"
         return
     for name, place in outcome.parting.items():
-        yield f"  from the accumulators that came out, {name} makes another one at instruction {place}"
+        yield f"  from the accumulators that came out, {name} differs at instruction {place}"
 
 
 def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
     if found.fitting > _CHANGES:
         yield f"    and {found.fitting - _CHANGES:,} more"
     if len(found.changes) > 1 and found.changes[0].tile == found.changes[1].tile:
-        yield "  this D does not tell the first of them apart"
+        yield "  this D does not separate the first of them"
 
 
 def _changes(changes: tuple[Change, ...], outcome: Outcome, walk: Walk) -> Iterator[list[str]]:

@@ -241,7 +241,7 @@ def _hexadecimal(source: str, lanes: int) -> npt.NDArray[Any]:
         if not _HEXADECIMAL.fullmatch(word):
             raise TraceError(f"{_short(word)!r} is no hexadecimal word of at most 64 bits")
     if len(words) not in (1, lanes):
-        raise TraceError(f"{len(words)} words: expected one for all lanes, or {lanes}")
+        raise TraceError(f"{len(words)} words: expected 1 for all lanes, or {lanes}")
     values = [int(word, 16) for word in words]
     array = np.array(values, np.uint64 if max(values) >> 32 else np.uint32)
     return array if len(values) > 1 else array.reshape(())

@@ -72,8 +72,8 @@ def verify(
 
     ``source`` is a set, or the file of a set, of the recording of a launch, or of a trace (``.ptx``); sets in
     .npz files are read in parts and may have any size. ``target`` is another chip than the set's own.
-    ``show`` differences of each instruction are kept; ``jobs`` threads execute the cases (None: one for each
-    core), or the Dask cluster of ``scheduler``. A difference is not an error: see ``Outcome.passed``, and
+    ``show`` differences of each instruction are kept; ``jobs`` threads execute the cases (None: as many as
+    cores), or the Dask cluster of ``scheduler``. A difference is not an error: see ``Outcome.passed``, and
     ``Outcome.tally`` for the number of compared words and the first differences. Raises TraceError with the
     place in a file, what executing raises (naming the case), IllegalInstruction where the target has no such
     form, OperandError, ClusterError, OSError.

@@ -102,7 +102,7 @@ class Verdict:
 
 
 def classes_of(trial: Trial) -> tuple[tuple[str, ...], ...]:
-    """The candidates in classes that predict the same outputs for all inputs of the trial."""
+    """Return the candidates in classes that predict the same outputs for all inputs of the trial."""
     classes: dict[bytes, list[str]] = {}
     for name, words in trial.predictions.items():
         classes.setdefault(words.tobytes(), []).append(name)
@@ -110,7 +110,7 @@ def classes_of(trial: Trial) -> tuple[tuple[str, ...], ...]:
 
 
 def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
-    """Which candidates the outputs of a device leave."""
+    """Return which candidates the outputs of a device leave."""
     form, differences, classes = trial.form, dict[str, int](), dict[bytes, list[str]]()
     found = elements(form, outputs.d)
     for name, words in trial.predictions.items():
@@ -129,7 +129,7 @@ def decide(experiment: str, trial: Trial, outputs: VectorSet) -> Verdict:
 
 
 def elements(form: Instruction, words: Any) -> Any:
-    """The codes ``(cases, m, n)`` of D."""
+    """Return the codes ``(cases, m, n)`` of D."""
     matrix = warpsim.unpack(form, "d", words)
     return np.ascontiguousarray(matrix).view(form.d.code_dtype)
 
@@ -137,7 +137,9 @@ def elements(form: Instruction, words: Any) -> Any:
 def representatives(
     target: str, key: Callable[[Instruction], object | None], most_columns: int = 8
 ) -> Iterator[Instruction]:
-    """The first form of the target with each key; None is of no interest. Of wgmma the narrowest ones."""
+    """Yield the first form of the target with each key; None is of no interest. Of wgmma the narrowest
+    ones.
+    """
     seen = set[object]()
     for form in warpsim.instructions(target):
         value = key(form) if form.shape.n <= most_columns and form.products == 1 else None

@@ -26,7 +26,7 @@ _NONE = -300  # below every exponent that products have; kernels are not made fo
 
 
 def candidates(form: Instruction, rule: Rule) -> Iterator[Candidate]:
-    """The model's floor, others, and none; of those that no input can tell from none, none alone."""
+    """Yield the model's floor, others, and none; of those that no input can tell from none, none alone."""
     floor, unseen = floor_of(rule), idle_floor(form, rule)
     same = f"; so would be any up to {unseen}" if floor <= unseen else ""
     yield Candidate(
@@ -64,7 +64,7 @@ def sets(form: Instruction, rule: Rule) -> VectorSet:
 def general(
     form: Instruction, rule: Rule
 ) -> tuple[tuple[Array, Array, Array, list[str]], dict[str, Array] | None]:
-    """These inputs and their labels, and the registers of their scales."""
+    """Return these inputs and their labels, and the registers of their scales."""
     parts = [probes(form)]
     scales = [scales_of(form, parts[0][3])]
     if floor_of(rule) > idle_floor(form, rule):
@@ -112,7 +112,7 @@ def small_products(form: Instruction, rule: Rule) -> tuple[Array, Array, Array, 
 def _halved_blocks(
     form: Instruction, large: int, first: int, second: int
 ) -> tuple[Array, Array, Array, list[str]]:
-    """The same with one case for every halving, which is the scales' doing; see _small_scales."""
+    """Return the same with one case for every halving, which is the scales' doing; see _small_scales."""
     a, b, c = (np.zeros((2 * _BLOCK_STEPS, *shape)) for shape in _shapes(form))
     assert large == 0
     b[:, [first, second]] = 1.0
@@ -131,12 +131,14 @@ def _shapes(form: Instruction) -> tuple[tuple[int, ...], ...]:
 
 
 def _other_block(form: Instruction) -> int:
-    """A stored column that has another scale than the first, or the second one."""
+    """Return a stored column that has another scale than the first, or the second one."""
     return form.stored_k // form.scale_chunks if form.scale_chunks > 1 else 1
 
 
 def _scale_exponents(form: Instruction) -> tuple[int, int]:
-    """Exponents of the scales of A and B beside which products of about one are as small as D's numbers."""
+    """Return exponents of the scales of A and B beside which products of about one are as small as D's
+    numbers.
+    """
     if form.scale is None:
         return 0, 0
     smallest = form.d.minimum_exponent - form.d.fraction_bits
@@ -145,12 +147,14 @@ def _scale_exponents(form: Instruction) -> tuple[int, int]:
 
 
 def _highest(form: Instruction) -> int:
-    """What the large product is beside those scales: large enough for the small one to be a normal number."""
+    """Return what the large product is beside those scales: large enough for the small one to be a normal
+    number.
+    """
     return 8 if form.a.exponent_bits >= 4 else 2
 
 
 def _small_scales(form: Instruction, cases: int) -> dict[str, Array] | None:
-    """Those scales in every lane; of several blocks the others halve case by case."""
+    """Return those scales in every lane; of several blocks the others halve case by case."""
     if form.scale is None:
         return None
     exponents = np.full((cases, form.scale_chunks), sum(_scale_exponents(form)))
@@ -159,7 +163,7 @@ def _small_scales(form: Instruction, cases: int) -> dict[str, Array] | None:
 
 
 def scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
-    """Scales whose products have these exponents ``(cases, chunks)``, in every lane."""
+    """Return scales whose products have these exponents ``(cases, chunks)``, in every lane."""
     assert form.scale is not None
     words = {}
     for name, part in (("scale_a", exponents // 2), ("scale_b", exponents - exponents // 2)):
@@ -170,7 +174,7 @@ def scale_words(form: Instruction, exponents: Array) -> dict[str, Array]:
 
 
 def _deep(form: Instruction, cases: int) -> Array:
-    """Exponents for B, case by case, that leave A one that it can have, however small the product."""
+    """Return exponents for B, case by case, that leave A one that it can have, however small the product."""
     smallest = form.b.minimum_exponent - form.b.fraction_bits
     if form.scale is None:
         return np.full(cases, max(smallest, -100))
@@ -207,7 +211,7 @@ def _key(form: Instruction) -> object | None:
 
 
 def trials(target: str) -> Iterator[Trial]:
-    """Every shape and operation on floats, dense and sparse."""
+    """Yield every shape and operation on floats, dense and sparse."""
     for form in representatives(target, _key):
         rule = rule_for(form)
         if rule.aligned is not None:
@@ -220,7 +224,7 @@ def trials(target: str) -> Iterator[Trial]:
 
 
 def not_seen(form: Instruction, rule: Rule) -> str:
-    """The floors that nobody can ask for."""
+    """Return the floors that nobody can ask for."""
     unseen = idle_floor(form, rule)
     return f"floors up to {unseen} cannot be seen by any operands: they give the same bits as none"
 

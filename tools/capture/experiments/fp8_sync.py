@@ -24,7 +24,7 @@ _F8 = ("e4m3", "e5m2")
 
 
 def _emulation(form: Instruction, key: Array, **numbers: int) -> Arithmetic:
-    """Two f16 steps from zero, over the columns with key 0 and then 1, and C added last."""
+    """Return two f16 steps from zero, over the columns with key 0 and then 1, and C added last."""
     step = FusedSum(
         evidence=_GUESS,
         length=form.stored_k // 2,
@@ -41,13 +41,13 @@ def _emulation(form: Instruction, key: Array, **numbers: int) -> Arithmetic:
 
 
 def _first_floor(form: Instruction) -> int:
-    """The lowest floor of the emulation that inputs can tell from none."""
+    """Return the lowest floor of the emulation that inputs can tell from none."""
     step = FusedSum(evidence=_GUESS, length=1, fraction_bits=25, output=RZ_F32, exponent_floor=0)
     return unseen_floor(form, EmulatedF8(step=step, evidence=_GUESS)) + 1
 
 
 def emulations(form: Instruction) -> Iterator[Candidate]:
-    """Emulations in four orders, and native units."""
+    """Yield emulations in four orders, and native units."""
     place, half = np.arange(form.stored_k), form.stored_k // 2
     for name, key, meaning in (
         ("emulated", place % 4 // 2, "two f16 steps: columns with k % 4 in 0, 1, then 2, 3; C added last"),
@@ -84,7 +84,9 @@ def emulations(form: Instruction) -> Iterator[Candidate]:
 
 
 def _sets(form: Instruction) -> VectorSet:
-    """Numbers of about one size, of all sizes, and of all sizes with two large products that cancel."""
+    """Return numbers of about one size, of all sizes, and of all sizes with two large products that
+    cancel.
+    """
     rng = np.random.default_rng(8)
     count = 16
     shapes = {name: (count, *form.matrix_shape(name)) for name in "abc"}
@@ -124,7 +126,7 @@ def _key(form: Instruction) -> object | None:
 
 
 def trials(target: str) -> Iterator[Trial]:
-    """Every form of mma and mma.sp with fp8."""
+    """Yield every form of mma and mma.sp with fp8."""
     for form in representatives(target, _key):
         yield Trial(vectors=_sets(form), candidates=tuple(emulations(form)), unasked=_not_asked(form))
 

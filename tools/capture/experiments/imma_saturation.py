@@ -54,7 +54,9 @@ def _wrapped(operands: Operands, rule: Rule) -> Array:
 
 
 def _sets(form: Instruction) -> VectorSet:
-    """C beside a limit, and products that leave the range and come back in runs of 1, 2, 4, ... columns."""
+    """Return C beside a limit, and products that leave the range and come back in runs of 1, 2, 4, ...
+    columns.
+    """
     rng = np.random.default_rng(4)
     m, stored = form.matrix_shape("a")
     top = (1 << (form.a.bits - 1)) - 1
@@ -85,7 +87,9 @@ def _sets(form: Instruction) -> VectorSet:
 
 
 def _extremes(rng: np.random.Generator, form: Instruction, name: str) -> Array:
-    """Two cases of the lowest and the highest number: only the product of two lowest needs all its bits."""
+    """Return two cases of the lowest and the highest number: only the product of two lowest needs all its
+    bits.
+    """
     element = form.format(name)
     lowest = element.sign_bit
     codes = rng.choice([lowest, lowest, lowest - 1], (2, *form.matrix_shape(name)))
@@ -93,7 +97,7 @@ def _extremes(rng: np.random.Generator, form: Instruction, name: str) -> Array:
 
 
 def _observed(outputs: VectorSet) -> Iterator[str]:
-    """Runs add up to nothing, so that D is C where saturation comes once."""
+    """Yield runs add up to nothing, so that D is C where saturation comes once."""
     runs = sum(label == "runs" for label in outputs.labels)
     form = outputs.instruction
     c, d = (elements(form, words)[:runs] for words in (outputs.registers["c"], outputs.d))
@@ -107,7 +111,7 @@ def _key(form: Instruction) -> object | None:
 
 
 def trials(target: str) -> Iterator[Trial]:
-    """Every shape with .satfinite, signed."""
+    """Yield every shape with .satfinite, signed."""
     for form in representatives(target, _key):
         yield Trial(vectors=_sets(form), candidates=tuple(candidates(form)), observe=_observed)
 

@@ -59,7 +59,7 @@ def _clamped(first: int, second: int) -> Pair:
 
 
 def _or(first: int, second: int) -> Pair:
-    """The second index cannot be below the first: it is the larger of both."""
+    """Return the second index cannot be below the first: it is the larger of both."""
     return first, max(first, second)
 
 
@@ -105,7 +105,7 @@ def selecting(rule_of_pair: Callable[[int, int], Pair]) -> Callable[[Operands, R
 
 
 def _by_halves(instruction: Instruction, inputs: Inputs) -> Words:
-    """A tf32 number of B is two halves of 16 bits, and each of both indices chooses one."""
+    """Return a tf32 number of B is two halves of 16 bits, and each of both indices chooses one."""
     operands, batch = gathered(instruction, inputs)
     chunks = instruction.stored_k
     fields = read_fields(instruction, inputs.registers["e"], inputs.selector).reshape(
@@ -142,7 +142,7 @@ _ONES = (
 
 
 def candidates(form: Instruction) -> Iterator[Candidate]:
-    """Those of the form's pattern."""
+    """Yield those of the form's pattern."""
     assert form.pattern is not None
     if form.pattern.kept == 1:
         yield from _ONES
@@ -197,7 +197,7 @@ def _observed(outputs: VectorSet) -> Iterator[str]:
 
 
 def _spelled(form: Instruction, code: int) -> str:
-    """Which rows a result is made of."""
+    """Return which rows a result is made of."""
     assert form.pattern is not None
     value = float(np.array(code, form.d.code_dtype).view(form.d.dtype))
     if form.pattern.kept == 1 or not 0 <= value < 256 or value != int(value):

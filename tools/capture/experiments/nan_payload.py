@@ -24,7 +24,7 @@ _NOT_A_NUMBER = 2
 
 
 def is_nan(codes: Array, element: Format) -> Array:
-    """Which codes are NaNs."""
+    """Return which codes are NaNs."""
     nan: Array = planes(codes, element).special == _NOT_A_NUMBER
     return nan
 
@@ -34,7 +34,7 @@ def _exponent_mask(element: Format) -> int:
 
 
 def _quiet(element: Format) -> int:
-    """The bit that makes a NaN a quiet one."""
+    """Return the bit that makes a NaN a quiet one."""
     return 1 << (element.fraction_bits + element.ignored_bits - 1)
 
 
@@ -47,7 +47,7 @@ def _with_nan(operands: Operands, rule: Rule, *, nan: int) -> Array:
 
 
 def _from_c(operands: Operands, rule: Rule) -> Array:
-    """Where C is a NaN it stays, made quiet; otherwise the model's."""
+    """Return where C is a NaN it stays, made quiet; otherwise the model's."""
     codes, form = rule_compute(operands, rule), operands.product
     kept = operands.c | form.c.code_dtype.type(_quiet(form.c))
     return np.where(is_nan(operands.c, form.c), kept, codes).astype(codes.dtype)
@@ -76,7 +76,9 @@ def _fixed(form: Instruction) -> Iterator[Candidate]:
 
 
 def chained(operands: Operands, rule: Rule, *, order: str, invalid: int) -> Array:
-    """Each step hands on the first NaN of a, b and c in an order, made quiet; 0 * Inf gives ``invalid``."""
+    """Return each step hands on the first NaN of a, b and c in an order, made quiet; 0 * Inf gives
+    ``invalid``.
+    """
     form = operands.product
     codes = rule_compute(operands, rule)
     quiet = np.uint64(_quiet(form.d))
@@ -118,7 +120,7 @@ def _chains(form: Instruction) -> Iterator[Candidate]:
 
 
 def _times_zero(instruction: Instruction, inputs: Inputs) -> Words:
-    """D is read and multiplied by zero: what is not finite makes a NaN."""
+    """Return D is read and multiplied by zero: what is not finite makes a NaN."""
     d = model(instruction, inputs)
     c = inputs.registers["c"]
     view, out = (np.ascontiguousarray(x).view(instruction.d.code_dtype) for x in (c, d))

@@ -32,7 +32,7 @@ _LARGE, _SMALL = 7, -7  # exponents of factors: products of 2^14, beside which 2
 
 
 def fused_candidates(form: Instruction, rule: FusedSum) -> Iterator[Candidate]:
-    """The dense rule, other lengths and orders of its groups, and other fraction bits."""
+    """Yield the dense rule, other lengths and orders of its groups, and other fraction bits."""
     stored = form.stored_k
     length = min(rule.length, stored)
     yield Candidate(
@@ -59,7 +59,9 @@ def fused_candidates(form: Instruction, rule: FusedSum) -> Iterator[Candidate]:
 
 
 def _numbers(form: Instruction, rule: FusedSum | ScaledGroups) -> Iterator[Candidate]:
-    """The dense groups with other fraction bits, and other floors where an input can tell them apart."""
+    """Yield the dense groups with other fraction bits, and other floors where an input can tell them
+    apart.
+    """
     for bits in (rule.fraction_bits - 1, rule.fraction_bits + 1):
         changed = computing(rule=replace(rule, fraction_bits=bits))
         meaning = f"the dense groups with {bits} fraction bits"
@@ -73,7 +75,7 @@ def _numbers(form: Instruction, rule: FusedSum | ScaledGroups) -> Iterator[Candi
 
 
 def scaled_candidates(form: Instruction, rule: ScaledGroups) -> Iterator[Candidate]:
-    """Groups that are summed exactly, of other lengths, and other fraction bits."""
+    """Yield groups that are summed exactly, of other lengths, and other fraction bits."""
     chunk = form.stored_k // form.scale_chunks
     yield Candidate(name="dense", meaning=f"groups of {rule.group} stored columns", arithmetic=model)
     for group in (rule.group // 2, 2 * rule.group):
@@ -93,7 +95,7 @@ CANDIDATES: dict[type[Rule], Callable[[Instruction, Any], Iterable[Candidate]]] 
 
 
 def candidates(form: Instruction) -> tuple[Candidate, ...]:
-    """Those of the form's rule."""
+    """Return those of the form's rule."""
     rule = rule_for(form)
     return tuple(CANDIDATES[type(rule)](form, rule))
 
@@ -127,7 +129,9 @@ def structure(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
 
 
 def precision(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
-    """Two large products cancel, and a third, halved once more in every row, is D where it is not cut off."""
+    """Return two large products cancel, and a third, halved once more in every row, is D where it is not
+    cut off.
+    """
     m, stored = form.matrix_shape("a")
     cases = -(-_HALVINGS // m)
     small = max(_SMALL, form.b.minimum_exponent)
@@ -194,7 +198,9 @@ def _cancelled(form: Instruction, a: Array, b: Array) -> None:
 
 
 def observed(form: Instruction, outputs: VectorSet) -> Iterable[str]:
-    """How many small summands C's partner outlived, one number for every stored column it cancelled with."""
+    """Yield how many small summands C's partner outlived, one number for every stored column it cancelled
+    with.
+    """
     places = [
         (case, q, word)
         for case, label in enumerate(outputs.labels)

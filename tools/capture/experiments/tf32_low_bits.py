@@ -119,7 +119,7 @@ def _key(form: Instruction) -> object | None:
 
 
 def trials(target: str) -> Iterator[Trial]:
-    """Every shape of tf32."""
+    """Yield every shape of tf32."""
     for form in representatives(target, _key):
         yield Trial(vectors=_sets(form), candidates=tuple(candidates()), observe=_observed)
 

@@ -41,7 +41,7 @@ def reach(form: Instruction, choices: Choices) -> Reach:
 
 
 def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
-    """A key that two choices share where no input can tell them apart."""
+    """Return a key that two choices share where no input can tell them apart."""
     changes: dict[str, Any] = {}
     choices = _of_steps(choices)
     if _floor_is_unseen(form, rule, choices):
@@ -63,7 +63,7 @@ def settled(form: Instruction, rule: Rule, choices: Choices) -> tuple[Any, ...]:
 
 
 def _of_steps(choices: Choices) -> Choices:
-    """The same, with one word for what partial sums do where they do nothing of their own."""
+    """Return the same, with one word for what partial sums do where they do nothing of their own."""
     changes: dict[str, Any] = {}
     if choices.exact > 1:  # exact sums have no exponents of their own
         changes["normalised"] = False
@@ -78,7 +78,7 @@ def _of_steps(choices: Choices) -> Choices:
 
 
 def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
-    """Whether the floor cuts nothing, or only sums that are zero in D with it and without."""
+    """Return whether the floor cuts nothing, or only sums that are zero in D with it and without."""
     if _vanish_below_the_floor(form, choices):
         return True
     cut = rule.realigned(fraction_bits=choices.fraction_bits)
@@ -86,7 +86,7 @@ def _floor_is_unseen(form: Instruction, rule: Rule, choices: Choices) -> bool:
 
 
 def _vanish_below_the_floor(form: Instruction, choices: Choices) -> bool:
-    """Whether all sums are zero that have no exponent as large as the floor, which alone can differ.
+    """Return whether all sums are zero that have no exponent as large as the floor, which alone can differ.
 
     They have no C, whose exponents are D's and above such a floor; cuts toward zero make products no larger.
     """
@@ -103,24 +103,24 @@ def _vanish_below_the_floor(form: Instruction, choices: Choices) -> bool:
 
 
 def _sets(choices: Choices) -> Any:
-    """The groups without the order inside them: their sums are exact."""
+    """Return the groups without the order inside them: their sums are exact."""
     return None if choices.exact > 1 else tuple(frozenset(group) for group in choices.groups)
 
 
 def _largest(form: Instruction, choices: Choices) -> float:
-    """The largest sum, C too, in units of the largest exponent."""
+    """Return the largest sum, C too, in units of the largest exponent."""
     return _largest_products(form, choices) + 2
 
 
 def _largest_products(form: Instruction, choices: Choices) -> float:
-    """The largest sum of products alone, in units of their largest exponent."""
+    """Return the largest sum of products alone, in units of their largest exponent."""
     if choices.exact > 1:  # of e2m1: 6 * 6, and scales below 2 each
         return choices.exact * 36 * 4 * (form.stored_k // choices.exact)
     return largest_sum(form, max(map(len, choices.groups)))
 
 
 def _can_vanish(form: Instruction, choices: Choices) -> bool:
-    """Whether a sum that is not zero can be smaller than the smallest number of D."""
+    """Return whether a sum that is not zero can be smaller than the smallest number of D."""
     smallest = form.d.minimum_exponent - (choices.precision - 1)
     small = reach(form, choices)
     alone = max(small.last, max(choices.floor, small.lowest) - choices.fraction_bits)
@@ -129,7 +129,9 @@ def _can_vanish(form: Instruction, choices: Choices) -> bool:
 
 
 def _can_overflow(form: Instruction, choices: Choices) -> bool:
-    """Whether finite numbers add up to Inf: C of f32 alone does not, nor with products far below its end."""
+    """Return whether finite numbers add up to Inf: C of f32 alone does not, nor with products far below
+    its end.
+    """
     far_scales = form.scale is not None and not form.scale.fraction_bits
     if form.d.name != "f32" or far_scales or choices.cut in ("down", "sticky"):
         return True
@@ -143,7 +145,9 @@ def _can_overflow(form: Instruction, choices: Choices) -> bool:
 
 
 def _of_emulation(form: Instruction, choices: Choices) -> dict[str, Any]:
-    """What an addition of C at the end hides: C is not in the sum, and NaNs are written by the addition."""
+    """Return what an addition of C at the end hides: C is not in the sum, and NaNs are written by the
+    addition.
+    """
     hidden: dict[str, Any] = {"nan": -1, "negative_zero": False}
     flushed = set(choices.flushed) - {"c"}
     if form.d.name == "f32":  # partial sums of fp8 are neither too large nor too small for it

@@ -36,7 +36,7 @@ class Steps:
 
 
 def summed(operands: Operands, steps: Steps) -> Array:
-    """Codes ``(batch, m, n)``."""
+    """Return codes ``(batch, m, n)``."""
     form = operands.product
     products = integers(operands.a, form.a)[..., None] * paired(operands, integers(operands.b, form.b))
     if steps.product_bits:
@@ -62,7 +62,9 @@ def _wrapped(total: Array) -> Array:
 
 
 def settled(trial: Trial, steps: Steps) -> tuple[Any, ...]:
-    """A key that two share where no input can tell them apart: the groups without the order inside them."""
+    """Return a key that two share where no input can tell them apart: the groups without the order inside
+    them.
+    """
     form = trial.form
     largest = form.stored_k << (2 * form.a.bits - 2)
     far = steps.low <= -(1 << 31) - largest and steps.high >= (1 << 31) + largest - 1
@@ -95,7 +97,7 @@ def variations(trial: Trial, count: int, rng: Rng) -> Iterator[Variation]:
 
 
 def listed(trial: Trial) -> dict[str, Any]:
-    """The keys of the candidates."""
+    """Return the keys of the candidates."""
     place = np.arange(trial.form.stored_k)
     found = {}
     for candidate in trial.candidates:

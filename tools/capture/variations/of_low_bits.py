@@ -54,7 +54,7 @@ class Reading:
 
 
 def read(codes: Array, reading: Reading) -> Array:
-    """The f32 codes that are multiplied."""
+    """Return the f32 codes that are multiplied."""
     wide = codes.astype(np.int64)
     sign, magnitude = wide & _SIGN, wide & ~_SIGN
     unit = 1 << reading.dropped
@@ -82,7 +82,7 @@ def read(codes: Array, reading: Reading) -> Array:
 
 
 def multiplied(operands: Operands, rule: Rule, reading: Reading) -> Array:
-    """Codes of D; an operand that is not read so loses its low bits."""
+    """Return codes of D; an operand that is not read so loses its low bits."""
     plain, f32 = Reading(dropped=13, rounding="zero"), FORMATS["f32"]
     a, b = (read(getattr(operands, name), reading if name in reading.where else plain) for name in ("a", "b"))
     form = replace(operands.product, a=f32, b=f32)
@@ -90,7 +90,7 @@ def multiplied(operands: Operands, rule: Rule, reading: Reading) -> Array:
 
 
 def settled(reading: Reading) -> bytes:
-    """What becomes of every code that can matter: all low bits, beside every sort of high ones."""
+    """Return what becomes of every code that can matter: all low bits, beside every sort of high ones."""
     high = np.array(_HIGH, np.uint32)[:, None] << np.uint32(13)
     codes = (high | np.arange(1 << 13, dtype=np.uint32)).ravel()
     both = np.concatenate([codes, codes | np.uint32(_SIGN)])
@@ -100,7 +100,7 @@ def settled(reading: Reading) -> bytes:
 
 
 def _meaning(codes: Array) -> Array:
-    """All NaNs are one."""
+    """Return all NaNs are one."""
     return np.where((codes & ~np.uint32(_SIGN)) > _INFINITY, np.uint32(0x7FFF_FFFF), codes)
 
 
@@ -121,7 +121,7 @@ def variations(trial: Trial, count: int, rng: Rng) -> Iterator[Variation]:
 
 
 def listed(trial: Trial) -> dict[str, Any]:
-    """The keys of the candidates."""
+    """Return the keys of the candidates."""
     readings = {
         "dropped first": Reading(dropped=13, rounding="zero"),
         "classified first": Reading(dropped=13, rounding="zero", nan_first=True),

@@ -41,7 +41,7 @@ def variations(trial: Trial, count: int, rng: Rng) -> Iterator[Variation]:
 
 
 def listed(trial: Trial) -> dict[str, Any]:
-    """The tables of the candidates; 'halves' has none."""
+    """Return the tables of the candidates; 'halves' has none."""
     if _one(trial.form):
         return {name: tuple(field >> bit & 1 for field in range(16)) for name, bit in _NUMBERS.items()}
     return {name: tuple(pair(field & 3, field >> 2) for field in range(16)) for name, _, pair in PAIRS}

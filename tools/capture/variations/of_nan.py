@@ -34,7 +34,7 @@ class Written:
 
 
 def written(operands: Operands, rule: Rule, *, codes: Written) -> Array:
-    """Codes of D."""
+    """Return codes of D."""
     form = operands.product
     found = rule_compute(operands, rule)
     nan = is_nan(found, form.d)
@@ -80,7 +80,7 @@ def variations(trial: Trial, count: int, rng: Rng) -> Iterator[Variation]:
 
 
 def listed(trial: Trial) -> dict[str, Any]:
-    """The keys of the candidates but 'C's'."""
+    """Return the keys of the candidates but 'C's'."""
     patterns = nan_patterns(trial.form.d)
     found: dict[str, Any] = dict(patterns)
     for name, invalid in patterns.items():

@@ -39,7 +39,7 @@ def variations(trial: Trial, count: int, rng: Rng) -> Iterator[Variation]:
 
 
 def listed(trial: Trial) -> dict[str, Any]:
-    """The keys of the trial's candidates whose choices can be told from their names."""
+    """Return the keys of the trial's candidates whose choices can be told from their names."""
     form, rule = trial.form, rule_for(trial.form)
     base = chosen(form, rule)
     found: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def listed(trial: Trial) -> dict[str, Any]:
 
 
 def _of_name(name: str, form: Instruction, base: Choices) -> Iterator[Choices]:
-    """The choices that a candidate of sparse-grouping, exponent-floor or fp8-sync stands for."""
+    """Yield the choices that a candidate of sparse-grouping, exponent-floor or fp8-sync stands for."""
     if name.startswith("emulated") and not base.c_last:
         base = _emulation(form, base)
     place, half = np.arange(form.stored_k), form.stored_k // 2
@@ -87,7 +87,7 @@ def _of_name(name: str, form: Instruction, base: Choices) -> Iterator[Choices]:
 
 
 def _emulation(form: Instruction, base: Choices) -> Choices:
-    """The emulation of fp8-sync where the model has none: its numbers, and C at the end."""
+    """Return the emulation of fp8-sync where the model has none: its numbers, and C at the end."""
     f16 = form.d.bits == 16
     places = np.argsort(np.arange(form.stored_k) % 4 // 2, kind="stable")
     return replace(
@@ -171,7 +171,7 @@ def _nan(rng: Rng, form: Instruction, base: Choices) -> dict[str, Any]:
 
 
 def _c_last(rng: Rng, form: Instruction, base: Choices) -> dict[str, Any]:
-    """C at the end, or at the beginning; and how it is added there."""
+    """Return C at the end, or at the beginning; and how it is added there."""
     if base.c_last and rng.random() < 0.5:
         return {"last_rounding": "zero"}
     return {"c_last": not base.c_last} if form.scale is None else {}

@@ -52,7 +52,9 @@ class Tally:
 
 
 def trials_of(experiment: str, targets: list[str]) -> Iterator[Trial]:
-    """The trials of all targets; that of scale-d 0 is one question with three answers, and not varied."""
+    """Yield the trials of all targets; that of scale-d 0 is one question with three answers, and not
+    varied.
+    """
     for target in targets:
         for trial in EXPERIMENTS[experiment].trials(target):
             if "scale-d 0" not in trial.vectors.title:

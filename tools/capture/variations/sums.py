@@ -59,7 +59,7 @@ class Choices:
 
 
 def chosen(form: Instruction, rule: Rule) -> Choices:
-    """The choices of a rule."""
+    """Return the choices of a rule."""
     if isinstance(rule, EmulatedF8):
         places = np.argsort(np.arange(form.stored_k) % 4 // 2, kind="stable")
         step = chosen(form, rule.step)
@@ -78,7 +78,7 @@ def chosen(form: Instruction, rule: Rule) -> Choices:
 
 
 def grouped(order: Any, length: int) -> tuple[tuple[int, ...], ...]:
-    """An order of columns in groups of a length."""
+    """Return an order of columns in groups of a length."""
     listed = tuple(int(one) for one in order)
     return tuple(listed[start : start + length] for start in range(0, len(listed), length))
 
@@ -114,7 +114,7 @@ def _plane(codes: Array, element: Format, flush: bool) -> tuple[Planes, Array]:
 
 
 def _products(operands: Operands, choices: Choices) -> Terms:
-    """All products ``(batch, m, s, n)``, with the exponents of their scales."""
+    """Return all products ``(batch, m, s, n)``, with the exponents of their scales."""
     form = operands.product
     a, a_negative = _plane(operands.a, form.a, "a" in choices.flushed)
     codes = paired(operands, operands.b)
@@ -141,7 +141,7 @@ def _products(operands: Operands, choices: Choices) -> Terms:
 
 
 def _scaled(operands: Operands, terms: Terms, choices: Choices) -> Terms:
-    """Products with their scales; of 4-bit kinds the exact sums of so many of them."""
+    """Return products with their scales; of 4-bit kinds the exact sums of so many of them."""
     form = operands.product
     if form.scale is None:
         return terms
@@ -182,7 +182,9 @@ def _sign(scale: Format) -> int:
 
 
 def computed(operands: Operands, choices: Choices) -> Array:
-    """Codes ``(batch, m, n)`` of D. Where C comes last the products are those of f16, as ptxas emits them."""
+    """Return codes ``(batch, m, n)`` of D. Where C comes last the products are those of f16, as ptxas
+    emits them.
+    """
     if choices.c_last and operands.product.a.bits == 8:
         operands = _as_f16(operands)
     form = operands.product
@@ -204,7 +206,7 @@ def _as_f16(operands: Operands) -> Operands:
 
 
 def _places(choices: Choices, count: int) -> Iterator[list[int]]:
-    """Places of the terms of each group."""
+    """Yield places of the terms of each group."""
     if choices.exact > 1:
         yield list(range(count))
         return
@@ -222,14 +224,14 @@ def _taken(terms: Terms, places: list[int]) -> Terms:
 
 
 def _widened(codes: Array, form: Instruction) -> Array:
-    """C as a number of D's format, where it is a narrower one."""
+    """Return C as a number of D's format, where it is a narrower one."""
     if form.c == form.d:
         return codes
     return codes.view(form.c.dtype).astype(form.d.dtype).view(form.d.code_dtype)
 
 
 def _step(form: Instruction, terms: Terms, c: Array, choices: Choices, *, last: bool, given: bool) -> Array:
-    """Codes of the sum of one group and the sum so far."""
+    """Return codes of the sum of one group and the sum so far."""
     plane, c_negative = _plane(c, form.d, given and "c" in choices.flushed)
     counted = np.where(terms.counts, terms.exponent, choices.floor).max(axis=2)
     c_counts = (plane.significand != 0) | (choices.zeros_count & (plane.special == 0))
@@ -252,7 +254,7 @@ def _step(form: Instruction, terms: Terms, c: Array, choices: Choices, *, last: 
 
 
 def _aligned(significand: Array, down: Array, fraction_bits: int, choices: Choices) -> Array:
-    """Terms in units of the last place that is kept."""
+    """Return terms in units of the last place that is kept."""
     shift = choices.fraction_bits - fraction_bits - down
     left = significand << np.clip(shift, 0, _FAR)
     right = np.clip(-shift, 0, _FAR)
@@ -260,7 +262,7 @@ def _aligned(significand: Array, down: Array, fraction_bits: int, choices: Choic
 
 
 def cut(value: Array, count: Array, how: str) -> Array:
-    """Integers without their lowest bits."""
+    """Return integers without their lowest bits."""
     magnitude, sign = np.abs(value), np.where(value < 0, -1, 1)
     kept = magnitude >> count
     rest = magnitude - (kept << count)
@@ -277,7 +279,7 @@ def cut(value: Array, count: Array, how: str) -> Array:
 
 
 def _wrapped(total: Array, choices: Choices) -> Array:
-    """The sum in an adder of so many bits above the largest term."""
+    """Return the sum in an adder of so many bits above the largest term."""
     bits = choices.fraction_bits + 2 + choices.carry_bits
     if bits >= _FAR:
         return total
@@ -289,7 +291,7 @@ def _wrapped(total: Array, choices: Choices) -> Array:
 def packed(
     total: Array, unit: Array, element: Format, precision: int, rounding: str, choices: Choices
 ) -> Array:
-    """Codes of ``total * 2**unit``, rounded once to so many significant bits."""
+    """Return codes of ``total * 2**unit``, rounded once to so many significant bits."""
     magnitude, negative = np.abs(total), total < 0
     smallest = element.minimum_exponent - (precision - 1)
     place = np.maximum(np.where(magnitude > 0, _bit_length(magnitude) + unit - precision, smallest), smallest)
@@ -315,7 +317,7 @@ def _bit_length(magnitude: Array) -> Array:
 
 
 def _with_specials(codes: Array, terms: Terms, c: Planes, element: Format, choices: Choices) -> Array:
-    """The codes, but NaN and Inf where there is one among the terms."""
+    """Return the codes, but NaN and Inf where there is one among the terms."""
     c_infinity = np.where(c.special == 1, np.sign(c.significand), 0)
     up = (terms.infinity > 0).any(axis=2) | (c_infinity > 0)
     down = (terms.infinity < 0).any(axis=2) | (c_infinity < 0)
@@ -327,7 +329,7 @@ def _with_specials(codes: Array, terms: Terms, c: Planes, element: Format, choic
 
 
 def _added_last(c: Array, partial: Array, form: Instruction, choices: Choices) -> Array:
-    """C and a finished sum, as an adder of IEEE does, which may cut instead."""
+    """Return C and a finished sum, as an adder of IEEE does, which may cut instead."""
     element = form.d
     with np.errstate(all="ignore"):
         terms = [
@@ -343,6 +345,6 @@ def _added_last(c: Array, partial: Array, form: Instruction, choices: Choices) -
 
 
 def _outside(total: Array, terms: list[Array]) -> Array:
-    """Whether a rounded sum lies farther from zero than the exact one."""
+    """Return whether a rounded sum lies farther from zero than the exact one."""
     rest = (terms[0] - total.astype(np.float64)) + terms[1]
     return ((total > 0) & (rest < 0)) | ((total < 0) & (rest > 0))

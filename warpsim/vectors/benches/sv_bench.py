@@ -232,7 +232,7 @@ _BENCH_BODY = """
     end
   endtask
 
-  // Runs the cases one after the other, until the device does not answer.
+  // Runs the cases in order, until the device does not answer.
   task run;
     which = 0;
     while (which < CASES && !stuck) begin

@@ -47,7 +47,7 @@ def package_lines(name: str, vectors: VectorSet) -> Iterator[str]:
 
 def _remarks(form: Instruction) -> Iterator[str]:
     if form.sparse:
-        yield "// A is stored compressed: its columns are stored columns; a_column is the column in K of one."
+        yield "// A is stored compressed: its columns are stored columns; a_column gives the column in K."
     if form.products > 1:
         yield f"// The {form.products} independent products are stacked: row r of A, C and D of product p is"
         yield f"// row {form.shape.m} * p + r, and row k of B is row {form.shape.k} * p + k."

@@ -1,6 +1,6 @@
 """JSON lines: the manifest in the first line, then an object for each case.
 
-The first line is the manifest; every other line is a case: its number, its label if it has one, and every
+The first line is the manifest; every other line is a case: its number, its label, if any, and every
 array as nested lists of hexadecimal strings, lanes then registers; bytes of shared memory as a single string,
 immediates that differ as integers.
 """

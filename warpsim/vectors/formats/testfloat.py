@@ -3,7 +3,7 @@
 A line is ``a... b... c d``: the k codes of a row of A, those of a column of B, the element of C and that of
 D; for sparse A the stored codes and the rows of B that they meet, so that each line is an independent dot
 product. Block-scaled forms have their scales between ``b`` and ``c``: those of the row, then those of the
-column. A case's lines are D row by row (m8n8k4 f16: its four products one after the other).
+column. A case's lines are D row by row (m8n8k4 f16: its four products in order).
 
 Comment lines keep the data that is not part of a dot product. Before a case's lines stand its number and ``#=
 NAME WORDS`` for the data outside dot products: metadata, scales, descriptors, shared memory, immediates that
@@ -85,7 +85,7 @@ _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
 def _first(array: Array | None) -> Any:
-    """Return an operand without its batch axis of one, or None for an operand that is not there."""
+    """Return an operand without its batch axis of length 1, or None for an operand that is not there."""
     return array[0] if array is not None and array.ndim > 2 else array
 
 
