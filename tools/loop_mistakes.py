@@ -18,7 +18,7 @@ import warpsim
 from tools.mistakes import sampled_forms
 from warpsim.diagnosis import diagnose_product
 from warpsim.diagnosis.loops.loop_candidates import Candidate
-from warpsim.diagnosis.loops.loop_stages import stages
+from warpsim.diagnosis.loops.loop_search import stages
 from warpsim.diagnosis.loops.product_loops import Given, Loop, View
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction

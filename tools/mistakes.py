@@ -20,8 +20,8 @@ import warpsim
 from warpsim.diagnosis import Mistake, diagnose_inputs
 from warpsim.diagnosis.library.all_mistakes import mistakes
 from warpsim.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
-from warpsim.diagnosis.search.random_inputs import probe
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.instruction import Inputs, Instruction, ScaleSelectors
 

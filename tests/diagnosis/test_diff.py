@@ -22,8 +22,8 @@ from warpsim.diagnosis.dumps.wrong_elements import wrong_elements
 from warpsim.diagnosis.library.all_mistakes import mistakes
 from warpsim.diagnosis.library.grids import Setting
 from warpsim.diagnosis.library.rearrangements import ROWS
+from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
-from warpsim.diagnosis.search.random_inputs import probe
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction, ScaleSelectors
 

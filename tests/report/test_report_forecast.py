@@ -12,7 +12,7 @@ import pytest
 
 import warpsim
 from tests.helpers.reports import TRACES, Scripts, run_of
-from warpsim.diagnosis.search.random_inputs import random_codes
+from warpsim.diagnosis.search.cases import random_codes
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Instruction

@@ -1,15 +1,16 @@
-"""Why a whole product came out as it did: the entrance, the search, and what it returns.
+"""The search for the mistakes behind a whole product: the entrance, the order of candidates, the result.
 
 Given matrices A ``(m, k)``, B ``(k, n)``, C and D. A candidate is first judged by what it would add to D in
-ordinary numbers, on one tile; those that come near are computed exactly, on all tiles. Does not
-know the candidates.
+float64, on one tile; candidates that come near are computed exactly, on all tiles. Frequent and cheap
+mistakes are tried first. Does not know what the candidates change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,18 @@ from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
+from ..library.all_mistakes import mistakes
 from ..library.arithmetic_mistakes import WHOLE
+from ..library.grids import Setting
+from ..library.local_mistakes import local_mistakes
+from ..library.mistake import Mistake
+from ..library.store_mistakes import stored_mistakes
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
-from .loop_candidates import Candidate
-from .loop_stages import CHEAP, stages
+from .loop_candidates import Candidate, Candidates
+from .loop_memory import Memory
+from .loop_mistakes import Around, WithinSteps
+from .loop_sources import Sources
 from .product_loops import Given, Loop, View
 
 _VERIFIED = 12  # candidates that are computed exactly
@@ -290,3 +298,42 @@ class _Search:
             fraction=float(equal.mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
         )
+
+
+# --- the order of candidates ---------------------------------------------------------------------------
+
+
+CHEAP = 2  # stages that are tried whatever the remarks on D
+_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row are tried
+
+
+def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
+    """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
+    within, around = WithinSteps(loop, view), Around(loop, view)
+    library = mistakes(loop.setting)
+    first: list[Iterable[Candidate]] = [
+        Candidates(loop, view),
+        Sources(loop, view),
+        within(library),
+        around(library),
+    ]
+    yield chain(*first, _of_registers(loop, view, mistakes))
+    yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
+    if loop.steps <= _ALL_LOCAL:
+        yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
+    if loop.setting.tiles is not None:
+        yield Memory(loop, view).candidates(within)
+
+
+def _of_registers(
+    loop: Loop, view: View, library: Callable[[Setting], Iterable[Mistake]]
+) -> Iterator[Candidate]:
+    """Yield mistakes in A of a wgmma where it is in registers, and not in shared memory."""
+    if loop.setting.tiles is None:
+        return
+    other = Loop(loop.form, loop.given, a_in_registers=True)
+    yield from WithinSteps(other, view)(
+        replace(mistake, name=f"{mistake.name} (A in registers)")
+        for mistake in library(other.setting)
+        if mistake.operands == ("a",)
+    )

@@ -21,12 +21,10 @@ from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.numerals import whole_number
 from ...machine.load.entries import Parameter
-from .anchors import Anchored, anchored
-from .arranged_checks import arranged_findings
-from .index_formulas import formulas_of
+from .anchors import Anchored, anchored, formulas_of
 from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
-from .packing_checks import PackingFinding, repeated_products, tile_findings
+from .packing_checks import PackingFinding, arranged_findings, repeated_products, tile_findings
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]

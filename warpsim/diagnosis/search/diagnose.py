@@ -29,9 +29,8 @@ from ..library.all_mistakes import mistakes
 from ..library.local_mistakes import local_mistakes, other_tiles
 from ..library.mistake import Mistake
 from ..library.store_mistakes import stored_mistakes
-from .cases import case_of
+from .cases import case_of, probe
 from .mistake_search import Case, Score, Scores, elements_of, outcome, pairs, singles
-from .random_inputs import probe
 from .remarks import remarks_of
 
 _CLOSEST = 5  # explanations shown where none is exact
