@@ -417,7 +417,7 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 
 # The most of any target: what a program may ask for where its chip is not known.
-MOST = Limits(
+LARGEST = Limits(
     shared_kib=max(one.limits.shared_kib for one in ARCHITECTURES.values()),
     multiprocessor_shared_kib=max(one.limits.multiprocessor_shared_kib for one in ARCHITECTURES.values()),
     multiprocessor_threads=max(one.limits.multiprocessor_threads for one in ARCHITECTURES.values()),

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
+from .architectures import LARGEST
 
 Bytes = npt.NDArray[np.uint8]  # (..., bytes)
 Addresses = npt.NDArray[np.int64]  # byte addresses
 MemoryWords = npt.NDArray[Any]  # uint8, uint16, uint32 or uint64
 
-SHARED_BYTES = 227 * 1024  # the most that one CTA can have on sm_90
+SHARED_BYTES = LARGEST.shared_bytes  # of a CTA on the chip with the most
 WORD_BYTES = (1, 2, 4, 8, 16)
 
 

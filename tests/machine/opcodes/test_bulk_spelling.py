@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import DECLARATIONS, accepted, mutants, refused, statements
 from tests.helpers.own_operands import of_bulk as spell
+from tests.helpers.row_targets import first_chip, first_target
 from warpsim.errors import WarpsimError
 from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.asynchronous import bulk
@@ -56,10 +57,10 @@ def test_types_of_reductions() -> None:
 def test_first_version_and_target(row: Effect) -> None:
     texts = list(statements([row], spell))[:8]
     since = ".".join(map(str, row.since))
-    assert refused(texts, f"sm_{row.chip}", since) == []
-    assert accepted(texts, "sm_89" if row.chip == 90 else "sm_90a") == []
+    assert refused(texts, first_target(row).name, since) == []
+    assert accepted(texts, "sm_89" if first_chip(row) == 90 else "sm_90a") == []
     if row.since > (8, 0):
-        assert accepted(texts, f"sm_{row.chip}", f"8.{row.since[1] - 1}") == []
+        assert accepted(texts, first_target(row).name, f"8.{row.since[1] - 1}") == []
 
 
 LOADED = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from tests.helpers import ptxas
+from tests.helpers.row_targets import first_target, is_on
 from warpsim.machine.opcodes.conversion import cvt as conversion
 from warpsim.machine.opcodes.conversion import cvt_packed as packing
 from warpsim.machine.opcodes.conversion.cvt import REGISTERS, in_manual_order
@@ -78,15 +79,8 @@ def accepted(lines: list[str], target: str, version: tuple[int, int] = (9, 0)) -
 
 def legal(row: Row, target: str, version: tuple[int, int] = (9, 0)) -> bool:
     """What the row's fields say."""
-    number, suffix = target[3:].rstrip("af"), target[-1] if target[-1] in "af" else ""
-    enough = suffix in {"": ("", "a", "f"), "f": ("a", "f"), "a": ("a",)}[row.suffix]
-    since = LATER_FOR_89 if row.chip == int(number) == 89 else row.since
-    return (
-        enough
-        and int(number) >= row.chip
-        and version >= since
-        and int(number) in (row.chips or (int(number),))
-    )
+    since = LATER_FOR_89 if first_target(row).name == target == "sm_89" else row.since
+    return is_on(row, target) and version >= since
 
 
 def guessed_operands(result: str, source: str, rounding: str) -> tuple[tuple[str, ...], int]:

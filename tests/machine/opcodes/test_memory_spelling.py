@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
 from tests.helpers.own_operands import of_memory as spell
+from tests.helpers.row_targets import first_chip, first_target
 from warpsim.machine.opcodes.asynchronous import cp_async as asynchronous
 from warpsim.machine.opcodes.asynchronous import mbarriers
 from warpsim.machine.opcodes.effect import Effect
@@ -50,9 +51,10 @@ def _needs_more(row: Effect, text: str) -> bool:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: ".".join((row.opcode, *map("|".join, row.slots))))
 def test_first_version_and_target(row: Effect) -> None:
     texts = [text for text in statements([row], spell) if not _needs_more(row, text)][:8]
-    target = f"sm_{row.chip}" + ("a" if row.suffix else "")
-    since = ".".join(map(str, max(row.since, (7, 8) if row.chip == 90 else row.since)))
+    first, chip = first_target(row), first_chip(row)
+    target = first.name
+    since = ".".join(map(str, max(row.since, (7, 8) if chip == 90 else row.since)))
     assert refused(texts, target, since) == []
-    assert accepted(texts, "sm_75" if row.chip == 80 else "sm_72" if row.chip == 75 else "sm_89") == []
-    if row.since > (7, 0) and not (row.chip == 90 and row.since == (7, 8)) and not row.suffix:
+    assert accepted(texts, "sm_75" if chip == 80 else "sm_72" if chip == 75 else "sm_89") == []
+    if row.since > (7, 0) and not (chip == 90 and row.since == (7, 8)) and not first.suffix:
         assert accepted(texts, target, _before(row.since)) == []

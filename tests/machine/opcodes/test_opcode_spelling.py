@@ -20,6 +20,7 @@ from tests.helpers.opcode_statements import (
     refused,
     reordered,
 )
+from tests.helpers.row_targets import first_chip, first_target
 from warpsim.machine.opcodes.integer import bits, carries, compare
 from warpsim.machine.opcodes.integer import integers as integer
 from warpsim.machine.opcodes.integer import prmt as permutations
@@ -100,7 +101,7 @@ def _before(version: tuple[int, int]) -> str:
 
 ROWS = [row for rows, _ in GROUPS.values() for row in rows]
 LATE = [row for row in ROWS if row.since > OLDEST]
-NEW = [row for row in ROWS if row.chip > 75]
+NEW = [row for row in ROWS if first_chip(row) > 75]
 
 
 def _target(version: tuple[int, int]) -> str:
@@ -109,7 +110,7 @@ def _target(version: tuple[int, int]) -> str:
 
 def test_first_versions() -> None:
     for row in ROWS:
-        since = max(row.since, OLDEST if row.chip < 75 else (6, 3))
+        since = max(row.since, OLDEST if first_chip(row) < 75 else (6, 3))
         assert refused(every_statement([row]), _target(since), ".".join(map(str, since))) == []
     assert len({row.since for row in LATE}) > 3
     for row in LATE:
@@ -118,5 +119,5 @@ def test_first_versions() -> None:
 
 def test_first_targets() -> None:
     for row in NEW:
-        assert refused(every_statement([row]), f"sm_{row.chip}") == []
+        assert refused(every_statement([row]), first_target(row).name) == []
         assert accepted(every_statement([row]), "sm_89") == []

@@ -17,10 +17,10 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
     [
         (
             "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
-            "no launch hands the work of CTAs that have not begun to others",
+            "a launch does not pass the work of CTAs that have not begun to others",
         ),
         ("tcgen05.wait::ld.sync.aligned;", "tensor memory is not simulated"),
-        ("st.bulk.shared::cta [%r1], 64, 0;", "shared memory is not filled at once"),
+        ("st.bulk.shared::cta [%r1], 64, 0;", "shared memory is not filled in one statement"),
         ("multimem.red.relaxed.sys.global.add.u32 [%d1], %r1;", "several devices are not simulated"),
     ],
 )
@@ -49,7 +49,7 @@ def test_opcodes_of_few_groups_have_all_their_rows() -> None:
         ("barrier.cluster.arrive;", "7.8", "sm_80", " is not on sm_80: it needs sm_90 or higher"),
         (
             "tcgen05.wait::ld.sync.aligned;", "9.0", "sm_120a",
-            " is not on sm_120a: it needs sm_100a, or another of sm_10xa and sm_11xa",
+            " is not on sm_120a: it needs sm_100f or sm_103f or sm_107f or sm_110f",
         ),
         (
             "cp.async.bulk.commit_group;", "7.8", "sm_90",

@@ -10,6 +10,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, judged, mutants, refused, statements
 from tests.helpers.own_operands import of_tensors as spell
+from tests.helpers.row_targets import first_target, is_on
 from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.asynchronous import tensormap as tensor_maps
 from warpsim.machine.opcodes.asynchronous import tensors
@@ -42,11 +43,9 @@ def test_every_form_assembles() -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_90a", "sm_100", "sm_120a"])
 def test_forms_are_where_the_rows_say_so(target: str) -> None:
-    chip, suffix = int("".join(filter(str.isdecimal, target))), target.endswith("a")
     there, missing = list[Effect](), list[Effect]()
     for row in ROWS:
-        has = chip >= row.chip and (not row.chips or chip in row.chips) and (suffix or not row.suffix)
-        (there if has else missing).append(row)
+        (there if is_on(row, target) else missing).append(row)
     verdicts = judged([*_some(there, 3), *_some(missing, 3)], target)
     assert [text for text, error in verdicts if error is None] == _some(there, 3)
 
@@ -59,13 +58,12 @@ def test_no_mutant_assembles(opcode: str) -> None:
     assert accepted(chosen, "sm_100a") == []
 
 
-FIRST = {(90, ""): "sm_90", (90, "f"): "sm_90a", (100, ""): "sm_100", (100, "f"): "sm_100a"}
-AVAILABLE = sorted({(row.since, FIRST[row.chip, row.suffix]) for row in ROWS})
+AVAILABLE = sorted({(row.since, first_target(row).name) for row in ROWS})
 
 
 @pytest.mark.parametrize(("since", "target"), AVAILABLE)
 def test_first_version(since: tuple[int, int], target: str) -> None:
-    rows = [row for row in ROWS if (row.since, FIRST[row.chip, row.suffix]) == (since, target)]
+    rows = [row for row in ROWS if (row.since, first_target(row).name) == (since, target)]
     assert refused(_some(rows, 3), target, ".".join(map(str, since))) == []
     if since > (8, 0) and target.startswith("sm_90"):
         assert accepted(_some(rows, 3), target, f"8.{since[1] - 1}") == []

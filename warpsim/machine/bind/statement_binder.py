@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 
 from ...errors import IllegalInstruction, NotModelled, WarpsimError
+from ...isa.architectures import has, least_targets
+from ...isa.features import Feature
 from ...ptx.constants import Immediate
 from ...ptx.operand_types import (
     CONSTANT_NAMES,
@@ -123,11 +125,14 @@ class StatementBinder:
             raise self.illegal(f"{self.statement.mnemonic} takes {wanted}, but {have} given")
         return given
 
-    def check_available(self, name: str, since: tuple[int, int], chip: int) -> None:
-        """The module's version and target have what is named; raises IllegalInstruction."""
-        target, version = self.module.target, self.module.version
-        if int("".join(filter(str.isdecimal, target))) < chip:
-            raise self.illegal(f"{name} is not on {target}: it needs sm_{chip} or higher")
+    def check_available(self, since: tuple[int, int], feature: Feature | None = None, name: str = "") -> None:
+        """Check that the module's version and target have the statement, or what ``name`` names.
+
+        Raises IllegalInstruction.
+        """
+        target, version, name = self.module.target, self.module.version, name or self.statement.mnemonic
+        if feature is not None and not has(target, feature):
+            raise self.illegal(f"{name} is not on {target}: it needs {least_targets(feature)}")
         if version < since:
             wanted, given = (".".join(map(str, one)) for one in (since, version))
             raise self.illegal(f"{name} needs PTX {wanted}, but the version is {given}")
@@ -226,7 +231,7 @@ class StatementBinder:
         fits = bits <= bits_of(known) if opcode == "cvt" else bits in special.widths(name)
         if not (fits and numbers and (bits == 1) == (known == "pred")):
             raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
-        self.check_available(name, *special.needed(name))
+        self.check_available(*special.needed(name), name)
 
     def _variable_address(
         self, base: Register, offset: int, type_name: str, index: int, element: int | None

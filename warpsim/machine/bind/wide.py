@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .statement_binder import Reader, StatementBinder, Writer
 
 WIDE = "b128"
-SINCE, CHIP = (8, 3), 70
+SINCE = (8, 3)
 _SYSTEM_SINCE = (8, 4)  # of .b128 with .sys
 _HALF = "b64"
 
@@ -26,11 +26,11 @@ def word_type(type_name: str) -> tuple[str, int]:
     return (_HALF, 2) if type_name == WIDE else (type_name, 1)
 
 
-def needed(modifiers: tuple[str, ...]) -> tuple[tuple[int, int], int]:
-    """The first PTX version and target of a statement with these modifiers, as far as .b128 decides."""
+def needed(modifiers: tuple[str, ...]) -> tuple[int, int]:
+    """Return the first PTX version of a statement with these modifiers, as far as .b128 decides."""
     if WIDE not in modifiers:
-        return (1, 0), 0
-    return (_SYSTEM_SINCE if "sys" in modifiers else SINCE), CHIP
+        return (1, 0)
+    return _SYSTEM_SINCE if "sys" in modifiers else SINCE
 
 
 def word_readers(

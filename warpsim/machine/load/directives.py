@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...errors import IllegalInstruction, Location
+from ...isa.architectures import has, least_targets
+from ...isa.features import Feature
 from ...isa.numerals import whole_number
 from ...ptx.statements import Kernel
 
 Three = tuple[int, int, int]
 _LARGEST = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
 _DIRECTIVE = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
-# The first PTX version and target of those that are newer than kernels.
-_SINCE = {
-    "reqnctapercluster": ((7, 8), 90),
-    "explicitcluster": ((7, 8), 90),
-    "maxclusterrank": ((7, 8), 90),
-    "blocksareclusters": ((9, 0), 90),
+_CLUSTERS_SINCE = {  # the first PTX version of directives of clusters
+    "reqnctapercluster": (7, 8),
+    "explicitcluster": (7, 8),
+    "maxclusterrank": (7, 8),
+    "blocksareclusters": (9, 0),
 }
 _NUMBERS = {
     "explicitcluster": 0,
@@ -79,13 +80,12 @@ def _three(kernel: Kernel, numbers: str) -> Three:
 def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) -> Iterator[IllegalInstruction]:
     """What ptxas would not take, each with its place."""
     found = list(_DIRECTIVE.finditer(kernel.tuning))
-    chip = int("".join(filter(str.isdecimal, target)) or 0)
     for one in found:
-        name, since = one[1], _SINCE.get(one[1])
-        if since is not None and chip < since[1]:
-            yield _problem(kernel, one, f".{name} needs sm_{since[1]} or higher, not {target}")
-        elif since is not None and version < since[0]:
-            yield _problem(kernel, one, f".{name} needs PTX {'.'.join(map(str, since[0]))}")
+        name, since = one[1], _CLUSTERS_SINCE.get(one[1])
+        if since is not None and not has(target, Feature.CLUSTERS):
+            yield _problem(kernel, one, f".{name} needs {least_targets(Feature.CLUSTERS)}, not {target}")
+        elif since is not None and version < since:
+            yield _problem(kernel, one, f".{name} needs PTX {'.'.join(map(str, since))}")
         yield from _miscounted(kernel, one)
     yield from _conflicting(kernel, {one[1]: one for one in found})
 

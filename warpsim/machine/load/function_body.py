@@ -102,7 +102,7 @@ class _Body:
 
     def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
         types = self.function.types
-        if self.module.version < needed((statement.type,))[0]:
+        if self.module.version < needed((statement.type,)):
             message = f"registers of type .{statement.type} need PTX 8.3"
             raise IllegalInstruction(message, statement.location())
         elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import IllegalInstruction, NotModelled
 from ...ptx.opcode_names import OPCODES, advice
 from .operation import Operation, Row
-from .unexecuted import lacking
+from .unexecuted import unexecuted
 
 if TYPE_CHECKING:
     from ..bind.statement_binder import StatementBinder
@@ -28,15 +28,6 @@ GROUPS = (
     *("integer.prmt", "integer.compare", "floating.singles", "floating.halves", "floating.minmax"),
     *("floating.rounded", "floating.approximate", "conversion.cvt", "conversion.cvt_packed", "control.stack"),
 )
-# How statements begin that PTX has and that are known not to be executed, and what they are.
-REFUSED = {
-    "clusterlaunchcontrol": "no launch hands the work of CTAs that have not begun to others",
-    "st.bulk": "shared memory is not filled at once",
-    "multimem": "several devices are not simulated",
-    "tcgen05": "tensor memory is not simulated",
-}
-
-
 # All groups of some opcodes: a trace of them begins without the other groups.
 ALONE = {
     "mov": ("memory.mov",),
@@ -90,7 +81,7 @@ def bind(binder: StatementBinder) -> BoundRow:
     spelled = _spelled(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(binder, row, choice):
-            check_available(binder, row)
+            binder.check_available(row.since, row.feature)
             fidelity, note = exactness(row, choice)
             return BoundRow(step=row_step(binder, row, choice), fidelity=fidelity, note=note)
     raise _no_form(binder, known)
@@ -125,14 +116,15 @@ def _foreign(binder: StatementBinder) -> IllegalInstruction | NotModelled:
 
 
 def _refused(binder: StatementBinder) -> IllegalInstruction | NotModelled | None:
-    """The error of what PTX has and nobody executes here, or the target lacks; None for anything else."""
+    """Return the error of a statement of PTX that is not executed here, or that the target lacks."""
     statement = binder.statement
-    if (reason := lacking(statement.mnemonic, binder.module.target, binder.module.version)) is not None:
-        return binder.illegal(reason)
-    for start, reason in REFUSED.items():
-        if f"{statement.mnemonic}.".startswith(f"{start}."):
-            return NotModelled(f"'{statement.mnemonic}' is not modelled: {reason}", statement.location())
-    return None
+    if (known := unexecuted(statement.mnemonic)) is None:
+        return None
+    try:
+        binder.check_available(known.since, known.feature)
+    except IllegalInstruction as error:
+        return error
+    return NotModelled(f"'{statement.mnemonic}' is not modelled: {known.reason}", statement.location())
 
 
 def row_step(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> Step:
@@ -158,25 +150,6 @@ def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:
     from .effect import Effect
 
     return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(binder.operands)
-
-
-def check_available(binder: StatementBinder, row: Row) -> None:
-    """The module's target and version have the row; raises IllegalInstruction."""
-    target = binder.module.target
-    number = int("".join(filter(str.isdecimal, target)))
-    wrong = bool(row.chips) and number not in row.chips
-    if wrong or number < row.chip or (row.suffix and not target.endswith(("a", row.suffix))):
-        needs = " or ".join(f"sm_{one}{_suffix(one, row)}" for one in row.chips or (row.chip,))
-        raise binder.illegal(
-            f"{binder.statement.mnemonic} is not on {target}: it needs {needs}"
-            + " or higher" * (not row.chips)
-        )
-    binder.check_available(binder.statement.mnemonic, row.since, 0)
-
-
-def _suffix(chip: int, row: Row) -> str:
-    """The first suffix of a chip that has a row: families begin with sm_100."""
-    return "a" if row.suffix and chip < 100 else row.suffix
 
 
 def _no_form(binder: StatementBinder, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:

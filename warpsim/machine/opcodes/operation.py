@@ -21,6 +21,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.features import Feature
+
 Values = npt.NDArray[Any]  # one unsigned value a lane, or one of shape () for all
 Compute = Callable[..., tuple[Values, ...]]
 Fidelity = Literal["exact", "inferred", "approximate"]
@@ -54,18 +56,15 @@ class Operation:
 class Row:
     """``opcode`` and its slots; "" in a slot stands for leaving the modifier out.
 
-    ``since`` is the first PTX version, ``chip`` the first target (80 for sm_80) that has the forms;
-    ``suffix`` is "a" or "f" where only such targets have them; ``legal`` says which combinations of slots
-    exist.
+    ``since`` is the first PTX version with the forms, ``feature`` what a target needs for them;
+    ``legal`` says which combinations of slots exist.
     """
 
     opcode: str
     slots: tuple[tuple[str, ...], ...]
     build: Callable[..., Operation]  # one argument a slot
     since: Version = (1, 0)
-    chip: int = 0
-    suffix: str = ""
-    chips: tuple[int, ...] = ()  # the only chips with the forms, where later ones lack them
+    feature: Feature | None = None
     any_order: bool = False  # ptxas takes the modifiers in any order, as long as the types keep theirs
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
 
@@ -93,6 +92,13 @@ class Row:
     def by_modifiers(self) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The choices by the modifiers that are written, as ("sat", "s32")."""
         return {tuple(filter(None, choice)): choice for choice in self.forms()}
+
+
+def opcode_row(
+    build: Callable[[str], Callable[..., Operation]], opcode: str, *slots: tuple[str, ...], **more: Any
+) -> Row:
+    """Return the row of an opcode whose ``build`` depends on the opcode."""
+    return Row(opcode=opcode, slots=slots, build=build(opcode), **more)
 
 
 _TYPE = re.compile(r"(?:[bsuf]|[bt]f)\d+(?:x\d+)?|u?e\d+m\d+(?:x\d+)?")

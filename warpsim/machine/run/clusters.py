@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import OperandError
+from ...isa.architectures import LARGEST, has, least_targets
+from ...isa.features import Feature
 from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, InvalidAccess, Offsets
@@ -26,9 +28,8 @@ if TYPE_CHECKING:
     from .wave import Dimensions, Wave
 
 RANK_BYTES = 1 << 24
-PORTABLE = 8  # CTAs of a cluster that every chip with clusters takes
-MOST = 16  # that any chip takes, where the host allows clusters that are not portable
-_FIRST_CHIP = 90
+PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes
+MOST = LARGEST.cluster  # that any chip takes, where the host allows clusters that are not portable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +81,10 @@ def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
     most = entry.tuning.most_cluster
     if most is not None and count > most:
         raise OperandError(f"a cluster of {cluster} CTAs has {count}: the kernel says .maxclusterrank {most}")
-    if count > 1 and int("".join(filter(str.isdecimal, target))) < _FIRST_CHIP:
-        raise OperandError(f"a cluster of {cluster} CTAs: clusters need sm_{_FIRST_CHIP}, not {target}")
+    if count > 1 and not has(target, Feature.CLUSTERS):
+        raise OperandError(
+            f"a cluster of {cluster} CTAs: clusters need {least_targets(Feature.CLUSTERS)}, not {target}"
+        )
 
 
 def grid_of(entry: Entry, grid: Dimensions, cluster: Cluster) -> Dimensions:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
+from ...isa.architectures import LARGEST
 from ...isa.warps import WARP
 from ..bind.scope import Variable
 from ..load.entries import Entry
@@ -37,8 +38,6 @@ LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and n
 IN_FLIGHT = 8192  # CTAs that have begun and not ended
 QUANTUM = 2_000_000  # statements of a wave before others get a turn, where they hardly wait for each other
 TURN = 20_000  # the same where they may well
-_MOST_THREADS = 1024
-_MOST_SHARED = 227 * 1024
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 BLOCK_LIMITS = (1024, 1024, 64)
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
@@ -70,8 +69,8 @@ def placed(
 def check_block(entry: Entry, block: Dimensions) -> None:
     """A block that the kernel can have; raises OperandError."""
     threads = block[0] * block[1] * block[2]
-    if threads > _MOST_THREADS:
-        raise OperandError(f"block {block} has {threads} threads: at most {_MOST_THREADS}")
+    if threads > LARGEST.threads:
+        raise OperandError(f"block {block} has {threads} threads: at most {LARGEST.threads}")
     if entry.tuning.block is not None and block != entry.tuning.block:
         raise OperandError(f"block {block}: the kernel says .reqntid {entry.tuning.block}")
     if entry.tuning.most_threads is not None and threads > entry.tuning.most_threads:
@@ -85,8 +84,8 @@ def shared_total(entry: Entry, shared_bytes: int) -> int:
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
         raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
     total = entry.static_shared_bytes + int(shared_bytes)
-    if total > _MOST_SHARED:
-        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {_MOST_SHARED}")
+    if total > LARGEST.shared_bytes:
+        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {LARGEST.shared_bytes}")
     return total
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...isa.features import Feature
 from ...isa.warps import WARP
 from ..opcodes.operation import bits_of
 from .lanes import Values
@@ -143,11 +144,11 @@ REGISTERS: dict[str, SpecialRegister] = {
     **_reserved(begin=0, cap=0, end=_RESERVED),
     **_made_up("%reserved_smem_offset_", 2, "u32"),
 }
-_NEEDS = (  # names, the first PTX version, the first target; as ptxas 13.0 has it
-    (r"%n?clusterid|%cluster_n?cta(?:id|rank)|%is_explicit_cluster", (7, 8), 90),
-    (r"%reserved_smem_offset_\w+", (7, 6), 80),
-    (r"%aggr_smem_size", (8, 1), 90),
-    (r"%current_graph_exec", (8, 0), 50),
+_NEEDS: tuple[tuple[str, tuple[int, int], Feature | None], ...] = (  # names, PTX version, feature
+    (r"%n?clusterid|%cluster_n?cta(?:id|rank)|%is_explicit_cluster", (7, 8), Feature.CLUSTERS),
+    (r"%reserved_smem_offset_\w+", (7, 6), Feature.RESERVED_SHARED),
+    (r"%aggr_smem_size", (8, 1), Feature.AGGREGATE_SHARED),
+    (r"%current_graph_exec", (8, 0), None),
 )
 _NARROW = re.compile(r"%(?:n?tid|n?ctaid)\.[xyzw]|%gridid")  # those that mov.u16 reads too
 _NAME = re.compile(
@@ -162,11 +163,11 @@ def is_special(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
-def needed(name: str) -> tuple[tuple[int, int], int]:
-    """The first PTX version and target that have it."""
+def needed(name: str) -> tuple[tuple[int, int], Feature | None]:
+    """Return the first PTX version that has a special register, and the feature that it needs."""
     stem = name.partition(".")[0]
-    known = ((since, chip) for pattern, since, chip in _NEEDS if re.fullmatch(pattern, stem))
-    return next(known, ((1, 0), 0))
+    known = ((since, feature) for pattern, since, feature in _NEEDS if re.fullmatch(pattern, stem))
+    return next(known, ((1, 0), None))
 
 
 def widths(name: str) -> tuple[int, ...]:

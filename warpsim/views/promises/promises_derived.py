@@ -13,7 +13,7 @@ from typing import Any
 from ...host.step_site import ELSEWHERE
 from ...isa.architectures import ARCHITECTURES, targets_text
 from ...isa.instruction import Instruction
-from ...machine.opcodes import REFUSED
+from ...machine.opcodes.unexecuted import REFUSED
 from ...machine.state import special
 from ...ptx.decode import NOT_MODELLED
 from ..evidence import Row, evidence_rows

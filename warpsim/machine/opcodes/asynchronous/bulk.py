@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.clusters import RANK_BYTES
@@ -354,15 +355,15 @@ _HINT: Slots = (("", "L2::cache_hint"),)
 _NONE = ("",)
 
 # fmt: off
-_TABLE: tuple[tuple[Callable[..., Step], Slots, Version, int], ...] = (
-    (_copy, (*_LOADED, *_HINT),                                      (8, 6), 90),
-    (_copy, (*_FAR, ("", "multicast::cluster"), *_HINT),             (8, 0), 90),
-    (_copy, (*_BULK, *_PEER),                                        (8, 0), 90),
-    (_copy, (*_BULK, *_STORED, *_HINT),                              (8, 0), 90),
-    (_copy, (*_BULK, *_STORED, *_HINT, ("cp_mask",)),                (8, 6), 100),
-    (_prefetch, (*_BULK, ("prefetch",), ("L2",), ("global",), *_HINT), (8, 0), 90),
-    (_commit, (*_BULK, ("commit_group",)),                           (8, 0), 90),
-    (_wait, (*_BULK, ("wait_group",), ("", "read")),                 (8, 0), 90),
+_TABLE: tuple[tuple[Callable[..., Step], Slots, Version, Feature], ...] = (
+    (_copy, (*_LOADED, *_HINT),                                      (8, 6), Feature.BULK_COPY),
+    (_copy, (*_FAR, ("", "multicast::cluster"), *_HINT),             (8, 0), Feature.BULK_COPY),
+    (_copy, (*_BULK, *_PEER),                                        (8, 0), Feature.BULK_COPY),
+    (_copy, (*_BULK, *_STORED, *_HINT),                              (8, 0), Feature.BULK_COPY),
+    (_copy, (*_BULK, *_STORED, *_HINT, ("cp_mask",)),                (8, 6), Feature.BYTE_MASKS),
+    (_prefetch, (*_BULK, ("prefetch",), ("L2",), ("global",), *_HINT), (8, 0), Feature.BULK_COPY),
+    (_commit, (*_BULK, ("commit_group",)),                           (8, 0), Feature.BULK_COPY),
+    (_wait, (*_BULK, ("wait_group",), ("", "read")),                 (8, 0), Feature.BULK_COPY),
 )
 _REDUCTIONS: tuple[tuple[Slots, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     (_PEER,   ("add",),              _NONE,      ("u32", "s32", "u64")),
@@ -379,8 +380,8 @@ _REDUCTIONS: tuple[tuple[Slots, tuple[str, ...], tuple[str, ...], tuple[str, ...
 
 ROWS: tuple[Effect, ...] = (
     *(
-        Effect(opcode="cp", slots=slots, bind=bind, since=since, chip=chip)
-        for bind, slots, since, chip in _TABLE
+        Effect(opcode="cp", slots=slots, bind=bind, since=since, feature=feature)
+        for bind, slots, since, feature in _TABLE
     ),
     *(
         Effect(
@@ -388,7 +389,7 @@ ROWS: tuple[Effect, ...] = (
             slots=(*_REDUCE, *places, *(_HINT if places is _STORED else ()), names, flushing, types),
             bind=_reduce,
             since=(8, 0),
-            chip=90,
+            feature=Feature.BULK_COPY,
         )
         for places, names, flushing, types in _REDUCTIONS
     ),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import NegatedPredicate, Operand, Register
 from ...bind.scope import RegisterName
@@ -22,10 +23,8 @@ from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.memory_access import MemoryAccess
-from .. import check_available
-from ..effect import Effect, no_operation
+from ..effect import Effect
 from ..memory.transfers import load
-from ..operation import Row
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import Reader, StatementBinder
@@ -137,7 +136,7 @@ def _size(binder: StatementBinder, *, whole: bool) -> int:
     return operand.value
 
 
-_IGNORE = Row(opcode="cp", slots=(), build=no_operation, since=(7, 5), chip=80)  # a predicate
+_IGNORE = (7, 5)  # the first PTX version with a predicate
 
 
 def _filled(binder: StatementBinder, size: int) -> Reader:
@@ -147,7 +146,7 @@ def _filled(binder: StatementBinder, size: int) -> Reader:
         raise binder.illegal(f"the source size {operand} is not in 0 to {size}", 3)
     if not _is_predicate(binder, operand):
         return binder.reader(operand, "u32", 3)
-    check_available(binder, _IGNORE)
+    binder.check_available(_IGNORE)
     ignored = binder.reader(operand, "pred", 3)
     return lambda wave, path: np.where(ignored(wave, path), np.uint32(0), np.uint32(size))
 
@@ -228,16 +227,22 @@ _ASYNC = ("async",)
 _COPY = (_ASYNC, ("ca", "cg"), ("shared", "shared::cta"), ("global",))
 
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="cp", slots=_COPY, bind=_copy, since=(7, 0), chip=80),
-    Effect(opcode="cp", slots=(*_COPY, _PREFETCHES), bind=_copy, since=(7, 4), chip=80),
+    Effect(opcode="cp", slots=_COPY, bind=_copy, since=(7, 0), feature=Feature.CP_ASYNC),
+    Effect(opcode="cp", slots=(*_COPY, _PREFETCHES), bind=_copy, since=(7, 4), feature=Feature.CP_ASYNC),
     Effect(
         opcode="cp",
         slots=(*_COPY, ("L2::cache_hint",), ("", *_PREFETCHES)),
         bind=_copy,
         since=(7, 4),
-        chip=80,
+        feature=Feature.CP_ASYNC,
     ),
-    Effect(opcode="cp", slots=(_ASYNC, ("commit_group",)), bind=_commit, since=(7, 0), chip=80),
-    Effect(opcode="cp", slots=(_ASYNC, ("wait_group",)), bind=_wait_group, since=(7, 0), chip=80),
-    Effect(opcode="cp", slots=(_ASYNC, ("wait_all",)), bind=_wait_all, since=(7, 0), chip=80),
+    Effect(
+        opcode="cp", slots=(_ASYNC, ("commit_group",)), bind=_commit, since=(7, 0), feature=Feature.CP_ASYNC
+    ),
+    Effect(
+        opcode="cp", slots=(_ASYNC, ("wait_group",)), bind=_wait_group, since=(7, 0), feature=Feature.CP_ASYNC
+    ),
+    Effect(
+        opcode="cp", slots=(_ASYNC, ("wait_all",)), bind=_wait_all, since=(7, 0), feature=Feature.CP_ASYNC
+    ),
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...run.events import Observer
@@ -32,10 +33,9 @@ from ...run.mbarrier import (
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
-from .. import check_available
-from ..effect import Effect, no_operation
+from ..effect import Effect
 from ..memory.transfers import load, store
-from ..operation import Row, Version
+from ..operation import Version
 from .cp_async import land_all
 
 if TYPE_CHECKING:
@@ -162,17 +162,17 @@ def _arrival(modifiers: tuple[str, ...]) -> Change:
 
 
 _POSITIVE = (1 << 31) - 1
-_COUNTED = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 8), chip=90)  # a count, to arrive
-_SINK = Row(opcode="mbarrier", slots=(), build=no_operation, since=(7, 1), chip=80)  # '_' for the state
+_COUNTED = (7, 8), Feature.MBARRIER_TRANSACTIONS  # a count, to arrive
+_SINK = (7, 1), Feature.MBARRIER  # '_' for the state
 
 
 def _arrive(binder: StatementBinder, *modifiers: str) -> Step:
     needs = {"expect_tx", "noComplete"} & set(modifiers)
     given = binder.count(3) if needs else binder.count(2, 3)
     if given == 3 and not needs:
-        check_available(binder, _COUNTED)
+        binder.check_available(*_COUNTED)
     if isinstance(binder.operands[0], Sink):
-        check_available(binder, _SINK)
+        binder.check_available(*_SINK)
     if "shared::cluster" in modifiers and not isinstance(binder.operands[0], Sink):
         raise binder.illegal("an arrival at .shared::cluster returns no state: write '_'", 0)
     write, address = binder.writer(binder.operands[0], "u64", 0), _address(binder, 1, modifiers)
@@ -265,30 +265,31 @@ def _arrive_when_copied(binder: StatementBinder, *modifiers: str) -> Step:
 
 # --- rows --------------------------------------------------------------------------------------------
 
-Need = tuple[Version, int]  # the first PTX version, the first target
+Need = tuple[Version, Feature]  # the first PTX version
 
+_OLD, _NEW = Feature.MBARRIER, Feature.MBARRIER_TRANSACTIONS
 _SPACES: dict[str, Need] = {
-    "": ((7, 0), 80),
-    "shared": ((7, 0), 80),
-    "shared::cta": ((7, 8), 80),
-    "shared::cluster": ((8, 0), 90),
+    "": ((7, 0), _OLD),
+    "shared": ((7, 0), _OLD),
+    "shared::cta": ((7, 8), _OLD),
+    "shared::cluster": ((8, 0), _NEW),
 }
 _OWN = ("", "shared", "shared::cta")
 _ALL = tuple(_SPACES)
-_NONE: dict[tuple[str, str], Need] = {("", ""): ((7, 0), 80)}
+_NONE: dict[tuple[str, str], Need] = {("", ""): ((7, 0), _OLD)}
 _RELAXED: dict[tuple[str, str], Need] = {
-    ("relaxed", "cta"): ((8, 6), 90),
-    ("relaxed", "cluster"): ((8, 6), 90),
+    ("relaxed", "cta"): ((8, 6), _NEW),
+    ("relaxed", "cluster"): ((8, 6), _NEW),
 }
 
 
 def _ordered(order: str) -> dict[tuple[str, str], Need]:
-    return {**_NONE, (order, "cta"): ((8, 0), 80), (order, "cluster"): ((8, 0), 90), **_RELAXED}
+    return {**_NONE, (order, "cta"): ((8, 0), _OLD), (order, "cluster"): ((8, 0), _NEW), **_RELAXED}
 
 
-_BYTES = {**_NONE, ("relaxed", "cta"): ((8, 0), 90), ("relaxed", "cluster"): ((8, 0), 90)}
+_BYTES = {**_NONE, ("relaxed", "cta"): ((8, 0), _NEW), ("relaxed", "cluster"): ((8, 0), _NEW)}
 _RELEASE, _ACQUIRE = _ordered("release"), _ordered("acquire")
-_INCOMPLETE = {**_NONE, ("release", "cta"): ((8, 0), 80)}
+_INCOMPLETE = {**_NONE, ("release", "cta"): ((8, 0), _OLD)}
 
 
 def _rows(
@@ -306,14 +307,14 @@ def _rows(
             slots=(*((name,) for name in names), (order,), (scope,), (space,), ("b64",)),
             bind=bind,
             since=max(need[0], _SPACES[space][0], since),
-            chip=max(need[1], _SPACES[space][1], chip),
+            feature=_NEW if _NEW in (need[1], _SPACES[space][1], feature) else _OLD,
         )
         for space in spaces_
-        for (order, scope), (since, chip) in orders.items()
+        for (order, scope), (since, feature) in orders.items()
     )
 
 
-_FIRST, _HOPPER = ((7, 0), 80), ((8, 0), 90)
+_FIRST, _HOPPER = ((7, 0), _OLD), ((8, 0), _NEW)
 
 ROWS: tuple[Effect, ...] = (
     *_rows(("init",), _initialise, _FIRST),
@@ -327,9 +328,9 @@ ROWS: tuple[Effect, ...] = (
     *_rows(("arrive_drop", "noComplete"), _arrive, _FIRST, _OWN, _INCOMPLETE),
     *_rows(("arrive_drop", "expect_tx"), _arrive, _HOPPER, _ALL, _RELEASE),
     *_rows(("test_wait",), _wait, _FIRST, _OWN, _ACQUIRE),
-    *_rows(("test_wait", "parity"), _wait, ((7, 1), 80), _OWN, _ACQUIRE),
-    *_rows(("try_wait",), _wait, ((7, 8), 90), _OWN, _ACQUIRE),
-    *_rows(("try_wait", "parity"), _wait, ((7, 8), 90), _OWN, _ACQUIRE),
+    *_rows(("test_wait", "parity"), _wait, ((7, 1), _OLD), _OWN, _ACQUIRE),
+    *_rows(("try_wait",), _wait, ((7, 8), _NEW), _OWN, _ACQUIRE),
+    *_rows(("try_wait", "parity"), _wait, ((7, 8), _NEW), _OWN, _ACQUIRE),
     *_rows(("pending_count",), _pending, _FIRST, ("",)),
     *_rows(("async", "mbarrier", "arrive"), _arrive_when_copied, _FIRST, opcode="cp"),
     *_rows(("async", "mbarrier", "arrive", "noinc"), _arrive_when_copied, _FIRST, opcode="cp"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ...run.asynchronous import Pending, Stretches, issue
 from ...run.mbarrier import undefined
 from ...state import spaces
@@ -227,7 +228,7 @@ ROWS: tuple[Effect, ...] = (
             slots=(_ASYNC, orders, spaces_, _BYTES, ("", "v2", "v4"), _WORDS),
             bind=_store_remote,
             since=(8, 1),
-            chip=90,
+            feature=Feature.BULK_COPY,
             legal=_fits,
         )
         for orders, spaces_ in ((("", "weak"), _ANY_SHARED), (("cluster",), _NEAR))
@@ -237,7 +238,7 @@ ROWS: tuple[Effect, ...] = (
         slots=(_ASYNC, *_RELEASED, (*_WORDS, *_SMALL)),
         bind=_store_released,
         since=(8, 7),
-        chip=100,
+        feature=Feature.ASYNC_RELEASE,
         legal=_scoped,
     ),
     *(
@@ -246,7 +247,7 @@ ROWS: tuple[Effect, ...] = (
             slots=(_ASYNC, *_RELAXED, _NEAR, _BYTES, *forms),
             bind=_reduce_remote,
             since=(8, 1),
-            chip=90,
+            feature=Feature.BULK_COPY,
         )
         for forms in _OPERATIONS
     ),
@@ -256,7 +257,7 @@ ROWS: tuple[Effect, ...] = (
             slots=(_ASYNC, *_RELEASED, *forms),
             bind=_reduce_released,
             since=(8, 7),
-            chip=100,
+            feature=Feature.ASYNC_RELEASE,
             legal=_scoped,
         )
         for forms in _OPERATIONS

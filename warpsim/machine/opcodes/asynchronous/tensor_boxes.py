@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import OperandError, WarpsimError
+from ....isa.architectures import has, least_targets
+from ....isa.features import Feature
 from ....isa.tensor_maps.tensor_box import Pieces, box_pieces, row_pieces
 from ....isa.tensor_maps.tensor_fields import MAP_ALIGNMENT, MAP_BYTES
 from ....isa.tensor_maps.tensor_map import TensorMap, decode
@@ -36,7 +38,6 @@ Reader = Callable[["Wave", DivergentPath], Values]
 
 ALIGNMENT = 128  # of a box in shared memory, in bytes
 FOUR = ("tile::gather4", "tile::scatter4")
-_BLACKWELL = 100  # the first chip with elements that have gaps, and with larger atoms
 _LATER_SWIZZLES = ("128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B", "96B")
 _LATER_ELEMENTS = ("b4x16", "b4x16_p64", "b6x16_p32")
 _WRONG_WINDOWS = {spaces.SHARED_WINDOW: "shared", spaces.LOCAL_WINDOW: "local"}
@@ -51,7 +52,7 @@ class Box:
     map: Reader
     coordinates: tuple[Reader, ...]
     offsets: tuple[Reader, ...]
-    chip: int
+    target: str
     stored: bool
     reduction: str
 
@@ -191,8 +192,10 @@ def _check_map(box: Box, map_: TensorMap) -> None:
         )
         if word in words
     ]
-    if later and box.chip < _BLACKWELL:
-        raise OperandError(f"the map has {later[0]}: sm_{box.chip} has none, sm_{_BLACKWELL} and later do")
+    if later and not has(box.target, Feature.WIDE_ATOMS):
+        raise OperandError(
+            f"the map has {later[0]}: it needs {least_targets(Feature.WIDE_ATOMS)}, not {box.target}"
+        )
 
 
 def _check_store(box: Box, map_: TensorMap, coordinates: Sequence[int]) -> None:

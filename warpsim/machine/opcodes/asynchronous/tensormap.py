@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import OperandError
+from ....isa.features import Feature
 from ....isa.tensor_maps.tensor_fields import MAP_BYTES
 from ....isa.tensor_maps.tensor_map_bytes import PLACES, replaced
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
 from ...state.lanes import DivergentPath, Lanes
-from .. import check_available
-from ..effect import Effect, no_operation
-from ..operation import Row, Version
+from ..effect import Effect
+from ..operation import Version
 from .tensor_boxes import Reader, at_lane, check_map_place, map_bytes, put_map, single, values_of
 
 if TYPE_CHECKING:
@@ -33,14 +33,13 @@ _ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")
 _CONSTANT = ("elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode")
 _WIDE = ("global_address", "global_stride")
 _MOST_ORDINAL = 4
-_FAMILIES: tuple[int, ...] = (100, 101, 103, 110, 120, 121)  # with what sm_90a lacks
-_Need = tuple[int, Version, tuple[int, ...]]  # up to which value, from which version, on which chips
+_Need = tuple[int, Version, Feature]  # up to which value, from which version, and what it needs
 _VALUES: dict[str, tuple[_Need, ...]] = {
-    "elemtype": ((12, (8, 3), ()), (15, (8, 7), _FAMILIES)),
-    "interleave_layout": ((2, (8, 3), ()),),
-    "swizzle_mode": ((3, (8, 3), ()), (4, (8, 8), (103,))),
-    "swizzle_atomicity": ((3, (8, 6), _FAMILIES),),
-    "fill_mode": ((1, (8, 3), ()),),
+    "elemtype": ((12, (8, 3), Feature.TENSORMAP_REPLACE), (15, (8, 7), Feature.REPLACED_ATOMS)),
+    "interleave_layout": ((2, (8, 3), Feature.TENSORMAP_REPLACE),),
+    "swizzle_mode": ((3, (8, 3), Feature.TENSORMAP_REPLACE), (4, (8, 8), Feature.REPLACED_SWIZZLE_96B)),
+    "swizzle_atomicity": ((3, (8, 6), Feature.REPLACED_ATOMS),),
+    "fill_mode": ((1, (8, 3), Feature.TENSORMAP_REPLACE),),
 }
 
 
@@ -94,11 +93,8 @@ def _check_value(binder: StatementBinder, name: str) -> None:
     """The new value of a field that takes constants, as far as chip and version have it."""
     needs = _VALUES[name]
     value = _constant(binder, 1, needs[-1][0], f"the value of {name}")
-    _, since, chips = next(need for need in needs if value <= need[0])
-    chip = min(chips, default=0)
-    suffix = "f" if chips and len(chips) > 1 else "a" * bool(chips)
-    row = Row(opcode="", slots=(), build=no_operation, since=since, chip=chip, chips=chips, suffix=suffix)
-    check_available(binder, row)
+    _, since, feature = next(need for need in needs if value <= need[0])
+    binder.check_available(since, feature)
 
 
 # --- cp_fenceproxy -----------------------------------------------------------------------------------
@@ -142,7 +138,9 @@ _SPACES = ("", "global", "shared::cta")
 
 def _replacing(names: tuple[str, ...], kind: str) -> Effect:
     slots = (("replace",), ("tile",), names, _SPACES, ("b1024",), (kind,))
-    return Effect(opcode="tensormap", slots=slots, bind=_replace, since=(8, 3), chip=90, suffix="f")
+    return Effect(
+        opcode="tensormap", slots=slots, bind=_replace, since=(8, 3), feature=Feature.TENSORMAP_REPLACE
+    )
 
 
 _NARROW = tuple(name for name in (*_WHOLE, *_ORDINAL, *_CONSTANT) if name not in _WIDE)
@@ -158,7 +156,7 @@ ROWS: tuple[Effect, ...] = (
         ),
         bind=_copy,
         since=(8, 3),
-        chip=90,
+        feature=Feature.TENSOR_COPY,
         together=32,
     ),
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ....isa.features import Feature
 from ....ptx.operands import Address, Operand, Vector
 from ...run.asynchronous import Pending, issue
 from ...state.lanes import DivergentPath, Lanes
@@ -53,7 +54,7 @@ def _box(binder: StatementBinder, index: int, offsets: int | None = None, reduct
         offsets=()
         if offsets is None
         else _vector(binder, offsets, binder.operands[offsets], rank - 2, "u16"),
-        chip=int("".join(filter(str.isdecimal, binder.module.target))),
+        target=binder.module.target,
         stored=_GROUP in words,
         reduction=reduction,
     )
@@ -234,13 +235,12 @@ _HINTED: Slots = (("L2",), ("global",), _HINT)
 _CTA, _CLUSTER = ("shared::cta",), ("shared::cluster",)
 _MANY, _NONE = ("", "multicast::cluster"), ("",)
 _PAIRS = ("cta_group::1", "cta_group::2")
-_FAMILY = (100, 101, 103, 110)  # chips with what sm_120 lacks
 
-_Need = tuple[Version, int, tuple[int, ...]]
-_FIRST: _Need = ((8, 0), 90, ())
-_NEAR: _Need = ((8, 6), 90, ())
-_LATER: _Need = ((8, 6), 100, ())
-_OWN: _Need = ((8, 6), 100, _FAMILY)
+_Need = tuple[Version, Feature]
+_FIRST: _Need = ((8, 0), Feature.TENSOR_COPY)
+_NEAR: _Need = ((8, 6), Feature.TENSOR_COPY)
+_LATER: _Need = ((8, 6), Feature.GATHER4)
+_OWN: _Need = ((8, 6), Feature.CTA_PAIRS)
 
 # fmt: off
 _LOADS: tuple[tuple[Slots, _Need], ...] = (  # dimensions, to, mode, multicast, pairs
@@ -280,16 +280,14 @@ _ORDER = (
 
 
 def _row(bind: Callable[..., Step], slots: Slots, need: _Need) -> Effect:
-    since, chip, chips = need
+    since, feature = need
     note = _ORDER if any(word in slot for slot in slots for word in _COLUMNS) else ""
     return Effect(
         opcode="cp",
         slots=slots,
         bind=bind,
         since=since,
-        chip=chip,
-        chips=chips,
-        suffix="f" if chips else "",
+        feature=feature,
         fidelity="inferred" if note else "exact",
         note=note,
     )

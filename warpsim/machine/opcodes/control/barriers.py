@@ -188,17 +188,17 @@ _REDUCTIONS = ((("and", "or"), ("pred",)), (("popc",), ("u32",)))
 _Version = tuple[int, int]
 
 
-def _rows(opcode: str, aligned: tuple[str, ...], since: _Version, chip: int) -> Iterator[Effect]:
+def _rows(opcode: str, aligned: tuple[str, ...], since: _Version) -> Iterator[Effect]:
     """Forms of an opcode, and those with .cta, which came with PTX 7.8."""
     for level, first in ((("",), since), (("cta",), (7, 8))):
-        yield Effect(opcode=opcode, slots=(level, _KINDS, aligned), bind=_barrier, since=first, chip=chip)
+        yield Effect(opcode=opcode, slots=(level, _KINDS, aligned), bind=_barrier, since=first)
         for names, types in _REDUCTIONS:
             slots = (level, _RED, names, aligned, types)
-            yield Effect(opcode=opcode, slots=slots, bind=_reduction, since=first, chip=chip)
+            yield Effect(opcode=opcode, slots=slots, bind=_reduction, since=first)
 
 
 ROWS: tuple[Effect, ...] = (
-    *_rows("bar", ("",), (2, 0), 20),
-    Effect(opcode="bar", slots=(("warp",), ("sync",)), bind=_warp, since=(6, 0), chip=30),
-    *_rows("barrier", _ALIGNED, (6, 0), 30),
+    *_rows("bar", ("",), (2, 0)),
+    Effect(opcode="bar", slots=(("warp",), ("sync",)), bind=_warp, since=(6, 0)),
+    *_rows("barrier", _ALIGNED, (6, 0)),
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.operands import Displacement, Register, Sink
 from ...bind.scope import Variable
 from ...run.cluster_barrier import ClusterBarrier
@@ -125,28 +126,34 @@ _CLUSTER, _ORDERS = ("cluster",), ("", "release", "relaxed")
 _FIRST = (7, 8)
 
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="mapa", slots=(_FAR, _WIDTHS), bind=_map, since=_FIRST, chip=90),
-    Effect(opcode="getctarank", slots=(_FAR, _WIDTHS), bind=_rank, since=_FIRST, chip=90),
+    Effect(opcode="mapa", slots=(_FAR, _WIDTHS), bind=_map, since=_FIRST, feature=Feature.CLUSTERS),
+    Effect(opcode="getctarank", slots=(_FAR, _WIDTHS), bind=_rank, since=_FIRST, feature=Feature.CLUSTERS),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("arrive",), ("",), _ALIGNED),
         bind=_arrive,
         since=_FIRST,
-        chip=90,
+        feature=Feature.CLUSTERS,
     ),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("arrive",), _ORDERS[1:], _ALIGNED),
         bind=_arrive,
         since=(8, 0),
-        chip=90,
+        feature=Feature.CLUSTERS,
     ),
-    Effect(opcode="barrier", slots=(_CLUSTER, ("wait",), ("",), _ALIGNED), bind=_wait, since=_FIRST, chip=90),
+    Effect(
+        opcode="barrier",
+        slots=(_CLUSTER, ("wait",), ("",), _ALIGNED),
+        bind=_wait,
+        since=_FIRST,
+        feature=Feature.CLUSTERS,
+    ),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("wait",), ("acquire",), _ALIGNED),
         bind=_wait,
         since=(8, 0),
-        chip=90,
+        feature=Feature.CLUSTERS,
     ),
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.operands import Operand, Pair, Sink
 from ...run.convergence import lane_words, together
@@ -248,10 +249,6 @@ def _reduce_floats(
     """min and max of f32: a NaN is passed over, or with .NaN taken on; of NaN only, the canonical one."""
     from .. import operation as find
 
-    if binder.module.target.strip("sm_af") not in _REDUX_FLOATS:
-        raise binder.illegal(
-            f"{binder.statement.mnemonic} is not on {binder.module.target}: it needs sm_100f"
-        )
     compute = find(operation, *filter(None, (nan, type_name)), sources=2).compute
     reduction = _reduction(compute)
     kept = np.uint32(0x7FFF_FFFF if absolute else 0xFFFF_FFFF)
@@ -304,19 +301,20 @@ _PRED, _B32, _EITHER = ("pred",), ("b32",), ("b32", "b64")
 _SUMS, _WORDS = tuple(_INTEGERS), ("u32", "s32")
 _FLOATS = (_SYNC, ("min", "max"), ("", "abs"), ("", "NaN"), ("f32",))
 
+_ELECT, _REDUX = Feature.ELECT, Feature.REDUX
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="shfl",  slots=(_SYNC, _MODE, _B32),          bind=_shuffle, since=(6, 0), chip=30),
-    Effect(opcode="shfl",  slots=(_PLAIN, _MODE, _B32),         bind=_shuffle, since=(3, 0), chip=30),
-    Effect(opcode="vote",  slots=(_SYNC, _DECISIONS, _PRED),    bind=_vote,    since=(6, 0), chip=30),
-    Effect(opcode="vote",  slots=(_SYNC, _BALLOT, _B32),        bind=_vote,    since=(6, 0), chip=30),
-    Effect(opcode="vote",  slots=(_PLAIN, _DECISIONS, _PRED),   bind=_vote,    since=(1, 2), chip=12),
-    Effect(opcode="vote",  slots=(_PLAIN, _BALLOT, _B32),       bind=_vote,    since=(2, 0), chip=20),
-    Effect(opcode="match", slots=(("any", "all"), _SYNC, _EITHER), bind=_match, since=(6, 0), chip=70),
-    Effect(opcode="redux", slots=(_SYNC, _SUMS, _WORDS),        bind=_reduce,  since=(7, 0), chip=80),
-    Effect(opcode="redux", slots=(_SYNC, tuple(_BITS), _B32),   bind=_reduce,  since=(7, 0), chip=80),
-    Effect(opcode="redux", slots=_FLOATS, bind=_reduce_floats,  since=(8, 6), chip=100, suffix="f"),
-    Effect(opcode="activemask", slots=(_B32,),                  bind=_active,  since=(6, 2), chip=30),
-    Effect(opcode="elect", slots=(_SYNC,),                      bind=_elect,   since=(8, 0), chip=90,
+    Effect(opcode="shfl",  slots=(_SYNC, _MODE, _B32),          bind=_shuffle, since=(6, 0)),
+    Effect(opcode="shfl",  slots=(_PLAIN, _MODE, _B32),         bind=_shuffle, since=(3, 0)),
+    Effect(opcode="vote",  slots=(_SYNC, _DECISIONS, _PRED),    bind=_vote,    since=(6, 0)),
+    Effect(opcode="vote",  slots=(_SYNC, _BALLOT, _B32),        bind=_vote,    since=(6, 0)),
+    Effect(opcode="vote",  slots=(_PLAIN, _DECISIONS, _PRED),   bind=_vote,    since=(1, 2)),
+    Effect(opcode="vote",  slots=(_PLAIN, _BALLOT, _B32),       bind=_vote,    since=(2, 0)),
+    Effect(opcode="match", slots=(("any", "all"), _SYNC, _EITHER), bind=_match, since=(6, 0)),
+    Effect(opcode="redux", slots=(_SYNC, _SUMS, _WORDS),        bind=_reduce,  since=(7, 0), feature=_REDUX),
+    Effect(opcode="redux", slots=(_SYNC, tuple(_BITS), _B32),   bind=_reduce,  since=(7, 0), feature=_REDUX),
+    Effect(opcode="redux", slots=_FLOATS, bind=_reduce_floats,  since=(8, 6), feature=Feature.FLOAT_REDUX),
+    Effect(opcode="activemask", slots=(_B32,),                  bind=_active,  since=(6, 2)),
+    Effect(opcode="elect", slots=(_SYNC,),                      bind=_elect,   since=(8, 0), feature=_ELECT,
            fidelity="inferred", note="PTX leaves open which lane is elected; the lowest that is there"),
 )
 # fmt: on

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
@@ -62,27 +63,27 @@ _ORDERS, _HALVES = ("", "sc", "acq_rel"), ("acquire", "release")
 _Slots = tuple[tuple[str, ...], ...]
 
 # fmt: off
-_TABLE: tuple[tuple[str, _Slots, Callable[..., Step], tuple[int, int], int], ...] = (
-    ("membar", (("cta", "gl"),), _fence, (1, 4), 0),
-    ("membar", (("sys",),), _fence, (2, 0), 20),
-    ("membar", (_PROXY, ("alias",)), _fence, (7, 5), 70),
-    ("fence", (_ORDERS, _SCOPES), _fence, (6, 0), 70),
-    ("fence", (_ORDERS, _CLUSTER), _fence, (7, 8), 90),
-    ("fence", (_HALVES, _ALL), _fence, (8, 6), 90),
-    ("fence", (_ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), 90),
-    ("fence", (_RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), 90),
-    ("fence", (("mbarrier_init",), _RELEASE, _CLUSTER), _fence, (8, 0), 90),
-    ("fence", (_PROXY, ("alias",)), _fence, (7, 5), 70),
-    ("fence", (_PROXY, ("async",), _SPACES), _fence, (8, 0), 90),
-    ("fence", (_PROXY, _TENSOR, _RELEASE, _ALL), _fence, (8, 3), 90),
-    ("fence", (_PROXY, _TENSOR, _ACQUIRE, _ALL), _of_map, (8, 3), 90),
-    ("fence", (_PROXY, _ASYNC, _ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), 90),
-    ("fence", (_PROXY, _ASYNC, _RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), 90),
-    ("griddepcontrol", (("wait", "launch_dependents"),), _nothing, (7, 8), 90),
+_TABLE: tuple[tuple[str, _Slots, Callable[..., Step], tuple[int, int], Feature | None], ...] = (
+    ("membar", (("cta", "gl"),), _fence, (1, 4), None),
+    ("membar", (("sys",),), _fence, (2, 0), None),
+    ("membar", (_PROXY, ("alias",)), _fence, (7, 5), None),
+    ("fence", (_ORDERS, _SCOPES), _fence, (6, 0), None),
+    ("fence", (_ORDERS, _CLUSTER), _fence, (7, 8), Feature.CLUSTERS),
+    ("fence", (_HALVES, _ALL), _fence, (8, 6), Feature.SPLIT_FENCES),
+    ("fence", (_ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), Feature.SPLIT_FENCES),
+    ("fence", (_RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), Feature.SPLIT_FENCES),
+    ("fence", (("mbarrier_init",), _RELEASE, _CLUSTER), _fence, (8, 0), Feature.CLUSTERS),
+    ("fence", (_PROXY, ("alias",)), _fence, (7, 5), None),
+    ("fence", (_PROXY, ("async",), _SPACES), _fence, (8, 0), Feature.PROXY_FENCE),
+    ("fence", (_PROXY, _TENSOR, _RELEASE, _ALL), _fence, (8, 3), Feature.TENSOR_COPY),
+    ("fence", (_PROXY, _TENSOR, _ACQUIRE, _ALL), _of_map, (8, 3), Feature.TENSOR_COPY),
+    ("fence", (_PROXY, _ASYNC, _ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), Feature.PROXY_FENCE),
+    ("fence", (_PROXY, _ASYNC, _RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), Feature.PROXY_FENCE),
+    ("griddepcontrol", (("wait", "launch_dependents"),), _nothing, (7, 8), Feature.DEPENDENT_LAUNCH),
 )
 # fmt: on
 
 ROWS: tuple[Effect, ...] = tuple(
-    Effect(opcode=opcode, slots=slots, bind=bind, since=since, chip=chip)
-    for opcode, slots, bind, since, chip in _TABLE
+    Effect(opcode=opcode, slots=slots, bind=bind, since=since, feature=feature)
+    for opcode, slots, bind, since, feature in _TABLE
 )

@@ -265,5 +265,5 @@ ROWS: tuple[Effect, ...] = (
     Effect(opcode="trap", slots=(), bind=_trap),
     Effect(opcode="brkpt", slots=(), bind=_breakpoint),
     Effect(opcode="pmevent", slots=(("", "mask"),), bind=_event),
-    Effect(opcode="nanosleep", slots=(("u32",),), bind=_sleep, since=(6, 3), chip=70),
+    Effect(opcode="nanosleep", slots=(("u32",),), bind=_sleep, since=(6, 3)),
 )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ....errors import UndefinedBehavior
+from ....isa.architectures import LARGEST
+from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from ...run.wave import Step, Wave
 
 LEAST, MOST, STEP = 24, 256, 8
-REGISTERS = 65536  # of a multiprocessor
+REGISTERS = LARGEST.registers  # of a multiprocessor, on every chip
 _WARPS = 4  # of a warpgroup
 _KEPT = "registers of warps"
 
@@ -196,8 +198,7 @@ ROWS: tuple[Effect, ...] = tuple(
         slots=((act,), ("sync",), ("aligned",), ("u32", "s32")),
         bind=_set,
         since=(8, 0),
-        chip=90,
-        suffix="f",
+        feature=Feature.SETMAXNREG,
     )
     for act in ("inc", "dec")
 )

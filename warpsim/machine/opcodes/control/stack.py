@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import UndefinedBehavior
+from ....isa.architectures import LARGEST
 from ....ptx.constants import Immediate
 from ...state.lanes import DivergentPath, Frame, Lanes
 from ..effect import Effect
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ...run.wave import Step, Wave
 
 _ALIGNMENT = 8  # where none is given
-_MOST = 512 * 1024  # bytes of local memory of a thread (CUDA C++ Programming Guide, "Compute Capabilities")
+_MOST = LARGEST.local_bytes  # of a thread, on every chip
 Places = npt.NDArray[np.int64]
 
 
@@ -100,7 +101,7 @@ def _restore(binder: StatementBinder, type_name: str) -> Step:
 
 _TYPES = ("u32", "u64")
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="alloca", slots=(_TYPES,), bind=_alloca, since=(7, 3), chip=52),
-    Effect(opcode="stacksave", slots=(_TYPES,), bind=_save, since=(7, 3), chip=52),
-    Effect(opcode="stackrestore", slots=(_TYPES,), bind=_restore, since=(7, 3), chip=52),
+    Effect(opcode="alloca", slots=(_TYPES,), bind=_alloca, since=(7, 3)),
+    Effect(opcode="stacksave", slots=(_TYPES,), bind=_save, since=(7, 3)),
+    Effect(opcode="stackrestore", slots=(_TYPES,), bind=_restore, since=(7, 3)),
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.features import Feature
 from ..operation import Compute, Operation, Row, Values
 from .codes import LAYOUTS
 from .elements import Array, Modifiers, NotANumber, Step, format_conversion
@@ -212,30 +213,62 @@ _MAYBE_FLOAT, _MAYBE_INTEGER = ("", *FLOAT_ROUNDINGS), ("", *INTEGER_ROUNDINGS)
 ROWS: tuple[Row, ...] = (
     _row((SAT, _ALL_INTEGERS, _ALL_INTEGERS), _integers, legal=_clamps),
     _row((INTEGER_ROUNDINGS, FTZ, SAT, _ALL_INTEGERS, _IEEE), _to_integer, legal=_flushes),
-    _row((INTEGER_ROUNDINGS, ("",), ("",), _ALL_INTEGERS, ("bf16",)), _to_integer, since=(7, 8), chip=90),
+    _row(
+        (INTEGER_ROUNDINGS, ("",), ("",), _ALL_INTEGERS, ("bf16",)),
+        _to_integer,
+        since=(7, 8),
+        feature=Feature.BF16_ARITHMETIC,
+    ),
     _row((FLOAT_ROUNDINGS, FTZ, SAT, _IEEE, _ALL_INTEGERS), _from_integer, legal=_flushes),
-    _row((FLOAT_ROUNDINGS, ("",), ("",), ("bf16",), _ALL_INTEGERS), _from_integer, since=(7, 8), chip=90),
+    _row(
+        (FLOAT_ROUNDINGS, ("",), ("",), ("bf16",), _ALL_INTEGERS),
+        _from_integer,
+        since=(7, 8),
+        feature=Feature.BF16_ARITHMETIC,
+    ),
     _row((_MAYBE_INTEGER, FTZ, SAT, _IEEE, _IEEE), _floats, legal=_stays),
     _row((("",), FTZ, SAT, _IEEE, _IEEE), _floats, legal=_widens),
     _row((FLOAT_ROUNDINGS, FTZ, SAT, _IEEE, _IEEE), _floats, legal=_narrows),
-    _row((_RN_RZ, ("relu",), ("",), ("f16",), ("f32",)), _clamped, since=(7, 0), chip=80),
+    _row((_RN_RZ, ("relu",), ("",), ("f16",), ("f32",)), _clamped, since=(7, 0), feature=Feature.F16_CLAMPS),
     _row((_RN_RZ, ("",), ("satfinite",), ("f16",), ("f32",)), _clamped, since=(8, 1)),
-    _row((_RN_RZ, ("relu",), ("satfinite",), ("f16",), ("f32",)), _clamped, since=(8, 1), chip=80),
+    _row(
+        (_RN_RZ, ("relu",), ("satfinite",), ("f16",), ("f32",)),
+        _clamped,
+        since=(8, 1),
+        feature=Feature.F16_CLAMPS,
+    ),
     # bf16
-    _row((FLOAT_ROUNDINGS, FTZ, ("bf16",), ("f32",)), _unsaturated, since=(7, 0), chip=80),
-    _row((_RN_RZ, ("relu",), ("",), ("bf16",), ("f32",)), _clamped, since=(7, 0), chip=80),
-    _row((_RN_RZ, RELU, ("satfinite",), ("bf16",), ("f32",)), _clamped, since=(8, 1), chip=80),
-    _row((_MAYBE_FLOAT, ("f32",), ("bf16",)), _plain, since=(7, 1), chip=80),
-    _row((_MAYBE_FLOAT, ("ftz",), ("f32",), ("bf16",)), _unsaturated, since=(7, 8), chip=90),
-    _row((_MAYBE_FLOAT, ("f16", "f64"), ("bf16",)), _plain, since=(7, 8), chip=90),
-    _row((_MAYBE_FLOAT, ("bf16",), ("f16",)), _plain, since=(7, 8), chip=90),
-    _row((FLOAT_ROUNDINGS, ("bf16",), ("f64",)), _plain, since=(7, 8), chip=90),
-    _row((_MAYBE_INTEGER, ("bf16",), ("bf16",)), _plain, since=(7, 8), chip=90),
+    _row((FLOAT_ROUNDINGS, FTZ, ("bf16",), ("f32",)), _unsaturated, since=(7, 0), feature=Feature.BF16_FMA),
+    _row((_RN_RZ, ("relu",), ("",), ("bf16",), ("f32",)), _clamped, since=(7, 0), feature=Feature.BF16_FMA),
+    _row(
+        (_RN_RZ, RELU, ("satfinite",), ("bf16",), ("f32",)), _clamped, since=(8, 1), feature=Feature.BF16_FMA
+    ),
+    _row((_MAYBE_FLOAT, ("f32",), ("bf16",)), _plain, since=(7, 1), feature=Feature.BF16_FMA),
+    _row(
+        (_MAYBE_FLOAT, ("ftz",), ("f32",), ("bf16",)),
+        _unsaturated,
+        since=(7, 8),
+        feature=Feature.BF16_ARITHMETIC,
+    ),
+    _row((_MAYBE_FLOAT, ("f16", "f64"), ("bf16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
+    _row((_MAYBE_FLOAT, ("bf16",), ("f16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
+    _row((FLOAT_ROUNDINGS, ("bf16",), ("f64",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
+    _row((_MAYBE_INTEGER, ("bf16",), ("bf16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
     # tf32
-    _row((("rna",), ("",), ("tf32",), ("f32",)), _tf32_away, since=(7, 0), chip=80),
-    _row((("rna",), ("satfinite",), ("tf32",), ("f32",)), _tf32_away, since=(8, 1), chip=80),
-    _row((_RN_RZ, ("",), RELU, ("tf32",), ("f32",)), _tf32, since=(7, 8), chip=90),
-    _row((_RN_RZ, ("satfinite",), RELU, ("tf32",), ("f32",)), _tf32, since=(8, 6), chip=100),
+    _row((("rna",), ("",), ("tf32",), ("f32",)), _tf32_away, since=(7, 0), feature=Feature.TF32_ROUNDING),
+    _row(
+        (("rna",), ("satfinite",), ("tf32",), ("f32",)),
+        _tf32_away,
+        since=(8, 1),
+        feature=Feature.TF32_ROUNDING,
+    ),
+    _row((_RN_RZ, ("",), RELU, ("tf32",), ("f32",)), _tf32, since=(7, 8), feature=Feature.TF32_NEAREST),
+    _row(
+        (_RN_RZ, ("satfinite",), RELU, ("tf32",), ("f32",)),
+        _tf32,
+        since=(8, 6),
+        feature=Feature.TF32_SATURATION,
+    ),
 )
 
 

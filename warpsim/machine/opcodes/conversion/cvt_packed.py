@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.features import Feature
 from ..operation import Operation, Row, dtype_of
 from .codes import LAYOUTS, Layout, Random
 from .cvt import RELU, SATFINITE, lanewise, register
@@ -216,42 +217,56 @@ _FP8, _FP6_FP4 = ("e4m3x2", "e5m2x2"), ("e2m1x2", "e2m3x2", "e3m2x2")
 _FOURS = ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4")
 _RN, _RZ_RP, _SATFINITE = ("rn",), ("rz", "rp"), ("satfinite",)
 _SCALED = ("f32", "bf16x2")
-_STOCHASTIC: dict[str, Any] = {"chip": 100, "suffix": "a", "chips": (100, 103)}
 
 # PTX 7.8 has the fp8 forms for sm_90 alone, and 8.1 for sm_89 too.
 # The manual has e2m1x2.f16x2 only from PTX 9.1 on; ptxas 13.0 accepts it from 8.6 on.
 ROWS: tuple[Row, ...] = (
-    _row((_RN_RZ, RELU, ("",), _HALVES, _F32), _halves, since=(7, 0), chip=80),
-    _row((_RN_RZ, RELU, _SATFINITE, _HALVES, _F32), _halves, since=(8, 1), chip=80),
-    _row((_RN, _SATFINITE, RELU, _FP8, _F32), _from_pair, since=(7, 8), chip=89),
-    _row((_RN, _SATFINITE, RELU, _FP8, ("f16x2",)), _from_packed, since=(7, 8), chip=89),
-    _row((_RN, RELU, ("f16x2",), _FP8), _widened, since=(7, 8), chip=89),
-    _row((_RN, _SATFINITE, RELU, _FP6_FP4, _F32), _from_pair, since=(8, 6), chip=100, suffix="f"),
-    _row((_RN, _SATFINITE, RELU, ("e2m1x2",), ("f16x2",)), _from_packed, since=(8, 6), chip=100, suffix="f"),
-    _row((_RN, RELU, ("f16x2",), _FP6_FP4), _widened, since=(8, 6), chip=100, suffix="f"),
-    _row((_RZ_RP, SATFINITE, ("ue8m0x2",), _SCALED), _scales, since=(8, 6), chip=100, suffix="f"),
-    _row((_RN, ("bf16x2",), ("ue8m0x2",)), _scales_widened, since=(8, 6), chip=100, suffix="f"),
-    _row((("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), **_STOCHASTIC),
-    _row((("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), **_STOCHASTIC),
+    _row((_RN_RZ, RELU, ("",), _HALVES, _F32), _halves, since=(7, 0), feature=Feature.BF16_FMA),
+    _row((_RN_RZ, RELU, _SATFINITE, _HALVES, _F32), _halves, since=(8, 1), feature=Feature.BF16_FMA),
+    _row((_RN, _SATFINITE, RELU, _FP8, _F32), _from_pair, since=(7, 8), feature=Feature.FP8_CONVERSIONS),
+    _row(
+        (_RN, _SATFINITE, RELU, _FP8, ("f16x2",)), _from_packed, since=(7, 8), feature=Feature.FP8_CONVERSIONS
+    ),
+    _row((_RN, RELU, ("f16x2",), _FP8), _widened, since=(7, 8), feature=Feature.FP8_CONVERSIONS),
+    _row(
+        (_RN, _SATFINITE, RELU, _FP6_FP4, _F32), _from_pair, since=(8, 6), feature=Feature.NARROW_CONVERSIONS
+    ),
+    _row(
+        (_RN, _SATFINITE, RELU, ("e2m1x2",), ("f16x2",)),
+        _from_packed,
+        since=(8, 6),
+        feature=Feature.NARROW_CONVERSIONS,
+    ),
+    _row((_RN, RELU, ("f16x2",), _FP6_FP4), _widened, since=(8, 6), feature=Feature.NARROW_CONVERSIONS),
+    _row(
+        (_RZ_RP, SATFINITE, ("ue8m0x2",), _SCALED), _scales, since=(8, 6), feature=Feature.NARROW_CONVERSIONS
+    ),
+    _row((_RN, ("bf16x2",), ("ue8m0x2",)), _scales_widened, since=(8, 6), feature=Feature.NARROW_CONVERSIONS),
+    _row(
+        (("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), feature=Feature.STOCHASTIC_ROUNDING
+    ),
+    _row(
+        (("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), feature=Feature.STOCHASTIC_ROUNDING
+    ),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u16", "s16"), ("s32",)),
         build=_pack,
         since=(6, 5),
-        chip=72,
+        feature=Feature.INTEGER_PACKING,
     ),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u8", "s8"), ("s32",), ("b32",)),
         build=_pack_above,
         since=(6, 5),
-        chip=72,
+        feature=Feature.INTEGER_PACKING,
     ),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u4", "s4", "u2", "s2"), ("s32",), ("b32",)),
         build=_pack_above,
         since=(6, 5),
-        chip=75,
+        feature=Feature.INTEGER_PACKING,
     ),
 )

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ....isa.features import Feature
+from ..operation import Operation, Row, Values, opcode_row
 from . import transcendental
 from .doubles import NAN, with_nans
 from .float_bits import FORMATS, canonical, flushed, in_pairs, quiet, widened
@@ -161,21 +162,22 @@ _rsqrt_upper = _build_double(_upper_word(_FUNCTIONS["rsqrt"]), _GROSS)
 _APPROX, _FTZ, _NONE, _F32 = ("approx",), ("", "ftz"), ("",), ("f32",)
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
 
+_APPROXIMATIONS, _BF16_ARITHMETIC = Feature.APPROXIMATIONS, Feature.BF16_ARITHMETIC
 ROWS: tuple[Row, ...] = (
-    Row(opcode="rcp", slots=(_APPROX, _FTZ, _F32), build=_build("rcp"), since=(1, 4)),
-    Row(opcode="sqrt", slots=(_APPROX, _FTZ, _F32), build=_build("sqrt"), since=(1, 4)),
-    Row(opcode="rsqrt", slots=(_APPROX, _FTZ, _F32), build=_build("rsqrt"), since=(1, 4)),
-    Row(opcode="sin", slots=(_APPROX, _FTZ, _F32), build=_build("sin"), since=(1, 4)),
-    Row(opcode="cos", slots=(_APPROX, _FTZ, _F32), build=_build("cos"), since=(1, 4)),
-    Row(opcode="lg2", slots=(_APPROX, _FTZ, _F32), build=_build("lg2"), since=(1, 4)),
-    Row(opcode="ex2", slots=(_APPROX, _FTZ, _F32), build=_build("ex2"), since=(1, 4)),
-    Row(opcode="ex2", slots=(_APPROX, _NONE, _F16), build=_build("ex2"), since=(7, 0), chip=75),
-    Row(opcode="ex2", slots=(_APPROX, ("ftz",), _BF16), build=_build("ex2"), since=(7, 8), chip=90),
-    Row(opcode="tanh", slots=(_APPROX, _NONE, _F32), build=_build("tanh"), since=(7, 0), chip=75),
-    Row(opcode="tanh", slots=(_APPROX, _NONE, _F16), build=_build("tanh"), since=(7, 0), chip=75),
-    Row(opcode="tanh", slots=(_APPROX, _NONE, _BF16), build=_build("tanh"), since=(7, 8), chip=90),
-    Row(opcode="div", slots=(("approx", "full"), _FTZ, _F32), build=_build("div"), since=(1, 4)),
-    Row(opcode="rcp", slots=(_APPROX, ("ftz",), ("f64",)), build=_rcp_upper, since=(2, 1), chip=20),
-    Row(opcode="rsqrt", slots=(_APPROX, _NONE, ("f64",)), build=_rsqrt64, since=(1, 4), chip=13),
-    Row(opcode="rsqrt", slots=(_APPROX, ("ftz",), ("f64",)), build=_rsqrt_upper, since=(4, 0), chip=20),
+    opcode_row(_build, "rcp", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "sqrt", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "rsqrt", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "sin", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "cos", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "lg2", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "ex2", _APPROX, _FTZ, _F32, since=(1, 4)),
+    opcode_row(_build, "ex2", _APPROX, _NONE, _F16, since=(7, 0), feature=_APPROXIMATIONS),
+    opcode_row(_build, "ex2", _APPROX, ("ftz",), _BF16, since=(7, 8), feature=_BF16_ARITHMETIC),
+    opcode_row(_build, "tanh", _APPROX, _NONE, _F32, since=(7, 0), feature=_APPROXIMATIONS),
+    opcode_row(_build, "tanh", _APPROX, _NONE, _F16, since=(7, 0), feature=_APPROXIMATIONS),
+    opcode_row(_build, "tanh", _APPROX, _NONE, _BF16, since=(7, 8), feature=_BF16_ARITHMETIC),
+    opcode_row(_build, "div", ("approx", "full"), _FTZ, _F32, since=(1, 4)),
+    Row(opcode="rcp", slots=(_APPROX, ("ftz",), ("f64",)), build=_rcp_upper, since=(2, 1)),
+    Row(opcode="rsqrt", slots=(_APPROX, _NONE, ("f64",)), build=_rsqrt64, since=(1, 4)),
+    Row(opcode="rsqrt", slots=(_APPROX, ("ftz",), ("f64",)), build=_rsqrt_upper, since=(4, 0)),
 )  # fmt: skip

@@ -17,7 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ....isa.features import Feature
+from ..operation import Operation, Row, Values, opcode_row
 from .float_bits import FORMATS, in_pairs, quiet, widened
 from .rounding import TININESS, Exact, brain, half, odd_fma, odd_product, odd_sum
 from .stages import Arithmetic, native
@@ -102,18 +103,20 @@ def _fma_oob(rounding: str, oob: str, clamp: str, type_name: str) -> Operation:
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
 _RN, _FTZ, _SAT, _OOB, _NONE = ("", "rn"), ("", "ftz"), ("", "sat"), ("oob",), ("",)
 
-_CLAMP = ("", "relu", "sat")
+_CLAMP, _RELU, _ONE_RN = ("", "relu", "sat"), ("", "relu"), ("rn",)
 
+_BF16_ARITHMETIC, _BF16_FMA, _F16_CLAMPS = Feature.BF16_ARITHMETIC, Feature.BF16_FMA, Feature.F16_CLAMPS
+_OUTSIDE = Feature.OUT_OF_BOUNDS
 ROWS: tuple[Row, ...] = (
-    Row(opcode="add", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("add"), since=(4, 2), chip=53),
-    Row(opcode="sub", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("sub"), since=(4, 2), chip=53),
-    Row(opcode="mul", slots=(_RN, _FTZ, _SAT, _F16), build=_binary("mul"), since=(4, 2), chip=53),
-    Row(opcode="add", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("add"), since=(7, 8), chip=90),
-    Row(opcode="sub", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("sub"), since=(7, 8), chip=90),
-    Row(opcode="mul", slots=(_RN, _NONE, _NONE, _BF16), build=_binary("mul"), since=(7, 8), chip=90),
-    Row(opcode="fma", slots=(("rn",), _FTZ, _SAT, _F16), build=_fma, since=(4, 2), chip=53),
-    Row(opcode="fma", slots=(("rn",), _FTZ, ("relu",), _F16), build=_fma, since=(7, 0), chip=80),
-    Row(opcode="fma", slots=(("rn",), _NONE, ("", "relu"), _BF16), build=_fma, since=(7, 0), chip=80),
-    Row(opcode="fma", slots=(("rn",), _OOB, _CLAMP, _F16), build=_fma_oob, since=(8, 1), chip=90),
-    Row(opcode="fma", slots=(("rn",), _OOB, ("", "relu"), _BF16), build=_fma_oob, since=(8, 1), chip=90),
+    opcode_row(_binary, "add", _RN, _FTZ, _SAT, _F16, since=(4, 2)),
+    opcode_row(_binary, "sub", _RN, _FTZ, _SAT, _F16, since=(4, 2)),
+    opcode_row(_binary, "mul", _RN, _FTZ, _SAT, _F16, since=(4, 2)),
+    opcode_row(_binary, "add", _RN, _NONE, _NONE, _BF16, since=(7, 8), feature=_BF16_ARITHMETIC),
+    opcode_row(_binary, "sub", _RN, _NONE, _NONE, _BF16, since=(7, 8), feature=_BF16_ARITHMETIC),
+    opcode_row(_binary, "mul", _RN, _NONE, _NONE, _BF16, since=(7, 8), feature=_BF16_ARITHMETIC),
+    Row(opcode="fma", slots=(_ONE_RN, _FTZ, _SAT, _F16), build=_fma, since=(4, 2)),
+    Row(opcode="fma", slots=(_ONE_RN, _FTZ, ("relu",), _F16), build=_fma, since=(7, 0), feature=_F16_CLAMPS),
+    Row(opcode="fma", slots=(_ONE_RN, _NONE, _RELU, _BF16), build=_fma, since=(7, 0), feature=_BF16_FMA),
+    Row(opcode="fma", slots=(_ONE_RN, _OOB, _CLAMP, _F16), build=_fma_oob, since=(8, 1), feature=_OUTSIDE),
+    Row(opcode="fma", slots=(_ONE_RN, _OOB, _RELU, _BF16), build=_fma_oob, since=(8, 1), feature=_OUTSIDE),
 )  # fmt: skip

@@ -15,7 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ....isa.features import Feature
+from ..operation import Operation, Row, Values, opcode_row
 from .float_bits import FORMATS, Format, flushed, format_of, in_pairs, is_nan, quiet
 
 NAN_OF_SIGN = (
@@ -81,7 +82,7 @@ def _build(opcode: str) -> Callable[[str, str, str, str, str], Operation]:
     return build
 
 
-def _build_of_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
+def _build_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
     """``build`` of a row with three sources."""
 
     def build(ftz: str, nan: str, absolute: str, type_name: str) -> Operation:
@@ -133,31 +134,32 @@ def _build_sign(opcode: str) -> Callable[[str, str], Operation]:
 
 _F16, _BF16 = ("f16", "f16x2"), ("bf16", "bf16x2")
 _FTZ, _NAN, _NONE = ("", "ftz"), ("", "NaN"), ("",)
-_XOR, _ABS, _F32 = ("xorsign",), ("abs",), ("f32",)
+_XOR, _ABS, _F32, _ABSOLUTE = ("xorsign",), ("abs",), ("f32",), ("", "abs")
 
+_BF16_FMA, _F16_CLAMPS, _THREE = Feature.BF16_FMA, Feature.F16_CLAMPS, Feature.THREE_SOURCES
+_XORSIGN = Feature.XORSIGN
 ROWS: tuple[Row, ...] = (
     *(
         row
         for opcode in ("min", "max")
-        for two, three in [(_build(opcode), _build_of_three(opcode))]
         for row in (
-            Row(opcode=opcode, slots=(_FTZ, _NONE, _NONE, _NONE, _F32), build=two),
-            Row(opcode=opcode, slots=(_FTZ, ("NaN",), _NONE, _NONE, _F32), build=two, since=(7, 0), chip=80),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, _XOR, _ABS, _F32), build=two, since=(7, 2), chip=86),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, ("", "abs"), _F32), build=three, since=(8, 8), chip=100),
-            Row(opcode=opcode, slots=(_NONE, _NONE, _NONE, _NONE, ("f64",)), build=two, chip=13),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, _NONE, _NONE, _F16), build=two, since=(7, 0), chip=80),
-            Row(opcode=opcode, slots=(_FTZ, _NAN, _XOR, _ABS, _F16), build=two, since=(7, 2), chip=86),
-            Row(opcode=opcode, slots=(_NONE, _NAN, _NONE, _NONE, _BF16), build=two, since=(7, 0), chip=80),
-            Row(opcode=opcode, slots=(_NONE, _NAN, _XOR, _ABS, _BF16), build=two, since=(7, 2), chip=86),
+            opcode_row(_build, opcode, _FTZ, _NONE, _NONE, _NONE, _F32),
+            opcode_row(_build, opcode, _FTZ, ("NaN",), _NONE, _NONE, _F32, since=(7, 0), feature=_F16_CLAMPS),
+            opcode_row(_build, opcode, _FTZ, _NAN, _XOR, _ABS, _F32, since=(7, 2), feature=_XORSIGN),
+            opcode_row(_build_three, opcode, _FTZ, _NAN, _ABSOLUTE, _F32, since=(8, 8), feature=_THREE),
+            opcode_row(_build, opcode, _NONE, _NONE, _NONE, _NONE, ("f64",)),
+            opcode_row(_build, opcode, _FTZ, _NAN, _NONE, _NONE, _F16, since=(7, 0), feature=_F16_CLAMPS),
+            opcode_row(_build, opcode, _FTZ, _NAN, _XOR, _ABS, _F16, since=(7, 2), feature=_XORSIGN),
+            opcode_row(_build, opcode, _NONE, _NAN, _NONE, _NONE, _BF16, since=(7, 0), feature=_BF16_FMA),
+            opcode_row(_build, opcode, _NONE, _NAN, _XOR, _ABS, _BF16, since=(7, 2), feature=_XORSIGN),
         )
     ),
-    Row(opcode="abs", slots=(_FTZ, ("f32",)),  build=_build_sign("abs")),
-    Row(opcode="abs", slots=(_NONE, ("f64",)), build=_build_sign("abs"), chip=13),
-    Row(opcode="abs", slots=(_FTZ, _F16),      build=_build_sign("abs"), since=(6, 5), chip=53),
-    Row(opcode="abs", slots=(_NONE, _BF16),    build=_build_sign("abs"), since=(7, 0), chip=80),
-    Row(opcode="neg", slots=(_FTZ, ("f32",)),  build=_build_sign("neg")),
-    Row(opcode="neg", slots=(_NONE, ("f64",)), build=_build_sign("neg"), chip=13),
-    Row(opcode="neg", slots=(_FTZ, _F16),      build=_build_sign("neg"), since=(6, 0), chip=53),
-    Row(opcode="neg", slots=(_NONE, _BF16),    build=_build_sign("neg"), since=(7, 0), chip=80),
+    opcode_row(_build_sign, "abs", _FTZ, ("f32",)),
+    opcode_row(_build_sign, "abs", _NONE, ("f64",)),
+    opcode_row(_build_sign, "abs", _FTZ, _F16, since=(6, 5)),
+    opcode_row(_build_sign, "abs", _NONE, _BF16, since=(7, 0), feature=_BF16_FMA),
+    opcode_row(_build_sign, "neg", _FTZ, ("f32",)),
+    opcode_row(_build_sign, "neg", _NONE, ("f64",)),
+    opcode_row(_build_sign, "neg", _FTZ, _F16, since=(6, 0)),
+    opcode_row(_build_sign, "neg", _NONE, _BF16, since=(7, 0), feature=_BF16_FMA),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ..operation import Operation, Row, Values, opcode_row
 from . import doubles
 from .float_bits import quiet
 from .rounding import TININESS, Exact
@@ -75,10 +75,10 @@ def _doubles(opcode: str) -> Callable[[str, str, str], Operation]:
 _FTZ, _NONE = ("", "ftz"), ("",)
 
 ROWS: tuple[Row, ...] = (
-    Row(opcode="rcp",  slots=(ROUNDINGS, _FTZ, ("f32",)),  build=_singles("rcp"),  since=(1, 4), chip=20),
-    Row(opcode="sqrt", slots=(ROUNDINGS, _FTZ, ("f32",)),  build=_singles("sqrt"), since=(1, 4), chip=20),
-    Row(opcode="div",  slots=(ROUNDINGS, _FTZ, ("f32",)),  build=_singles("div"),  since=(1, 4), chip=20),
-    Row(opcode="rcp",  slots=(ROUNDINGS, _FTZ, ("f64",)),  build=_doubles("rcp"),  since=(1, 4), chip=13),
-    Row(opcode="sqrt", slots=(ROUNDINGS, _NONE, ("f64",)), build=_doubles("sqrt"), since=(1, 4), chip=13),
-    Row(opcode="div",  slots=(ROUNDINGS, _NONE, ("f64",)), build=_doubles("div"),  since=(1, 4), chip=13),
+    opcode_row(_singles, "rcp", ROUNDINGS, _FTZ, ("f32",), since=(1, 4)),
+    opcode_row(_singles, "sqrt", ROUNDINGS, _FTZ, ("f32",), since=(1, 4)),
+    opcode_row(_singles, "div", ROUNDINGS, _FTZ, ("f32",), since=(1, 4)),
+    opcode_row(_doubles, "rcp", ROUNDINGS, _FTZ, ("f64",), since=(1, 4)),
+    opcode_row(_doubles, "sqrt", ROUNDINGS, _NONE, ("f64",), since=(1, 4)),
+    opcode_row(_doubles, "div", ROUNDINGS, _NONE, ("f64",), since=(1, 4)),
 )  # fmt: skip

@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ....isa.features import Feature
+from ..operation import Operation, Row, Values, opcode_row
 from . import doubles
 from .float_bits import in_pairs, quiet, widened
 from .rounding import TININESS, Exact, odd_fma, odd_product, odd_sum, single
@@ -117,22 +118,23 @@ _ANY = ("", *ROUNDINGS)
 _FTZ, _SAT = ("", "ftz"), ("", "sat")
 _NONE, _F32X2, _HALF = ("",), ("f32x2",), ("f16", "bf16")
 
+_F32_PAIRS, _MIXED_SUMS = Feature.F32_PAIRS, Feature.MIXED_SUMS
 ROWS: tuple[Row, ...] = (
-    Row(opcode="add", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("add")),
-    Row(opcode="sub", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("sub")),
-    Row(opcode="mul", slots=(_ANY, _FTZ, _SAT, ("f32",)), build=_singles("mul")),
-    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)), build=_singles("fma"), since=(2, 0), chip=20),
-    Row(opcode="mad", slots=(ROUNDINGS, _FTZ, _SAT, ("f32",)), build=_singles("mad"), since=(2, 0), chip=20),
-    Row(opcode="add", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("add"), since=(8, 6), chip=100),
-    Row(opcode="sub", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("sub"), since=(8, 6), chip=100),
-    Row(opcode="mul", slots=(_ANY, _FTZ, _NONE, _F32X2), build=_singles("mul"), since=(8, 6), chip=100),
-    Row(opcode="fma", slots=(ROUNDINGS, _FTZ, _NONE, _F32X2), build=_singles("fma"), since=(8, 6), chip=100),
-    Row(opcode="add", slots=(_ANY, _SAT, ("f32",), _HALF), build=_mixed("add"), since=(8, 6), chip=100),
-    Row(opcode="sub", slots=(_ANY, _SAT, ("f32",), _HALF), build=_mixed("sub"), since=(8, 6), chip=100),
-    Row(opcode="fma", slots=(ROUNDINGS, _SAT, ("f32",), _HALF), build=_mixed("fma"), since=(8, 6), chip=100),
-    Row(opcode="add", slots=(_ANY, ("f64",)), build=_doubles("add"), chip=13),
-    Row(opcode="sub", slots=(_ANY, ("f64",)), build=_doubles("sub"), chip=13),
-    Row(opcode="mul", slots=(_ANY, ("f64",)), build=_doubles("mul"), chip=13),
-    Row(opcode="fma", slots=(ROUNDINGS, ("f64",)), build=_doubles("fma"), since=(1, 4), chip=13),
-    Row(opcode="mad", slots=(ROUNDINGS, ("f64",)), build=_doubles("mad"), since=(1, 4), chip=13),
+    opcode_row(_singles, "add", _ANY, _FTZ, _SAT, ("f32",)),
+    opcode_row(_singles, "sub", _ANY, _FTZ, _SAT, ("f32",)),
+    opcode_row(_singles, "mul", _ANY, _FTZ, _SAT, ("f32",)),
+    opcode_row(_singles, "fma", ROUNDINGS, _FTZ, _SAT, ("f32",), since=(2, 0)),
+    opcode_row(_singles, "mad", ROUNDINGS, _FTZ, _SAT, ("f32",), since=(2, 0)),
+    opcode_row(_singles, "add", _ANY, _FTZ, _NONE, _F32X2, since=(8, 6), feature=_F32_PAIRS),
+    opcode_row(_singles, "sub", _ANY, _FTZ, _NONE, _F32X2, since=(8, 6), feature=_F32_PAIRS),
+    opcode_row(_singles, "mul", _ANY, _FTZ, _NONE, _F32X2, since=(8, 6), feature=_F32_PAIRS),
+    opcode_row(_singles, "fma", ROUNDINGS, _FTZ, _NONE, _F32X2, since=(8, 6), feature=_F32_PAIRS),
+    opcode_row(_mixed, "add", _ANY, _SAT, ("f32",), _HALF, since=(8, 6), feature=_MIXED_SUMS),
+    opcode_row(_mixed, "sub", _ANY, _SAT, ("f32",), _HALF, since=(8, 6), feature=_MIXED_SUMS),
+    opcode_row(_mixed, "fma", ROUNDINGS, _SAT, ("f32",), _HALF, since=(8, 6), feature=_MIXED_SUMS),
+    opcode_row(_doubles, "add", _ANY, ("f64",)),
+    opcode_row(_doubles, "sub", _ANY, ("f64",)),
+    opcode_row(_doubles, "mul", _ANY, ("f64",)),
+    opcode_row(_doubles, "fma", ROUNDINGS, ("f64",), since=(1, 4)),
+    opcode_row(_doubles, "mad", ROUNDINGS, ("f64",), since=(1, 4)),
 )  # fmt: skip

@@ -109,10 +109,10 @@ ROWS: tuple[Row, ...] = (
     Row(opcode="subc", slots=(("",), _ALL),              build=_subtract_next,      since=(1, 2)),
     Row(opcode="subc", slots=(("cc",), _TYPES),          build=_subtract_next,      since=(1, 2)),
     Row(opcode="subc", slots=(("cc",), _LONG),           build=_subtract_next,      since=(4, 3)),
-    Row(opcode="mad",  slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_first, since=(3, 0), chip=20),
-    Row(opcode="mad",  slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_first, since=(4, 3), chip=20),
-    Row(opcode="madc", slots=(_HALVES, ("",), _ALL),     build=_multiply_add_next,  since=(3, 0), chip=20),
-    Row(opcode="madc", slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_next,  since=(3, 0), chip=20),
-    Row(opcode="madc", slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_next,  since=(4, 3), chip=20),
+    Row(opcode="mad",  slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_first, since=(3, 0)),
+    Row(opcode="mad",  slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_first, since=(4, 3)),
+    Row(opcode="madc", slots=(_HALVES, ("",), _ALL),     build=_multiply_add_next,  since=(3, 0)),
+    Row(opcode="madc", slots=(_HALVES, ("cc",), _TYPES), build=_multiply_add_next,  since=(3, 0)),
+    Row(opcode="madc", slots=(_HALVES, ("cc",), _LONG),  build=_multiply_add_next,  since=(4, 3)),
 )
 # fmt: on

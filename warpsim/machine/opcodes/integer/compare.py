@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.features import Feature
 from ..operation import Operation, Row, Values, bits_of, dtype_of
 from .words import halves, number_dtype, packed
 
@@ -258,42 +259,44 @@ _SOURCES: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] =
     (("f64",),           _FLOAT_ORDER,     _NONE),
 )  # fmt: skip
 
+_BF16_ARITHMETIC = Feature.BF16_ARITHMETIC
 # fmt: off
 ROWS: tuple[Row, ...] = (
     *(Row(opcode="setp", slots=(names, _COMBINE, flush, types), build=_predicates)
       for types, names, flush in _SOURCES),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",)),
-        build=_predicate_alone, since=(4, 2), chip=53),
+        build=_predicate_alone, since=(4, 2)),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",)),
-        build=_predicates, since=(4, 2), chip=53),
+        build=_predicates, since=(4, 2)),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",)),
-        build=_predicate_alone, since=(7, 8), chip=90),
+        build=_predicate_alone, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16x2",)),
-        build=_predicates, since=(7, 8), chip=90),
+        build=_predicates, since=(7, 8), feature=_BF16_ARITHMETIC),
     *(Row(opcode="set", slots=(names, _COMBINE, flush, ("u32", "s32", "f32"), types), build=_set)
       for types, names, flush in _SOURCES),
-    *(Row(opcode="set", slots=(names, _COMBINE, flush, ("f16",), types), build=_set, since=(4, 2), chip=53)
+    *(Row(opcode="set", slots=(names, _COMBINE, flush, ("f16",), types), build=_set, since=(4, 2))
       for types, names, flush in _SOURCES),
-    *(Row(opcode="set", slots=(names, _COMBINE, _NONE, ("bf16",), types), build=_set, since=(7, 8), chip=90)
+    *(Row(opcode="set", slots=(names, _COMBINE, _NONE, ("bf16",), types),
+          build=_set, since=(7, 8), feature=_BF16_ARITHMETIC)
       for types, names, _ in _SOURCES),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",), ("f16",)),
-        build=_set, since=(4, 2), chip=53),
+        build=_set, since=(4, 2)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",), ("f16",)),
-        build=_set, since=(7, 8), chip=90),
+        build=_set, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _INTEGERS, ("f16",)),
-        build=_set, since=(6, 5), chip=53),
+        build=_set, since=(6, 5)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, (*_INTEGERS, "bf16"), ("bf16",)),
-        build=_set, since=(7, 8), chip=90),
+        build=_set, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _WORDS, ("f16x2",)),
-        build=_set_pairs, since=(6, 5), chip=53),
+        build=_set_pairs, since=(6, 5)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",), ("f16x2",)),
-        build=_set_pairs, since=(4, 2), chip=53),
+        build=_set_pairs, since=(4, 2)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, (*_WORDS, "bf16x2"), ("bf16x2",)),
-        build=_set_pairs, since=(7, 8), chip=90),
+        build=_set_pairs, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="selp", slots=(_SELECTED,), build=_select),
     Row(opcode="slct", slots=(_NONE, _SELECTED, ("s32", "f32")), build=_select_by_sign),
     Row(opcode="slct", slots=(("ftz",), _SELECTED, ("f32",)), build=_select_by_sign),
-    Row(opcode="testp", slots=(tuple(_CLASSES), _FLOATS), build=_classify, since=(2, 0), chip=20),
-    Row(opcode="copysign", slots=(_FLOATS,), build=_copy_sign, since=(2, 0), chip=20),
+    Row(opcode="testp", slots=(tuple(_CLASSES), _FLOATS), build=_classify, since=(2, 0)),
+    Row(opcode="copysign", slots=(_FLOATS,), build=_copy_sign, since=(2, 0)),
 )
 # fmt: on

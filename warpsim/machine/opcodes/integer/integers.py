@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ....isa.features import Feature
 from ..operation import Compute, Operation, Row, Values, bits_of
 from .words import UNSIGNED, halves, is_signed, number_dtype, packed, signed, unsigned, wide_dtype
 
@@ -303,11 +304,12 @@ _add_saturating, _subtract_saturating = _saturating(np.add), _saturating(np.subt
 _minimum, _maximum = _extremes(np.minimum), _extremes(np.maximum)
 _HALVES, _ADD = ("lo", "hi"), ("", "add")
 
+_PAIRED = Feature.INTEGER_PAIRS
 # fmt: off
 ROWS: tuple[Row, ...] = (
     Row(opcode="add",   slots=(_ALL,),                       build=_add),
     Row(opcode="add",   slots=(("sat",), ("s32",)),          build=_add_saturating),
-    Row(opcode="add",   slots=(_PAIRS,),                     build=_add_pairs, since=(8, 0), chip=90),
+    Row(opcode="add",   slots=(_PAIRS,),                     build=_add_pairs, since=(8, 0), feature=_PAIRED),
     Row(opcode="sub",   slots=(_ALL,),                       build=_subtract),
     Row(opcode="sub",   slots=(("sat",), ("s32",)),          build=_subtract_saturating),
     Row(opcode="mul",   slots=(_HALVES, _ALL),               build=_multiply),
@@ -324,15 +326,15 @@ ROWS: tuple[Row, ...] = (
     Row(opcode="abs",   slots=(_SIGNED,),                    build=_absolute),
     Row(opcode="neg",   slots=(_SIGNED,),                    build=_negate),
     Row(opcode="min",   slots=(("",), _ALL),                 build=_minimum),
-    Row(opcode="min",   slots=(("relu",), ("s32",)),         build=_minimum, since=(8, 0), chip=90),
-    Row(opcode="min",   slots=(("",), _PAIRS),               build=_minimum, since=(8, 0), chip=90),
-    Row(opcode="min",   slots=(("relu",), ("s16x2",)),       build=_minimum, since=(8, 0), chip=90),
+    Row(opcode="min",   slots=(("relu",), ("s32",)),         build=_minimum, since=(8, 0), feature=_PAIRED),
+    Row(opcode="min",   slots=(("",), _PAIRS),               build=_minimum, since=(8, 0), feature=_PAIRED),
+    Row(opcode="min",   slots=(("relu",), ("s16x2",)),       build=_minimum, since=(8, 0), feature=_PAIRED),
     Row(opcode="max",   slots=(("",), _ALL),                 build=_maximum),
-    Row(opcode="max",   slots=(("relu",), ("s32",)),         build=_maximum, since=(8, 0), chip=90),
-    Row(opcode="max",   slots=(("",), _PAIRS),               build=_maximum, since=(8, 0), chip=90),
-    Row(opcode="max",   slots=(("relu",), ("s16x2",)),       build=_maximum, since=(8, 0), chip=90),
-    Row(opcode="dp4a",  slots=(_WORDS, _WORDS),              build=_dp4a, since=(5, 0), chip=61),
-    Row(opcode="dp2a",  slots=(_HALVES, _WORDS, _WORDS),     build=_dp2a, since=(5, 0), chip=61),
+    Row(opcode="max",   slots=(("relu",), ("s32",)),         build=_maximum, since=(8, 0), feature=_PAIRED),
+    Row(opcode="max",   slots=(("",), _PAIRS),               build=_maximum, since=(8, 0), feature=_PAIRED),
+    Row(opcode="max",   slots=(("relu",), ("s16x2",)),       build=_maximum, since=(8, 0), feature=_PAIRED),
+    Row(opcode="dp4a",  slots=(_WORDS, _WORDS),              build=_dp4a, since=(5, 0)),
+    Row(opcode="dp2a",  slots=(_HALVES, _WORDS, _WORDS),     build=_dp2a, since=(5, 0)),
     Row(opcode="vabsdiff4", slots=(("u32",), ("u32",), ("u32",), _ADD), build=_byte_sums, since=(3, 0)),
     Row(opcode="vabsdiff4", slots=(("u32",), ("s32",), ("s32",), _ADD), build=_byte_sums, since=(3, 0)),
 )

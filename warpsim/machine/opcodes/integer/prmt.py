@@ -67,6 +67,4 @@ def _build(type_name: str, mode: str) -> Operation:
     )
 
 
-ROWS: tuple[Row, ...] = (
-    Row(opcode="prmt", slots=(("b32",), ("", *_MODES)), build=_build, since=(2, 0), chip=20),
-)
+ROWS: tuple[Row, ...] = (Row(opcode="prmt", slots=(("b32",), ("", *_MODES)), build=_build, since=(2, 0)),)

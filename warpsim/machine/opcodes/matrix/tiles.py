@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import UndefinedBehavior
+from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Sink, Vector
@@ -250,40 +251,50 @@ _PACKED = ("b6x16_p32", "b4x16_p64")
 _INFERRED = "the layout is that of CUTLASS; PTX shows it only in a figure"
 
 
-def _load_row(*slots: tuple[str, ...], since: tuple[int, int], chip: int, suffix: str = "") -> Effect:
-    note = _INFERRED if suffix and slots[2] == ("trans",) else ""
-    return Effect(
-        opcode="ldmatrix", slots=(*_TOGETHER, *slots), bind=_load, together=WARP, since=since, chip=chip,
-        suffix=suffix, fidelity="inferred" if note else "exact", note=note,
-    )  # fmt: skip
+def _load_row(*slots: tuple[str, ...], since: tuple[int, int], feature: Feature) -> Effect:
+    note = _INFERRED if feature is Feature.BYTE_MATRICES and slots[2] == ("trans",) else ""
+    return _row("ldmatrix", _load, slots, since, feature, note)
 
 
-def _store_row(*slots: tuple[str, ...], since: tuple[int, int], chip: int, suffix: str = "") -> Effect:
-    note = _INFERRED if suffix else ""
+def _store_row(*slots: tuple[str, ...], since: tuple[int, int], feature: Feature) -> Effect:
+    note = _INFERRED if feature is Feature.BYTE_MATRICES else ""
+    return _row("stmatrix", _store, slots, since, feature, note)
+
+
+def _row(opcode: str, bind: Any, slots: Any, since: Any, feature: Feature, note: str) -> Effect:
     return Effect(
-        opcode="stmatrix", slots=(*_TOGETHER, *slots), bind=_store, together=WARP, since=since, chip=chip,
-        suffix=suffix, fidelity="inferred" if note else "exact", note=note,
+        opcode=opcode, slots=(*_TOGETHER, *slots), bind=bind, together=WARP, since=since, feature=feature,
+        fidelity="inferred" if note else "exact", note=note,
     )  # fmt: skip
 
 
 _TRANS, _BOTH, _NOT = ("trans",), ("", "trans"), ("",)
 
 ROWS: tuple[Effect, ...] = (
-    _load_row(("m8n8",), _COUNTS, _BOTH, _SHARED, ("b16",), since=(6, 5), chip=75),
-    _load_row(("m8n8",), _COUNTS, _BOTH, _CTA, ("b16",), since=(7, 8), chip=75),
-    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8",), since=(8, 6), chip=100, suffix="f"),
+    _load_row(("m8n8",), _COUNTS, _BOTH, _SHARED, ("b16",), since=(6, 5), feature=Feature.LDMATRIX),
+    _load_row(("m8n8",), _COUNTS, _BOTH, _CTA, ("b16",), since=(7, 8), feature=Feature.LDMATRIX),
+    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8",), since=(8, 6), feature=Feature.BYTE_MATRICES),
     _load_row(
-        ("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8x16",), _PACKED, since=(8, 6), chip=100, suffix="f"
+        ("m16n16",),
+        ("x1", "x2"),
+        _TRANS,
+        _ALL,
+        ("b8x16",),
+        _PACKED,
+        since=(8, 6),
+        feature=Feature.BYTE_MATRICES,
     ),
-    _load_row(("m8n16",), _COUNTS, _NOT, _ALL, ("b8x16",), _PACKED, since=(8, 6), chip=100, suffix="f"),
-    _store_row(("m8n8",), _COUNTS, _BOTH, _ALL, ("b16",), since=(7, 8), chip=90),
-    _store_row(("m16n8",), _COUNTS, _TRANS, _ALL, ("b8",), since=(8, 6), chip=100, suffix="f"),
+    _load_row(
+        ("m8n16",), _COUNTS, _NOT, _ALL, ("b8x16",), _PACKED, since=(8, 6), feature=Feature.BYTE_MATRICES
+    ),
+    _store_row(("m8n8",), _COUNTS, _BOTH, _ALL, ("b16",), since=(7, 8), feature=Feature.STMATRIX),
+    _store_row(("m16n8",), _COUNTS, _TRANS, _ALL, ("b8",), since=(8, 6), feature=Feature.BYTE_MATRICES),
     Effect(
         opcode="movmatrix",
         slots=(*_TOGETHER, ("m8n8",), ("trans",), ("b16",)),
         bind=_move,
         together=WARP,
         since=(7, 8),
-        chip=75,
+        feature=Feature.LDMATRIX,
     ),
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import located
+from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ...bind.scope import RegisterName
@@ -193,8 +194,7 @@ ROWS: tuple[Effect, ...] = (
         slots=(_ORDERS, ("sync",), ("aligned", "")),
         bind=_order,
         since=(8, 0),
-        chips=(90,),
-        suffix="a",
+        feature=Feature.WGMMA,
         together=WARPGROUP,
     ),
 )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ....errors import IllegalInstruction
 from ....execution.pipeline import execute_inputs
+from ....isa.features import Feature
 from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Inputs, Instruction
@@ -360,22 +361,24 @@ _BIG = ("m16n16k16", "m8n32k16", "m32n8k16")
 _PLACES = (("", "shared", "global"), ("shared::cta",))
 _SAT = ("", "satfinite")
 
-# shapes, types of A and B, of C and D; layouts of A, of B; since, chip.
+# shapes, types of A and B, of C and D; layouts of A, of B; PTX version, feature.
 _TABLE: tuple[Any, ...] = (
-    (_BIG, ("f16",), ("f16", "f32"), _LAYOUTS, _LAYOUTS, (6, 3), 70),
-    (_BIG, ("bf16",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
-    (("m16n16k8",), ("tf32",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
-    (("m8n8k4",), ("f64",), ("f64",), _LAYOUTS, _LAYOUTS, (7, 0), 80),
-    (_BIG, ("s8", "u8"), ("s32",), _LAYOUTS, _LAYOUTS, (6, 3), 72),
-    (("m8n8k32",), ("s4", "u4"), ("s32",), _ROW, _COLUMN, (6, 3), 75),
-    (("m8n8k128",), ("b1",), ("s32",), _ROW, _COLUMN, (6, 3), 75),
+    (_BIG, ("f16",), ("f16", "f32"), _LAYOUTS, _LAYOUTS, (6, 3), None),
+    (_BIG, ("bf16",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), Feature.WIDE_MMA),
+    (("m16n16k8",), ("tf32",), ("f32",), _LAYOUTS, _LAYOUTS, (7, 0), Feature.WIDE_MMA),
+    (("m8n8k4",), ("f64",), ("f64",), _LAYOUTS, _LAYOUTS, (7, 0), Feature.WIDE_MMA),
+    (_BIG, ("s8", "u8"), ("s32",), _LAYOUTS, _LAYOUTS, (6, 3), Feature.INTEGER_MMA),
+    (("m8n8k32",), ("s4", "u4"), ("s32",), _ROW, _COLUMN, (6, 3), Feature.INTEGER_MMA),
+    (("m8n8k128",), ("b1",), ("s32",), _ROW, _COLUMN, (6, 3), Feature.INTEGER_MMA),
 )
 _NOTE = "products are inferred to be those of mma on the same target, in steps along k"
 
 
-def _row(slots: tuple[tuple[str, ...], ...], bind: Any, since: Any, chip: int, note: str = "") -> Effect:
+def _row(
+    slots: tuple[tuple[str, ...], ...], bind: Any, since: Any, feature: Feature | None, note: str = ""
+) -> Effect:
     return Effect(
-        opcode="wmma", slots=slots, bind=bind, since=since, chip=chip, together=WARP,
+        opcode="wmma", slots=slots, bind=bind, since=since, feature=feature, together=WARP,
         fidelity="inferred" if note else "exact", note=note,
     )  # fmt: skip
 
@@ -386,9 +389,9 @@ def _transfers() -> tuple[Effect, ...]:
             (("store" if role == "d" else "load",), (role,), *_SYNC, layouts, shapes, places, kinds),
             _store if role == "d" else _load,
             max(since, (7, 8)) if places == _PLACES[1] else since,
-            chip,
+            feature,
         )
-        for shapes, multiplicands, sums, a, b, since, chip in _TABLE
+        for shapes, multiplicands, sums, a, b, since, feature in _TABLE
         for role, layouts, kinds in (
             ("a", a, multiplicands),
             ("b", b, multiplicands),
@@ -402,18 +405,18 @@ def _transfers() -> tuple[Effect, ...]:
 def _products() -> tuple[Effect, ...]:
     """Rows of mma; those of bits have an operation, those of f64 a rounding."""
     found = list[Effect]()
-    for shapes, kinds, sums, a, b, since, chip in _TABLE:
+    for shapes, kinds, sums, a, b, since, feature in _TABLE:
         for kind in kinds:
             head, tail = (("mma",), *_SYNC, a, b, shapes), (sums, (kind,), (kind,), sums)
             if kind == "f16":
-                found.append(_row((*head, sums, sums), _halves, since, chip, _NOTE))
+                found.append(_row((*head, sums, sums), _halves, since, feature, _NOTE))
             elif kind == "b1":
-                for operation, first, target in (("xor", since, chip), ("and", (7, 1), 80)):
+                for operation, first, own in (("xor", since, feature), ("and", (7, 1), Feature.WIDE_MMA)):
                     bits = (("mma",), (operation,), ("popc",), *_SYNC, a, b, shapes)
-                    found.append(_row((*bits, *tail), _typed, first, target, _NOTE))
+                    found.append(_row((*bits, *tail), _typed, first, own, _NOTE))
             else:
                 more = {"f64": (("", "rn", "rz", "rm", "rp"),), "s32": (_SAT,)}.get(sums[0], ())
-                found.append(_row((*head, *more, *tail), _typed, since, chip, _NOTE))
+                found.append(_row((*head, *more, *tail), _typed, since, feature, _NOTE))
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.wide import needed, word_readers, word_type, word_writers
@@ -22,9 +23,8 @@ from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ...state.spaces import Bytes, Offsets
 from ...state.windows import WINDOWS
-from .. import check_available
-from ..effect import Effect, no_operation
-from ..operation import Row, bits_of
+from ..effect import Effect
+from ..operation import Version, bits_of
 from .transfers import parts, space_of
 from .updates import SPACES, apply, updates_of
 
@@ -80,7 +80,7 @@ def _atomic(
     returns, sources = int(binder.statement.opcode == "atom"), 2 if name == "cas" else 1
     binder.count(returns + 1 + sources + bool(hint))
     count, space = int(vector[1:] or 1), space_of(space)
-    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((scope, kind))[0]))
+    binder.check_available(needed((scope, kind)))
     word, each = word_type(kind)
     size = bits_of(word) // 8 * count * each
     writers = _results(binder, kind, count) if returns else []
@@ -131,22 +131,19 @@ def _together(wave: Wave, path: DivergentPath, readers: list[Reader]) -> Values:
     return np.stack([np.broadcast_to(read(wave, path), (wave.lanes,)) for read in readers], axis=-1)
 
 
-_LATER = {  # what came after the rows: the PTX version and the target
-    "cluster": ((7, 8), 90),
-    "shared::cluster": ((7, 8), 90),
-    "shared::cta": ((7, 8), 30),
-    "L2::cache_hint": ((7, 4), 80),
+_LATER: dict[str, tuple[Version, Feature | None]] = {  # modifiers that are newer than the rows
+    "cluster": ((7, 8), Feature.CLUSTERS),
+    "shared::cluster": ((7, 8), Feature.CLUSTERS),
+    "shared::cta": ((7, 8), None),
+    "L2::cache_hint": ((7, 4), Feature.CACHE_POLICIES),
 }
 
 
 def _check_later(binder: StatementBinder, *modifiers: str) -> None:
     """Modifiers that are newer than the statement; raises IllegalInstruction."""
-    target, version = binder.module.target, binder.module.version
     for word in modifiers:
-        since, chip = _LATER.get(word, ((1, 0), 0))
-        if version < since or int("".join(filter(str.isdecimal, target))) < chip:
-            needs = f"PTX {since[0]}.{since[1]} and sm_{chip}"
-            raise binder.illegal(f"{binder.statement.opcode}.{word} needs {needs} or higher")
+        if word in _LATER:
+            binder.check_available(*_LATER[word], f"{binder.statement.opcode}.{word}")
 
 
 # --- rows ----------------------------------------------------------------------------------------------
@@ -167,34 +164,35 @@ _Forms = tuple[tuple[str, ...], ...]  # spaces, hints, operations, flushing, vec
 
 
 def _rows(
-    opcode: str, orders: tuple[str, ...], table: tuple[tuple[_Forms, tuple[int, int], int], ...]
+    opcode: str, orders: tuple[str, ...], table: tuple[tuple[_Forms, Version, Feature | None], ...]
 ) -> Iterator[Effect]:
-    for forms, since, chip in table:
+    for forms, since, feature in table:
         slots = (orders, _SCOPES, *forms)
-        yield Effect(opcode=opcode, slots=slots, bind=_atomic, since=since, chip=chip, legal=_hinted)
+        yield Effect(opcode=opcode, slots=slots, bind=_atomic, since=since, feature=feature, legal=_hinted)
 
 
+_BF16, _LAST = Feature.BF16_ARITHMETIC, Feature.VECTOR_ATOMICS
 # fmt: off
-_BOTH: tuple[tuple[_Forms, tuple[int, int], int], ...] = (
-    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("u32", "s32", "u64")),        (1, 2), 12),
-    ((_ANY, _HINT, ("min", "max"),      _NONE,  _NONE,        ("u32", "s32", "u64", "s64")), (3, 1), 32),
-    ((_ANY, _HINT, ("inc", "dec"),      _NONE,  _NONE,        ("u32",)),                     (1, 1), 11),
-    ((_ANY, _HINT, ("and", "or", "xor"), _NONE, _NONE,        _BITS),                        (3, 1), 32),
-    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f32",)),                     (2, 0), 20),
-    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f64",)),                     (5, 0), 60),
-    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16x2",)),                   (6, 2), 60),
-    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16",)),                     (6, 3), 70),
-    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("bf16", "bf16x2")),           (7, 8), 90),
-    ((_FAR, _HINT, ("add",),            _NONE,  ("v2", "v4"), ("f32",)),                     (8, 1), 90),
-    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), 90),
-    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v8",),      _HALVES),                      (8, 1), 90),
+_BOTH: tuple[tuple[_Forms, Version, Feature | None], ...] = (
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("u32", "s32", "u64")),        (1, 2), None),
+    ((_ANY, _HINT, ("min", "max"),      _NONE,  _NONE,        ("u32", "s32", "u64", "s64")), (3, 1), None),
+    ((_ANY, _HINT, ("inc", "dec"),      _NONE,  _NONE,        ("u32",)),                     (1, 1), None),
+    ((_ANY, _HINT, ("and", "or", "xor"), _NONE, _NONE,        _BITS),                        (3, 1), None),
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f32",)),                     (2, 0), None),
+    ((_ANY, _HINT, ("add",),            _NONE,  _NONE,        ("f64",)),                     (5, 0), None),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16x2",)),                   (6, 2), None),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16",)),                     (6, 3), None),
+    ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("bf16", "bf16x2")),           (7, 8), _BF16),
+    ((_FAR, _HINT, ("add",),            _NONE,  ("v2", "v4"), ("f32",)),                     (8, 1), _LAST),
+    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), _LAST),
+    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v8",),      _HALVES),                      (8, 1), _LAST),
 )
-_SWAPS: tuple[tuple[_Forms, tuple[int, int], int], ...] = (
-    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        _BITS),                        (1, 2), 12),
-    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        _BITS),                        (1, 2), 12),
-    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b16",)),                     (6, 3), 70),
-    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        ("b128",)),                    (8, 3), 90),
-    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b128",)),                    (8, 3), 90),
+_SWAPS: tuple[tuple[_Forms, Version, Feature | None], ...] = (
+    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        _BITS),                        (1, 2), None),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        _BITS),                        (1, 2), None),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b16",)),                     (6, 3), None),
+    ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        ("b128",)),                    (8, 3), _LAST),
+    ((_ANY, _NONE, ("cas",),            _NONE,  _NONE,        ("b128",)),                    (8, 3), _LAST),
 )
 # fmt: on
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Address
 from ...bind.wide import needed
 from ...state.lanes import DivergentPath, Lanes
-from .. import check_available
-from ..effect import Effect, no_operation
-from ..operation import Row, bits_of
+from ..effect import Effect
+from ..operation import bits_of
 from .transfers import TYPES, loading
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _policy(binder: StatementBinder, first: str, second: str) -> Step:
 
 def _uniform_load(binder: StatementBinder, space: str, vector: str, type_name: str) -> Step:
     binder.count(2)
-    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
+    binder.check_available(needed((type_name,)))
     return loading(binder, "global" if space else "generic", int(vector[1:] or 1), type_name)
 
 
@@ -111,7 +111,7 @@ def _policies(*slots: tuple[str, ...], bind: object) -> Effect:
         slots=slots,
         bind=bind,  # type: ignore[arg-type]
         since=(7, 4),
-        chip=80,
+        feature=Feature.CACHE_POLICIES,
         fidelity="inferred",
         note=_OPAQUE,
     )
@@ -124,18 +124,26 @@ ROWS: tuple[Effect, ...] = (
         slots=(_GLOBAL, ("L2::evict_last", "L2::evict_normal")),
         bind=_prefetch,
         since=(7, 4),
-        chip=80,
+        feature=Feature.CACHE_POLICIES,
     ),
     Effect(
         opcode="prefetch",
         slots=(("", "const", "param"), ("tensormap",)),
         bind=_prefetch,
         since=(8, 0),
-        chip=90,
+        feature=Feature.TENSOR_COPY,
     ),
     Effect(opcode="prefetchu", slots=(("L1",),), bind=_prefetch_uniform, since=(2, 0)),
-    Effect(opcode="applypriority", slots=(_GLOBAL, ("L2::evict_normal",)), bind=_line, since=(7, 4), chip=80),
-    Effect(opcode="discard", slots=(_GLOBAL, ("L2",)), bind=_line, since=(7, 4), chip=80),
+    Effect(
+        opcode="applypriority",
+        slots=(_GLOBAL, ("L2::evict_normal",)),
+        bind=_line,
+        since=(7, 4),
+        feature=Feature.CACHE_POLICIES,
+    ),
+    Effect(
+        opcode="discard", slots=(_GLOBAL, ("L2",)), bind=_line, since=(7, 4), feature=Feature.CACHE_POLICIES
+    ),
     _policies(("fractional",), _PRIORITIES, _SECOND, ("b64",), bind=_fraction),
     _policies(("range",), _GLOBAL, _PRIORITIES, _SECOND, ("b64",), bind=_range),
     _policies(("cvt",), ("L2",), ("b64",), bind=_converted),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES
 from ....ptx.operands import Displacement, Operand, Register, Sink, Vector
@@ -20,9 +21,8 @@ from ...run.clusters import own_cta
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.special import type_of
-from .. import check_available
-from ..effect import Effect, no_operation
-from ..operation import Row, bits_of, dtype_of
+from ..effect import Effect
+from ..operation import bits_of, dtype_of
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import Reader, StatementBinder, Writer
@@ -41,18 +41,19 @@ _WINDOWS = {
     "global": 0,
     "const": 0,
 }
-_SINCE = (  # state spaces, the first PTX version and target of cvta and isspacep with them
-    (("global", "const", "shared", "local"), (2, 0), 20),
-    (("param",),           (7, 7), 70),
-    (("shared::cta",),     (7, 8), 30),
-    (("param::entry",),    (8, 3), 70),
-    (("shared::cluster",), (7, 8), 90),
+_Since = tuple[tuple[str, ...], tuple[int, int], "Feature | None"]
+_SINCE: tuple[_Since, ...] = (  # state spaces, first PTX version and feature of cvta and isspacep with them
+    (("global", "const", "shared", "local"), (2, 0), None),
+    (("param",),           (7, 7), None),
+    (("shared::cta",),     (7, 8), None),
+    (("param::entry",),    (8, 3), None),
+    (("shared::cluster",), (7, 8), Feature.CLUSTERS),
 )  # fmt: skip
 
 
 def _move(binder: StatementBinder, type_name: str) -> Step:
     binder.count(2)
-    check_available(binder, Row(opcode="", slots=(), build=no_operation, since=needed((type_name,))[0]))
+    binder.check_available(needed((type_name,)))
     target, source = binder.operands
     if isinstance(target, Vector):
         if isinstance(source, Vector):
@@ -261,12 +262,16 @@ ROWS: tuple[Effect, ...] = (
     Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
     *(
         Effect(
-            opcode="cvta", slots=(("", "to"), names, ("u32", "u64")), bind=_converted, since=since, chip=chip
+            opcode="cvta",
+            slots=(("", "to"), names, ("u32", "u64")),
+            bind=_converted,
+            since=since,
+            feature=feature,
         )
-        for names, since, chip in _SINCE
+        for names, since, feature in _SINCE
     ),
     *(
-        Effect(opcode="isspacep", slots=(names,), bind=_is_space, since=since, chip=chip)
-        for names, since, chip in _SINCE
+        Effect(opcode="isspacep", slots=(names,), bind=_is_space, since=since, feature=feature)
+        for names, since, feature in _SINCE
     ),
 )

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ....isa.features import Feature
 from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
 from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ...state.windows import split_windows
-from .. import check_available
-from ..effect import Effect, no_operation
-from ..operation import Row, Version, bits_of, dtype_of
+from ..effect import Effect
+from ..operation import Version, bits_of, dtype_of
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import StatementBinder
@@ -43,26 +43,26 @@ _PREFETCHES = ("", "L2::64B", "L2::128B", "L2::256B")
 _VECTORS = ("", "v2", "v4", "v8")
 _WIDEST = 128  # bits, of all but the cached spaces
 
-# Modifiers that came after their opcode: the first PTX version and target.
-_NEEDS: dict[str, tuple[Version, int]] = {
-    "weak": ((6, 0), 70),
-    "relaxed": ((6, 0), 70),
-    "acquire": ((6, 0), 70),
-    "release": ((6, 0), 70),
-    "mmio": ((8, 2), 70),
-    "cluster": ((7, 8), 90),
-    "shared::cta": ((7, 8), 30),
-    "shared::cluster": ((7, 8), 90),
-    "param::entry": ((8, 3), 0),
-    "param::func": ((8, 3), 0),
-    "L2::cache_hint": ((7, 4), 80),
-    "L2::64B": ((7, 4), 75),
-    "L2::128B": ((7, 4), 75),
-    "L2::256B": ((7, 4), 80),
-    **dict.fromkeys(_L1, ((7, 4), 70)),
-    **dict.fromkeys(_L2[1:], ((8, 8), 100)),
+# Modifiers that came after their opcode: the first PTX version and feature.
+_NEEDS: dict[str, tuple[Version, Feature | None]] = {
+    "weak": ((6, 0), None),
+    "relaxed": ((6, 0), None),
+    "acquire": ((6, 0), None),
+    "release": ((6, 0), None),
+    "mmio": ((8, 2), None),
+    "cluster": ((7, 8), Feature.CLUSTERS),
+    "shared::cta": ((7, 8), None),
+    "shared::cluster": ((7, 8), Feature.CLUSTERS),
+    "param::entry": ((8, 3), None),
+    "param::func": ((8, 3), None),
+    "L2::cache_hint": ((7, 4), Feature.CACHE_POLICIES),
+    "L2::64B": ((7, 4), Feature.L2_PREFETCH_SIZES),
+    "L2::128B": ((7, 4), Feature.L2_PREFETCH_SIZES),
+    "L2::256B": ((7, 4), Feature.CACHE_POLICIES),
+    **dict.fromkeys(_L1, ((7, 4), None)),
+    **dict.fromkeys(_L2[1:], ((8, 8), Feature.WIDE_VECTORS)),
 }
-_WIDE = ((8, 8), 100)  # more than 128 bits
+_WIDE = ((8, 8), Feature.WIDE_VECTORS)  # more than 128 bits
 
 _SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param", "shared::cta": "shared"}
 
@@ -113,10 +113,10 @@ def _check(binder: StatementBinder, modifiers: tuple[str, ...]) -> None:
         binder.policy(2)
     _, count, type_name = _chosen(modifiers)
     needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
-    needs.append(needed(modifiers))
+    needs.append((needed(modifiers), None))
     needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
-    for since, chip in needs:
-        check_available(binder, Row(opcode="", slots=(), build=no_operation, since=since, chip=chip))
+    for need in needs:
+        binder.check_available(*need)
 
 
 def _load(binder: StatementBinder, *modifiers: str) -> Step:
