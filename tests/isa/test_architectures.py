@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 import warpsim
-from warpsim.isa.architectures import ARCHITECTURES, Architecture, least_targets, rule_of, targets_text, targets_with
+from warpsim.isa.architectures import (
+    ARCHITECTURES,
+    Architecture,
+    least_targets,
+    rule_of,
+    targets_text,
+    targets_with,
+)
 from warpsim.isa.families import forms
 from warpsim.isa.features import Feature
 from warpsim.report.explorer.sass import SEEN
