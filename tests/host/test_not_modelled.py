@@ -49,10 +49,3 @@ def test_wmma_without_an_mma_like_it() -> None:
 def test_single_matrix_instructions(opcode: str) -> None:
     with pytest.raises(NotModelled, match=f"^<string>:1:1: error: {opcode} instructions are not modelled"):
         warpsim.decode(f"{opcode}.sync.aligned")
-
-
-def test_initial_values() -> None:
-    text = f"{HEAD}.global .b64 there = generic(there) + 8 * 2;\n.visible .entry k() {{ ret; }}"
-    (problem,) = load_text(text).problems
-    assert isinstance(problem, NotModelled)
-    assert "is not modelled: it is no constant" in problem.message

@@ -13,7 +13,7 @@
     linkage     = ".extern" | ".visible" | ".weak" | ".common"
 
 This is the syntax that ptxas 13.0 takes, except that instructions and declarations may stand outside a
-kernel, as in a trace. Left out: textures, ``.attribute``, ``#line``, and ``name[4]`` as an operand.
+kernel, as in a trace. Left out: textures, ``#line``, and ``name[4]`` as an operand.
 
 Most of a long trace is plain instructions, and one regular expression reads each of those whole. What it does
 not match is read token by token, with the same result; every error comes from there.
@@ -312,7 +312,9 @@ def _read_numbered(cursor: Cursor, name: str, room: _Room) -> list[str]:
 
 
 def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list[VariableDeclaration]:
+    _read_attributes(cursor, space)
     align = read_integer(cursor) if cursor.take(_ALIGN) else None
+    _read_attributes(cursor, space)
     length, kind = _read_type(cursor, "variable")
     variables = list[VariableDeclaration]()
     while True:
@@ -338,6 +340,29 @@ def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list
             break
     cursor.require(";", "',' or ';'")
     return variables
+
+
+_ATTRIBUTES = re.compile(rf"\.attribute{TRIVIA}\({TRIVIA}", re.ASCII)
+_ATTRIBUTE = re.compile(
+    rf"\.(?:managed|unified{TRIVIA}\({TRIVIA}\d+{TRIVIA},{TRIVIA}\d+{TRIVIA}\))(?!\w)", re.ASCII
+)
+
+
+def _read_attributes(cursor: Cursor, what: str) -> None:
+    """Read ``.attribute(...)``, which changes nothing in one address space (PTX ISA 9.1, section 5.4.8)."""
+    if not cursor.take(_ATTRIBUTES):
+        return
+    while True:
+        start = cursor.position
+        attribute = cursor.expect(_ATTRIBUTE, "'.managed' or '.unified(id, id)'")
+        if what not in ("global", "function") or (what, attribute) == ("function", ".managed"):
+            message = f"'{attribute}' is an attribute of .global variables" + (
+                " and of functions" if attribute != ".managed" else ""
+            )
+            raise cursor.error(message, start, cursor.end)
+        if not cursor.accept(","):
+            break
+    cursor.require(")", "',' or ')'")
 
 
 def _read_initializer(cursor: Cursor) -> str:
@@ -371,10 +396,15 @@ def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
 _ALIGN = re.compile(r"\.align(?!\w)")
 _POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
 # Between a kernel's parameters and its body, as in ".maxntid 128, 1, 1 .minnctapersm 2".
-_TUNING = re.compile(rf"(?:\.\w+{TRIVIA}(?:\d+{TRIVIA}(?:,{TRIVIA}\d+{TRIVIA})*)?)*", re.ASCII)
+_PRAGMA = rf'\.pragma{TRIVIA}"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*;{TRIVIA}'
+_TUNING = re.compile(
+    rf"(?:{_PRAGMA}|\.(?!pragma)\w+{TRIVIA}(?:\d+{TRIVIA}(?:,{TRIVIA}\d+{TRIVIA})*)?)*", re.ASCII
+)
 
 
 def _read_kernel(cursor: Cursor, start: int, scopes: list[_Scope], kind: Literal["entry", "func"]) -> None:
+    if kind == "func":
+        _read_attributes(cursor, "function")
     results = _read_parameters(cursor) if kind == "func" else ()
     name, parameters = cursor.expect(_NAME, "a name"), _read_parameters(cursor)
     tuning = (cursor.take(_TUNING) or "").strip()

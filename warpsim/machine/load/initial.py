@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import IllegalInstruction, NotModelled, PtxError
+from ...errors import IllegalInstruction, PtxError, located
 from ...ptx.constants import Immediate, read_immediate
 from ...ptx.parser import initial_items
 from ...ptx.source import Cursor, Source
@@ -21,7 +21,7 @@ _NAME = r"[A-Za-z_$%][\w$]*"
 _ADDRESS = re.compile(
     rf"(?:(?P<mask>0[xX][0-9a-fA-F]{{1,16}})\()?"
     rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
-    r"\s*(?P<addend>[+-]\s*\d{1,19})?\s*(?(mask)\))"
+    r"\s*(?P<addend>[+-](?:[^()]|\([^()]*\))*+)?\s*(?(mask)\))"
 )
 
 
@@ -49,7 +49,8 @@ def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, .
     """The addresses among the initial values of a variable."""
     size = element_bytes(statement.type)
     found = ((place * size, _ADDRESS.fullmatch(one)) for place, one in enumerate(_values(statement)))
-    return tuple(_address(place, size, match) for place, match in found if match)
+    with located(statement.location):
+        return tuple(_address(place, size, match) for place, match in found if match)
 
 
 def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
@@ -57,9 +58,21 @@ def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
         place=place,
         size=size,
         name=match["generic"] or match["name"],
-        addend=int("".join((match["addend"] or "0").split())),
+        addend=_addend(match["addend"] or "0"),
         mask=int(match["mask"] or hex((1 << 64) - 1), 16),
     )
+
+
+def _addend(text: str) -> int:
+    """Return the value of the constant expression behind a name. Raises IllegalInstruction."""
+    cursor = Cursor(Source(text))
+    try:
+        value = read_immediate(cursor)
+    except PtxError as error:
+        raise IllegalInstruction(f"'{text}' behind a name in an initial value: {error.message}") from None
+    if value.kind != "integer" or not cursor.at_end():
+        raise IllegalInstruction(f"'{text}' behind a name in an initial value is no integer expression")
+    return value.value
 
 
 def _values(statement: VariableDeclaration) -> list[str]:
@@ -77,7 +90,7 @@ def element_bytes(type_name: str) -> int:
 def initial_bytes(statement: VariableDeclaration) -> bytes:
     """The bytes that a variable starts with, as many as it has; none where nothing is said.
 
-    Addresses are 0 here. Raises IllegalInstruction for too many values, NotModelled for expressions.
+    Addresses are 0 here. Raises IllegalInstruction for too many values, and for what is no value.
     """
     if statement.initializer is None:
         return b""
@@ -117,8 +130,8 @@ def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
     try:
         value = read_immediate(Cursor(Source(text, statement.source.file)))
     except PtxError:
-        message = f"the initial value '{text}' of {statement.name} is not modelled: it is no constant"
-        raise NotModelled(message, statement.location()) from None
+        message = f"the initial value '{text}' of {statement.name} is no constant expression and no address"
+        raise IllegalInstruction(message, statement.location()) from None
     return _encoded(value, statement.type, size)
 
 
