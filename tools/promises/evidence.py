@@ -180,7 +180,6 @@ EVIDENCE = {
     "wmma types": Evidence(tests=("tests/host/test_not_modelled.py",)),
     "scale ids": Evidence(tests=("tests/host/test_machine.py",)),
     "calls": Evidence(tests=("tests/host/test_not_modelled.py",)),
-    "initial expressions": Evidence(tests=("tests/host/test_not_modelled.py",)),
     "wide registers": Evidence(
         tests=(
             "tests/machine/opcodes/test_wide.py",

@@ -188,7 +188,6 @@ NOT_MODELLED = (
         "that are no .param variables of the caller",
         "machine/opcodes/control/flow.py",
     ),
-    _refused("initial expressions", "initial values that are expressions", "machine/load/initial.py"),
     _refused(
         "wide registers",
         "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors of "
