@@ -74,7 +74,8 @@ def corner_vectors(
     watch: Watch | None = None,
     scheduler: str | Client | None = None,
 ) -> tuple[VectorSet, Coverage]:
-    """Corner cases, and what they cover: ``count`` of them, or chunks until every reachable bin is hit.
+    """Return corner cases, and what they cover: ``count`` of them, or chunks until every reachable bin is
+    hit.
 
     After 64 chunks without full coverage they stop; Coverage.missed then says what is left.
     """

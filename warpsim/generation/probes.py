@@ -21,7 +21,8 @@ LARGEST = 64  # cases of one trace
 
 
 def probe(vectors: VectorSet, data: str, comments: Sequence[str] = ()) -> tuple[str, Arrays]:
-    """Text and arrays of a trace of all cases; ``data`` is the name of the file that the arrays will be in.
+    """Return text and arrays of a trace of all cases; ``data`` is the name of the file that the arrays
+    will be in.
 
     ``comments`` stand above each case. Raises OperandError for more than 64 cases.
     """
@@ -50,7 +51,7 @@ class _Writer:
             ]
 
     def case(self, case: int, comment: str) -> None:
-        """One case: data, statement, expectation."""
+        """Write one case: data, statement, expectation."""
         self.lines += ["", f"// case {case}{': ' if comment else ''}{comment}"]
         d = f"d{case}"
         for name, words in self.vectors.registers.items():
@@ -125,7 +126,7 @@ class _Writer:
         ]
 
     def modifiers(self, case: int) -> list[str]:
-        """imm-scale, which floating point has, and imm-trans of 16-bit elements in shared memory."""
+        """Return imm-scale, which floating point has, and imm-trans of 16-bit elements in shared memory."""
         names: list[str] = []
         if self.form.a.is_float:
             names += ["imm_scale_a", "imm_scale_b"]

@@ -276,7 +276,7 @@ def _simple(codes: Array, element: Format) -> Array:
 
 
 def _weight(dots: Operands) -> Array:
-    """Smaller is shorter: terms that are not zero, then bits of significands that are set."""
+    """Return the length of a dot: terms that are not zero, then set bits of significands."""
     form = dots.product
     a, b, c = decode(dots.a[:, 0], form.a), decode(dots.b[..., 0], form.b), decode(dots.c[:, 0, 0], form.c)
     products = (a.significand != 0) & (b.significand != 0)
@@ -344,7 +344,7 @@ def _with_results(vectors: VectorSet, model: Model) -> VectorSet:
 
 
 def _put(draft: Draft, name: str, values: Array) -> None:
-    """Row 0 of A, column 0 of B, element 0, 0 of C; zeros elsewhere, scales everywhere alike."""
+    """Set row 0 of A, column 0 of B, element 0, 0 of C; zeros elsewhere, all scales alike."""
     array = getattr(draft, name)
     if name.startswith("scale"):
         array[:] = values

@@ -57,7 +57,7 @@ def _sharpened(module: Module) -> Iterator[WarpsimError]:
 
 
 def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:
-    """Matrix instructions that the target does not have, by line."""
+    """Yield matrix instructions that the target does not have, by line."""
     for record in module.code:
         statement = record.statement
         if statement.opcode not in OPCODES or (statement.modifiers[:1] not in (("mma_async",), ("sync",))):

@@ -51,7 +51,7 @@ class PipelineFinding:
     fix: str
 
     def render(self) -> str:
-        """In the assembler's shape, with the caret."""
+        """Return the finding in the assembler's shape, with the caret."""
         text = f"{self.location}: warning: {self.message} [{self.rule}]\n{self.location.excerpt()}"
         return f"{text}\n{self.location}: fix: {self.fix}"
 
@@ -150,7 +150,7 @@ class _Pipeline:
                     self.declared[name] = self.declared.get(name, 0) + 1
 
     def findings(self) -> Iterator[PipelineFinding]:
-        """One for each statement and rule."""
+        """Yield a finding for each statement and rule."""
         if not self.accumulators:
             return
         places: dict[str, tuple[int, int]] = {}

@@ -69,7 +69,7 @@ def _undefined_fields(subject: Subject) -> Iterator[Finding]:
 
 
 def _descending_fields(subject: Subject) -> Iterator[Finding]:
-    """Descending indices: undefined when ordered, unknown where ptxas does not sort them."""
+    """Yield descending indices: undefined when ordered, unknown where ptxas does not sort them."""
     instruction = subject.instruction
     legal = known_fields(instruction) | ~subject.pattern.distinct
     for row, chunk in _bad_fields(subject, legal):
@@ -85,7 +85,7 @@ def _descending_fields(subject: Subject) -> Iterator[Finding]:
 
 
 def _bad_fields(subject: Subject, legal: Flags) -> list[tuple[int, int]]:
-    """Row and chunk of fields that are not legal, those in empty words apart."""
+    """Return row and chunk of fields that are not legal, those in empty words apart."""
     lane = subject.map[:, 0].reshape(subject.fields.shape)
     bad = ~legal[subject.fields] & (subject.words[lane] != 0)
     return [(int(row), int(chunk)) for row, chunk in np.argwhere(bad)]
@@ -171,7 +171,7 @@ def _broadcast(subject: Subject) -> Iterator[Finding]:
 
 
 def _plain_sp(subject: Subject) -> Iterator[Finding]:
-    """Plain .sp where the ordered variant exists (ptxas advises so from PTX 8.5 on)."""
+    """Yield plain .sp where the ordered variant exists (ptxas advises so from PTX 8.5 on)."""
     instruction = subject.instruction
     other = forms().get(instruction.mnemonic.replace("mma.sp.", "mma.sp::ordered_metadata."))
     if other is not None and other.variant == "sp":  # wgmma has no such variant
@@ -213,7 +213,7 @@ def _zero_chunks(subject: Subject) -> Flags:
 
 
 def _padding_indices(subject: Subject) -> Iterator[Finding]:
-    """Stored zeros: a wrong index of theirs changes no result."""
+    """Yield stored zeros: a wrong index of theirs changes no result."""
     unit_is_zero = _is_zero(subject, _stored(subject)).all(axis=-1)
     if not unit_is_zero.any():
         return

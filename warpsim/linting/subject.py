@@ -88,6 +88,6 @@ class Subject:
         return np.unique(self.map[:, 0])
 
     def place(self, row: int, chunk: int) -> dict[str, Any]:
-        """Lane, bits, row and chunk of a field, as a finding has them."""
+        """Return lane, bits, row and chunk of a field, as a finding has them."""
         lane, bit = (int(x) for x in self.map[(self.map[:, 3] == row) & (self.map[:, 4] == chunk)][0, :2])
         return {"lane": lane, "bits": (bit, bit + 3), "row": row, "chunk": chunk}

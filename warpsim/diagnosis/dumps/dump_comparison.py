@@ -145,7 +145,7 @@ def places_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]
 
 
 def _distance_is_at_most_one(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Without overflow: x is y or a neighbour of it."""
+    """Return whether x is y or a neighbour of it, without overflow."""
     near: npt.NDArray[np.bool_] = (x == y) | (x == y + 1) | (x == y - 1)
     return near
 

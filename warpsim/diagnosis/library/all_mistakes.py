@@ -94,7 +94,7 @@ def _mistake(row: Row, operand: str, parts: list[Rearrangement]) -> Mistake:
 
 
 def _mend(row: Row, operand: str, part: Rearrangement) -> Change | None:
-    """Another selector mends what it makes of other registers; anything else takes its inverse."""
+    """Return what mends a mistake: the same change for another selector, the inverse for any other."""
     back = part if row.chooses else part.inverse
     return None if operand == "d" or back is None else _change(back)
 
@@ -130,7 +130,7 @@ def _read_again(operand: str, reading: Misreading, element: Format) -> Change:
 
 
 def _arithmetic_mistakes(setting: Setting) -> Iterator[Mistake]:
-    """Other arithmetics; none where the target is not chosen, which only lint allows."""
+    """Yield other arithmetics; none where the target is not chosen, which only lint allows."""
     if setting.instruction.target is None:
         return
     for name, advice, arithmetic in alternatives(Arithmetic(instruction=setting.instruction)):

@@ -221,7 +221,7 @@ def _spelled(values: tuple[Any, ...]) -> str:
 
 
 def _other_targets(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
-    """One target for each other arithmetic that the form has somewhere, with all that share it."""
+    """Yield one target for each other arithmetic that the form has somewhere, with all that share it."""
     own, found = rule_for(nominal).bare, dict[Rule, list[str]]()
     for target in ARCHITECTURES:
         if target in nominal.targets:
@@ -232,7 +232,7 @@ def _other_targets(nominal: Instruction) -> Iterator[tuple[str, Instruction]]:
 
 
 def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
-    """Name, advice and arithmetic of everything that can be computed wrongly from the same registers."""
+    """Yield name, advice and arithmetic of each wrong computation on the same registers."""
     instruction = nominal.instruction
     for name, form in _other_forms(instruction):
         advice = f"the result is that of {form.mnemonic}: check the {name.rpartition(' instead')[0]}"
@@ -249,7 +249,7 @@ def alternatives(nominal: Arithmetic) -> Iterator[tuple[str, str, Arithmetic]]:
 
 
 def value_sum(words: Words, element: Format) -> npt.NDArray[Any]:
-    """Twice the value of every element of registers that hold this format, as registers."""
+    """Return twice the value of every element of registers that hold this format, as registers."""
     with np.errstate(all="ignore"):
         values = np.ascontiguousarray(words).view(element.dtype)
         return np.asarray(values + values, element.dtype).view(words.dtype)

@@ -386,7 +386,7 @@ def _other_units(reading: _Reading, question: _Question) -> _Candidates:
 
 
 def _off_by_one(reading: _Reading, question: _Question) -> _Candidates:
-    """One core matrix, or one swizzle atom, too many or too few."""
+    """Yield one core matrix, or one swizzle atom, too many or too few."""
     amounts = {8 * SWIZZLE_BYTES[reading.descriptor.swizzle]: "swizzle atom", 128: "core matrix"}
     for name in (*_STRIDES, "start_address"):
         value = getattr(reading.descriptor, name)

@@ -24,12 +24,12 @@ Predicate = Callable[[Grid], bool]
 
 
 def always(grid: Grid) -> bool:
-    """Any operand."""
+    """Accept any operand."""
     return True
 
 
 def row_halves(grid: Grid) -> int:
-    """Row halves that the registers of A, C or D of a warp run over: 2 for m16 and m64, 1 for m8."""
+    """Return row halves that the registers of A, C or D of a warp run over: 2 for m16 and m64, 1 for m8."""
     return min(2, grid.instruction.shape.m // 8) if grid.instruction.products == 1 else 1
 
 
@@ -247,7 +247,7 @@ def has_selector(value: int) -> Predicate:
 
 
 def foreign(grid: Grid, *, undo: bool) -> tuple[Index, Index]:
-    """Place of each field in its own arrangement, and in that of the other width of elements.
+    """Return the place of each field in its own arrangement, and in that of the other width of elements.
 
     Both ``(fields, 2)``: lane and nibble. Words of 16- and 32-bit elements hold four chunks of row g and
     four of row g + 8; those of narrower elements eight chunks of one row.
@@ -264,7 +264,7 @@ def foreign(grid: Grid, *, undo: bool) -> tuple[Index, Index]:
 
 
 def other_width(*, undo: bool) -> Formula:
-    """Metadata arranged as for elements of the other width; ``undo``: the inverse."""
+    """Return the formula of metadata arranged for the other width; ``undo``: the inverse."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         source, place = foreign(grid, undo=undo)
@@ -278,7 +278,7 @@ def other_width(*, undo: bool) -> Formula:
 
 
 def rotated_bytes(step: int) -> Formula:
-    """Byte i from byte i + step."""
+    """Return the formula that takes byte i from byte i + step."""
 
     def formula(grid: Grid, lane: Index, register: Index, slot: Index) -> Triple:
         return lane, register, (slot + step) % 4

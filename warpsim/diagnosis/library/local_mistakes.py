@@ -187,7 +187,7 @@ def _rotated(setting: Setting, operand: str, row: Index, column: Index) -> Made:
 
 
 def _read_otherwise(setting: Setting, operand: str, row: Index, column: Index) -> Made:
-    """Row strides of padded tiles, swizzles of 16-byte chunks, and k as accumulators hold it."""
+    """Yield row strides of padded tiles, swizzles of 16-byte chunks, and k as accumulators hold it."""
     if operand == "b":
         row, column = column.T, row.T
     rows, columns = row.shape

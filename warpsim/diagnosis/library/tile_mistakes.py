@@ -25,7 +25,7 @@ Codes = npt.NDArray[Any]  # (..., mn, k): of A, or of B transposed
 
 
 def _extent(setting: Setting, operand: str) -> tuple[Format, int, int, Major]:
-    """Format, rows along M or N, and columns along K in words that a descriptor addresses; major-ness."""
+    """Return format, rows along M or N, columns along K in words of a descriptor, and major-ness."""
     tiles = present(setting.tiles, "tiles")
     side = "ab".index(operand)
     rows, columns = setting.instruction.matrix_shape(operand)

@@ -34,7 +34,7 @@ def value_mistakes(setting: Setting) -> Iterator[Mistake]:
 
 
 def _first_elements(setting: Setting, operand: str) -> tuple[Index, Index]:
-    """Row and column of the first element of every register, or of every element of a tile."""
+    """Return row and column of the first element of every register, or of every element of a tile."""
     grid, instruction = grid_of(setting, operand), setting.instruction
     if setting.in_shared(operand):
         mn, k = np.indices((grid.lanes, grid.registers))

@@ -43,7 +43,7 @@ class WithinSteps:
     def made(
         self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
     ) -> Iterator[Candidate]:
-        """One change in every step, and in each."""
+        """Yield one change in every step, and in each."""
         count = self.loop.steps
         more = self._wrong(change, arithmetic) - self.each
         if not more.any():

@@ -159,7 +159,7 @@ class _Search:
         )
 
     def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
-        """Exact causes of the first stage that has any; else the nearest of all."""
+        """Return exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
         for number, stage in enumerate(stages(self.loop, self.view)):
             if number == CHEAP and any(found.is_certain for found in self._seen_in_d):

@@ -170,7 +170,7 @@ def _ahead(step: Order, size: int) -> Order:
 
 
 def _somewhere(count: int) -> Iterator[Confusion]:
-    """One step that takes another's."""
+    """Yield one step that takes another's."""
     for at in range(count):
         for by in (1, -1, 2, -2):
             if 0 <= at + by < count:

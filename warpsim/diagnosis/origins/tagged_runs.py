@@ -140,7 +140,7 @@ def job_of(
 
 
 def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[TaggedBuffer]]:
-    """One run with tags, or with the data where ``number`` is None; all memory is then as it was."""
+    """Run once on tags, or on the data where ``number`` is None; restore all memory."""
     device = device_of(job.arguments) or Device(job.module.target)
     symbols_of(device, job.module)
     kept, before = len(device.memory.allocations), device.memory.data.copy()

@@ -63,7 +63,7 @@ class Tagging:
 
 
 def _hash(index: Indices, number: int) -> Bytes:
-    """One byte of an index; the second is never the first, so that no constant is taken for an index."""
+    """Return one byte of an index; the second is never the first: no constant passes for an index."""
     mixed = [index.astype(np.uint64) * np.uint64(factor) >> np.uint64(40) for factor in _FACTORS]
     first = mixed[0].astype(np.uint8)
     if number == 0:

@@ -85,7 +85,7 @@ class Pattern:
 
 
 def named(pattern: Pattern) -> tuple[str, str]:
-    """Kind and sentence of the first pattern that fits."""
+    """Return kind and sentence of the first pattern that fits."""
     for kind, describe in (*ORDERS, *PATTERNS):
         message = describe(pattern)
         if message:
@@ -94,7 +94,7 @@ def named(pattern: Pattern) -> tuple[str, str]:
 
 
 def ordered(pattern: Pattern) -> tuple[str, str] | None:
-    """Kind and sentence where the elements are those of the tile that it begins with, in another order."""
+    """Return kind and sentence if the elements are those of the tile in another order."""
     return next(((kind, message) for kind, describe in ORDERS if (message := describe(pattern))), None)
 
 
@@ -157,7 +157,7 @@ def _common(values: Indices, valid: Mask, axis: int) -> npt.NDArray[Any] | None:
 
 
 def _permuted_registers(pattern: Pattern) -> str:
-    """Whole registers that are where others should be, in every lane."""
+    """Describe whole registers that are where others should be, in every lane."""
     number, lane = pattern.registers(), pattern.lanes()
     count = int(number.max()) + 1
     if pattern.tiles.operand.in_shared or count == 1 or not pattern.valid.all():
@@ -240,13 +240,13 @@ def _slipped_rows(pattern: Pattern) -> str:
 
 
 def _units(pattern: Pattern) -> Iterator[tuple[int, int]]:
-    """Row and chunk of every wrong row of 16 bytes."""
+    """Yield row and chunk of every wrong row of 16 bytes."""
     rows, columns = np.nonzero(pattern.wrong)
     yield from sorted(set(zip(rows.tolist(), (columns // pattern.chunk).tolist(), strict=True)))
 
 
 def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
-    """One wrong row: which register and lanes hold it, whose address brought it, and what it is."""
+    """Describe one wrong row: its register and lanes, the lane of its address, and what it is."""
     if pattern.tiles.operand.in_shared:
         return _core_text(pattern, row, chunk)
     part = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk)
@@ -265,7 +265,7 @@ def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
 
 
 def _core_text(pattern: Pattern, row: int, chunk: int) -> str:
-    """One wrong row of a core matrix in shared memory, and what it is."""
+    """Describe one wrong row of a core matrix in shared memory, and what it is."""
     part, axis = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk), pattern.outer_name[:-1]
     held = f"{axis} {row}, k {part.start}..{part.stop - 1} of the tile of {pattern.name} in shared memory"
     if not _moved_whole(pattern, row, part):

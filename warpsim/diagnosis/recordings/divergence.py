@@ -103,7 +103,7 @@ def _place(recording: Recording, event: LaunchEvent) -> int:
 
 
 def _made(recording: Recording, events: Sequence[LaunchEvent]) -> dict[int, bool]:
-    """Of events, whether D is what the model makes of what was read, statement by statement."""
+    """Return by event whether D is what the model makes of what was read."""
     found = dict[int, bool]()
     for vector_set in replace(recording, events=tuple(events)).sets():
         equal = (expected(vector_set.vectors, undefined="fallback") == vector_set.vectors.d).all(axis=(1, 2))
@@ -133,7 +133,7 @@ def _accumulators(difference: EventDifference) -> tuple[bytes, bytes]:
 
 
 def _element(difference: EventDifference) -> tuple[int, int] | None:
-    """Row and column of the first element of D that differs."""
+    """Return row and column of the first element of D that differs."""
     form = difference.first.instruction
     if form.mnemonic != difference.second.instruction.mnemonic or form.products > 1:
         return None

@@ -92,14 +92,14 @@ def _with_c(instruction: Instruction, registers: Registers) -> Registers:
 
 
 def _written(instruction: Instruction, d: npt.NDArray[Any]) -> Words:
-    """D's registers, from registers or from matrices."""
+    """Return D's registers, from registers or from matrices."""
     if d.shape[-2:] == instruction.matrix_shape("d"):
         return registers_of(matrix_codes(d, instruction, "d"), instruction, "d")
     return checked_registers(d, instruction, "d")
 
 
 def _broadcast(registers: Registers, shared: npt.NDArray[np.uint8] | None) -> Registers:
-    """One axis of tiles before the axes of each operand; raises OperandError where they do not fit."""
+    """Give each operand one axis of tiles in front. Raises OperandError where they do not fit."""
     inner = {name: (words, words.shape[-2:]) for name, words in registers.items()}
     if shared is not None:
         inner["shared"] = shared, shared.shape[-1:]
@@ -178,7 +178,7 @@ def _fragment(
 
 
 def _metadata(instruction: Instruction, tiles: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Ascending fields under every selector, so that lanes a selector ignores hold other metadata."""
+    """Return ascending fields under every selector, so that lanes a selector ignores hold other metadata."""
     pattern = require_sparse(instruction)
     shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
     words = [

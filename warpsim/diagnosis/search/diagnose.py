@@ -322,7 +322,7 @@ def _closest(case: Case, scores: Scores, base: float) -> tuple[Cause, ...]:
 
 
 def _merit(score: Score) -> tuple[float, float]:
-    """Closeness, less what a second mistake may gain by chance; then the share of equal elements."""
+    """Return closeness, less the chance gain of a second mistake, and the share of equal elements."""
     return score.closeness - _CHANCE * (len(score.names) - 1), score.fraction
 
 

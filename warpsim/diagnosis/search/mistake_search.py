@@ -85,7 +85,7 @@ def elements_of(words: Words, instruction: Instruction) -> Elements:
 
 
 def spread_part(wrong: npt.NDArray[np.bool_], rows: int, columns: int) -> Part:
-    """So many rows and columns of a matrix, wrong lines first; all of it if it is no larger."""
+    """Return a part of a matrix, at most this size, wrong lines first."""
     if wrong.shape[0] <= rows and wrong.shape[1] <= columns:
         return WHOLE
     down, across = np.asarray(wrong.any(axis=1)), np.asarray(wrong.any(axis=0))

@@ -56,7 +56,7 @@ def _regular(order: list[int]) -> str:
 
 
 def _warps(order: list[int]) -> str:
-    """Whole warps of a warpgroup, of 16 rows each, that are others."""
+    """Describe an exchange of whole warps of a warpgroup, of 16 rows each; empty if there is none."""
     if len(order) % 64:
         return ""
     first = np.array(order).reshape(-1, 16)

@@ -83,7 +83,7 @@ def special_catalogue(element: Format) -> Array:
 
 
 def random_codes(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Raw bit patterns."""
+    """Return raw bit patterns."""
     return rng.integers(0, element.mask, shape, np.uint64, endpoint=True).astype(element.code_dtype)
 
 
@@ -121,7 +121,7 @@ def near(element: Format, shape: tuple[int, ...], width: int, rng: Rng, middle: 
 
 
 def small(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Subnormal numbers and zeros of either sign."""
+    """Return subnormal numbers and zeros of either sign."""
     fraction = rng.integers(0, 1 << element.fraction_bits, shape).astype(np.uint64)
     code = fraction << np.uint64(element.ignored_bits)
     negative = element.signed & signs(shape, rng)

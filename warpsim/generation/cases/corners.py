@@ -51,7 +51,7 @@ def rounds_of(instruction: Instruction, kind: str) -> int:
 def theme_chunk(
     instruction: Instruction, kind: str, seed: int, index: int, a_in: Place = "shared"
 ) -> VectorSet:
-    """Chunk number ``index`` of the corner or random cases of an instruction on its target."""
+    """Return chunk number ``index`` of the corner or random cases of an instruction on its target."""
     limits: Limits = limits_of(instruction)
     themes, rounds = themes_of(instruction, kind), rounds_of(instruction, kind)
     parts = []
@@ -72,5 +72,5 @@ def theme_chunks(
     a_in: Place = "shared",
     scheduler: str | Client | None = None,
 ) -> Iterator[VectorSet]:
-    """Chunk after chunk, without end; made on the cluster of a scheduler if given."""
+    """Yield chunks without end, made on the cluster of a scheduler if given."""
     return in_order(theme_chunk, ((instruction, kind, seed, index, a_in) for index in count()), scheduler)

@@ -66,8 +66,8 @@ class Draft:
         return self.rng.random(self.count) < probability
 
     def slots(self, amount: int, *, anywhere: float = 0.2) -> list[Array]:
-        """Different positions for each tile, of one aligned sum unless ``anywhere``; the last repeat the
-        first where a sum has too few."""
+        """Return different positions for each tile, of one aligned sum unless ``anywhere``; the last
+        repeat the first where a sum has too few."""
         groups, rng = self.limits.groups, self.rng
         if isinstance(self.limits.rule, ScaledGroups):
             groups = groups * 0

@@ -79,7 +79,7 @@ def chunk_cases(instruction: Instruction) -> int:
 
 @in_default_environment
 def exhaustive_chunk(plan: Plan, seed: int, index: int, a_in: Place = "shared") -> VectorSet:
-    """Chunk number ``index``; the seed decides only metadata and layouts."""
+    """Return chunk number ``index``; the seed decides only metadata and layouts."""
     form = plan.instruction
     size = chunk_cases(form)
     case = np.arange(index * size, min((index + 1) * size, plan.cases))
@@ -97,7 +97,7 @@ def exhaustive_chunk(plan: Plan, seed: int, index: int, a_in: Place = "shared") 
 
 
 def _set_products(plan: Plan, draft: Draft, case: Array) -> None:
-    """The codes of the blocks that the cases' numbers mean; 1 where the scales are enumerated."""
+    """Set the codes of the blocks that cases stand for; 1 where the scales are enumerated."""
     form = plan.instruction
     blocks = plan.blocks[0] * plan.blocks[1]
     place = np.minimum(case // blocks, plan.places - 1)

@@ -20,7 +20,7 @@ _TOP = 1 << 31
 
 
 def raw(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Raw bit patterns everywhere."""
+    """Return raw bit patterns everywhere."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     d.a, d.b, d.c = (random_codes(form.format(x), getattr(d, x).shape, rng) for x in "abc")
@@ -38,7 +38,7 @@ def crowds(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def alone(limits: Limits, count: int, rng: Rng) -> Draft:
-    """One product, in another place in every row of all tiles; C near zero."""
+    """Return one product, in another place in every row of all tiles; C near zero."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     d.b[:] = 0 if form.bit_operation == "xor" else _nonzero(form.b, d.b.shape, rng)
@@ -68,7 +68,7 @@ def _aim(d: Draft, goal: Array) -> Draft:
 
 
 def _uniform(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Random operands in slots: the same metadata in all rows."""
+    """Return random operands in slots: the same metadata in all rows."""
     d = Draft(limits, count, rng)
     form = limits.instruction
     d.a, d.b = (random_codes(form.format(x), getattr(d, x).shape, rng) for x in "ab")
@@ -76,7 +76,7 @@ def _uniform(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def _sums(d: Draft) -> Array:
-    """Exact sums of the products, or counts of ones."""
+    """Return exact sums of the products, or counts of ones."""
     form = d.limits.instruction
     a, b = (decode(getattr(d, x), form.format(x)).significand for x in "ab")
     ones = {

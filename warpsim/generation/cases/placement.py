@@ -71,7 +71,7 @@ def _registers(instruction: Instruction, operand: str, codes: Array, cases: int)
 
 
 def legal_fields(instruction: Instruction) -> Array:
-    """Metadata fields with a known effect on the target."""
+    """Return metadata fields with a known effect on the target."""
     return np.flatnonzero(known_fields(instruction))
 
 
@@ -104,7 +104,7 @@ def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) ->
 
 
 def _metadata(instruction: Instruction, fields: Array, rng: Rng, plain: bool) -> Arguments:
-    """Metadata registers; lanes that the selector does not read hold random bits."""
+    """Return metadata registers; lanes that the selector does not read hold random bits."""
     if plain:
         return {"e": write_fields(instruction, fields, 0), "selector": np.zeros(len(fields), np.int8)}
     selector = rng.choice(instruction.selectors, len(fields))
@@ -143,7 +143,7 @@ def _scale_registers(instruction: Instruction, draft: Draft, rng: Rng) -> Argume
 
 
 def _warpgroup(instruction: Instruction, draft: Draft, b: Array, rng: Rng, a_in: Place) -> Arguments:
-    """Shared memory, descriptors and immediates; A too, in shared memory or in registers."""
+    """Return shared memory, descriptors and immediates; A too, in shared memory or in registers."""
     found = _immediates(instruction, draft, rng, a_in)
     a = _negated(draft.a, instruction, found["imm_scale_a"] < 0, "a")
     b = _negated(b, instruction, found["imm_scale_b"] < 0, "b").swapaxes(1, 2)
@@ -166,7 +166,9 @@ def _warpgroup(instruction: Instruction, draft: Draft, b: Array, rng: Rng, a_in:
 
 
 def _immediates(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place) -> Arguments:
-    """imm-scale, which floating point has, imm-trans, which 16-bit elements in memory have, and scale-d."""
+    """Return imm-scale, which floating point has, imm-trans, which 16-bit elements in memory have, and
+    scale-d.
+    """
 
     def flags(legal: bool, likely: float = 0.5) -> Array:
         return (rng.random(draft.count) < likely) & legal & (not draft.plain)
@@ -215,7 +217,7 @@ _MAJORS: tuple[Major, Major] = ("K", "MN")
 
 @cache
 def layouts(mn: int, k: int, element_bits: int) -> tuple[tuple[Major, Swizzle], ...]:
-    """Major axes and swizzles in which one instruction reads a packed ``mn x k`` tile.
+    """Return major axes and swizzles in which one instruction reads a packed ``mn x k`` tile.
 
     Only 16-bit elements may lie MN-major; a swizzled row has to hold all of k.
     """

@@ -102,7 +102,8 @@ def counterweights(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
-    """One product larger than all other terms, of either sign, in the first place of its step or the last.
+    """Return one product larger than all other terms, of either sign, in the first place of its step or
+    the last.
 
     Two or four smaller terms cancel it; the rest, or C, lie F binades below: a model that leaves the largest
     out of the alignment keeps what it cuts.
@@ -231,7 +232,7 @@ def chains(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def group_gaps(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Scaled groups whose scales lie F - 1 to F + 2 binades apart, in either order, and C beside them.
+    """Return scaled groups whose scales lie F - 1 to F + 2 binades apart, in either order, and C beside them.
 
     The larger group is cancelled by C, or by another of its own products: then it still sets the alignment.
     At times one product is all that is left, beside C or without it: about a unit of the alignment.
@@ -262,7 +263,7 @@ def group_gaps(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def floor_crowds(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Scaled products in every place, their lowest bits just at and below what the exponent floor cuts."""
+    """Return scaled products in every place, their lowest bits at and below the exponent floor."""
     d = Draft(limits, count, rng, free=True)
     form, step = limits.instruction, limits.step
     assert step is not None

@@ -25,7 +25,7 @@ from .drafts import Draft
 
 
 def raw(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Raw bit patterns everywhere; scales too."""
+    """Return raw bit patterns everywhere; scales too."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     d.a, d.b, d.c = (random_codes(form.format(x), getattr(d, x).shape, rng) for x in "abc")
@@ -36,7 +36,7 @@ def raw(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def wide(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Raw bit patterns without infinities and NaNs: any exponents."""
+    """Return raw bit patterns without infinities and NaNs: any exponents."""
     d = raw(limits, count, rng)
     form = limits.instruction
     d.a, d.b, d.c = (tamed(getattr(d, side), form.format(side)) for side in "abc")
@@ -55,7 +55,7 @@ def narrow(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def ordinary(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Normally distributed numbers, rounded to the formats; scales of about one."""
+    """Return normally distributed numbers, rounded to the formats; scales near 1."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     for side in "abc":
@@ -77,7 +77,7 @@ def spread(d: Draft, width: int) -> None:
 
 
 def subnormals(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Subnormal factors and subnormal or zero C; in half of the tiles times something large."""
+    """Return subnormal factors and subnormal or zero C; in half of the tiles times something large."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     d.a, d.b, d.c = (small(form.format(x), getattr(d, x).shape, rng) for x in "abc")
@@ -89,7 +89,9 @@ def subnormals(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def signed_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Nothing but zeros: all positive, all negative products, mixed; products of zero and anything finite."""
+    """Return nothing but zeros: all positive, all negative products, mixed; products of zero and anything
+    finite.
+    """
     d = Draft(limits, count, rng)
     form = limits.instruction
     d.a = np.where(
@@ -116,7 +118,7 @@ def singles(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def crowds(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Nothing but nasty finite codes: subnormal among the largest numbers, sums that overflow."""
+    """Return finite edge-case codes only: subnormal among the largest numbers, sums that overflow."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     d.a, d.b, d.c = (pick(rng, finite_catalogue(form.format(x)), getattr(d, x).shape) for x in "abc")
@@ -125,7 +127,8 @@ def crowds(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def specials(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Ordinary tiles with infinities, NaNs and zeros in two slots, of another kind in every row and column.
+    """Return ordinary tiles with infinities, NaNs and zeros in two slots, of another kind in every row and
+    column.
 
     So all kinds meet: Inf * 0, Inf - Inf, NaN * 0, NaN beside Inf; a third of C is special as well.
     """
@@ -164,7 +167,8 @@ def scale_extremes(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def zero_scales(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Zero scales beside the largest scales, in some groups or in all; the other groups and C are tiny.
+    """Return zero scales beside the largest scales, in some groups or in all; the other groups and C are
+    tiny.
 
     A group whose scale is zero does not affect the alignment, whatever its products are.
     """

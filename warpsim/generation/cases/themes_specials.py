@@ -19,7 +19,8 @@ _KINDS = (0.3, 0.25, 0.15, 0.3)  # how often a factor stays as it is, is zero, i
 
 
 def sole_causes(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Ordinary tiles with an Inf, a NaN or a zero in one slot or in two; a quarter of C is special too.
+    """Return ordinary tiles with an Inf, a NaN or a zero in one slot or in two; a quarter of C is special
+    too.
 
     Rows and columns have other kinds, so that most outputs have one cause: Inf * 0, NaN * 0, an Inf of
     either sign, alone, against another, or against C.
@@ -34,7 +35,7 @@ def sole_causes(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def lone_places(limits: Limits, count: int, rng: Rng) -> Draft:
-    """One Inf or NaN in each row, in another place in every row; some columns of B are zero.
+    """Return one Inf or NaN in each row, in another place in every row; some columns of B are zero.
 
     Turned about where B is likelier to have an Inf: one in each column of B, some rows of A zero.
     """
@@ -62,7 +63,7 @@ def _ends_first(lines: int, places: int, rng: Rng) -> Array:
 
 
 def special_scales(limits: Limits, count: int, rng: Rng) -> Draft:
-    """NaN scales in some rows, or in some columns; in half of the tiles some rows of A are zero."""
+    """Return NaN scales in some rows, or in some columns; in half of the tiles some rows of A are zero."""
     d = Draft(limits, count, rng)
     spread(d, 1)
     form = limits.instruction
@@ -84,7 +85,7 @@ def _two_places(d: Draft) -> tuple[Array, Array]:
 
 
 def _make_special(d: Draft, slot: Array, where: Array) -> None:
-    """A slot with kinds of factors of its own in every row and column."""
+    """Fill a slot with other kinds of factors in every row and column."""
     form, tile = d.limits.instruction, np.arange(d.count)
     a = _kinds(d.a[tile, :, slot], form.a, d.rng)
     b = _kinds(d.b[tile, slot, :], form.b, d.rng)
@@ -104,7 +105,7 @@ def _kinds(codes: Array, element: Format, rng: Rng) -> Array:
 
 
 def _nans(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """NaNs, of every kind that a format has."""
+    """Return NaNs, of every kind that a format has."""
     every = special_catalogue(element)
     if element.has_infinity:
         magnitude = every & element.code_dtype.type(element.mask & ~element.sign_bit)
@@ -122,6 +123,6 @@ def _specials(element: Format, shape: tuple[int, ...], infinite: float, rng: Rng
 
 
 def _make_c_special(d: Draft, likely: float) -> None:
-    """Some of C is an Inf or a NaN, mostly an Inf."""
+    """Make some of C an Inf or a NaN, mostly an Inf."""
     codes: Array = _specials(d.limits.instruction.c, d.c.shape, 0.7, d.rng)
     d.c = np.where(d.rng.random(d.c.shape) < likely, codes, d.c)

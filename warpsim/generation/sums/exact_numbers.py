@@ -55,7 +55,7 @@ class Numbers:
         return _flags(small & self.nonzero & (self.special == FINITE))
 
     def flushed(self, element: Format) -> Numbers:
-        """Subnormal numbers of a format as zeros (no chip reads them so)."""
+        """Return subnormal numbers of a format as zeros (no chip reads them so)."""
         return replace(self, significand=np.where(self.subnormal(element), 0, self.significand))
 
     def exact(self) -> Numbers:

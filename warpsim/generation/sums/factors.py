@@ -109,7 +109,7 @@ def as_stored(numbers: Terms, element: Format) -> Terms:
 
 
 def _scales(operands: Operands) -> Terms:
-    """scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
+    """Return scale_a * scale_b of each product, ``(tiles, m, n, stored)``."""
     form = operands.product
     scale = present(form.scale, "scale")
     scale_a = present(operands.scale_a, "scale a")

@@ -58,7 +58,7 @@ class Wrong:
 
 
 def changes(limits: Limits) -> Iterator[Wrong]:
-    """Wrong versions of the rule, by name: where D differs, the operands distinguish them."""
+    """Yield wrong versions of the rule, by name: where D differs, the operands distinguish them."""
     rule, step = limits.rule, limits.step
     if step is not None:
         yield from _of_sums(limits, step)
@@ -73,7 +73,7 @@ def changes(limits: Limits) -> Iterator[Wrong]:
 
 
 def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
-    """Of every aligned sum."""
+    """Yield changes of every aligned sum."""
     rule, floor = limits.rule, step.exponent_floor
 
     def other(name: str, concerns: Concern, **numbers: Any) -> Wrong:
@@ -109,7 +109,7 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
 
 
 def _of_steps(limits: Limits, step: FusedSum) -> Iterator[Wrong]:
-    """Of sums in steps."""
+    """Yield changes of sums in steps."""
     rule = limits.rule
     if step.output.precision < 24 and step.output.format == "f32":
         wide = rule.realigned(output=replace(step.output, precision=24))

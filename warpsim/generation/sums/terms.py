@@ -56,7 +56,7 @@ class Terms:
         return self.nonzero & (np.abs(self.value) < 2.0**element.minimum_exponent)
 
     def flushed(self, element: Format) -> Terms:
-        """Subnormal numbers of a format as zeros (no chip reads them so)."""
+        """Return subnormal numbers of a format as zeros (no chip reads them so)."""
         return replace(
             self, value=np.where(self.subnormal(element), np.copysign(0.0, self.value), self.value)
         )
@@ -89,7 +89,7 @@ def _chosen(array: Array, outputs: Array) -> Array:
 
 
 def terms_of(numbers: Numbers) -> Terms:
-    """Decoded numbers as terms."""
+    """Return decoded numbers as terms."""
     value = np.ldexp(np.abs(numbers.significand).astype(np.float64), numbers.scale.astype(np.int32))
     value = np.where(numbers.special == INFINITE, np.inf, value)
     value = np.where(numbers.special == NOT_A_NUMBER, np.nan, value)
