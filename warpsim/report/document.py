@@ -111,7 +111,7 @@ class _Writer:
         """One for each execution: an ``mma`` in a warpgroup is one for each warp."""
         count = 0
         for number, event in enumerate(self.events):
-            expected = [one for one in self.expectations if one.event == number]
+            expected = [expectation for expectation in self.expectations if expectation.event == number]
             for first, inputs, d in event.executions():
                 yield self._instruction(event, first, inputs, d, expected, count)
                 count += 1
@@ -172,10 +172,10 @@ class _Writer:
     def _expected(self, d: npt.NDArray[Any], first: int, expected: Iterable[Expectation]) -> Document:
         """D as it was expected, the registers that were checked, and by which checks."""
         wanted, registers, checks = d.copy(), set[int](), set[int]()
-        for one in expected:
-            wanted[:, one.register] = one.words[first : first + len(d)]
-            registers.add(one.register)
-            checks.add(one.check)
+        for item in expected:
+            wanted[:, item.register] = item.words[first : first + len(d)]
+            registers.add(item.register)
+            checks.add(item.check)
         return {
             "expected": self._words(wanted) if registers else None,
             "checked": sorted(registers),
@@ -231,7 +231,7 @@ def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.N
 
 def _check_document(number: int, check: Check, instructions: Sequence[Document]) -> Document:
     """A check, the instruction whose D it is about (None: unknown), and its first difference in words."""
-    about = [at for at, one in enumerate(instructions) if number in one["checks"]]
+    about = [at for at, item in enumerate(instructions) if number in item["checks"]]
     worst = [at for at in about if instructions[at]["different"]]
     first = check.first
     return {

@@ -60,5 +60,5 @@ def _writes(event: Event, name: str, before: int) -> bool:
 
 def _explains(run: Run, check: Check, traced: list[Expectation]) -> bool:
     """Whether the traced words are those compared: as many of them, and as many that differ."""
-    different = sum(int((run.events[one.event].d[:, one.register] != one.words).sum()) for one in traced)
+    different = sum(int((run.events[item.event].d[:, item.register] != item.words).sum()) for item in traced)
     return len(traced) * run.machine.lanes == check.compared and different == check.different

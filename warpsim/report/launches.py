@@ -29,12 +29,14 @@ def check_size(recording: Recording) -> None:
 
 def launch_document(recording: Recording) -> Document:
     """Kernel, grid, block, the lines and warps that there are, and a mark for each event in its order."""
-    times = {time: place for place, time in enumerate(sorted({one.time for one in recording.events}))}
+    times = {time: place for place, time in enumerate(sorted({part.time for part in recording.events}))}
     warps = list(
-        dict.fromkeys((one.cta, one.warp) for one in sorted(recording.events, key=_by_warp(recording)))
+        dict.fromkeys(
+            (element.cta, element.warp) for element in sorted(recording.events, key=_by_warp(recording))
+        )
     )
     rows = {warp: place for place, warp in enumerate(warps)}
-    lines = sorted({one.line for one in recording.events})
+    lines = sorted({item.line for item in recording.events})
     hues = {line: place * _TURN % 360 for place, line in enumerate(lines)}
     return {
         "kernel": recording.kernel,
@@ -45,12 +47,12 @@ def launch_document(recording: Recording) -> Document:
         "lines": [{"line": line, "hue": hues[line]} for line in lines],
         "marks": [
             {
-                "row": rows[one.cta, one.warp],
-                "column": times[one.time],
-                "hue": hues[one.line],
-                "text": str(one),
+                "row": rows[entry.cta, entry.warp],
+                "column": times[entry.time],
+                "hue": hues[entry.line],
+                "text": str(entry),
             }
-            for one in recording.events
+            for entry in recording.events
         ],
     }
 

@@ -85,11 +85,11 @@ def _caption(timeline: Timeline) -> str:
 
 def _attributes(timeline: Timeline, events: Sequence[LaunchEvent]) -> Attributes:
     """What an element of a strip is called, and which instructions are behind it."""
-    places = {(one.cta, one.warp, one.pc, one.index): at for at, one in enumerate(events)}
+    places = {(item.cta, item.warp, item.pc, item.index): at for at, item in enumerate(events)}
     numbers = {id(strip): at for at, strip in enumerate(timeline.strips)}
 
     def of(strip: Strip) -> Mapping[str, str]:
-        keys = ((strip.cta, strip.warp, *one) for one in strip.executions)
+        keys = ((strip.cta, strip.warp, *execution) for execution in strip.executions)
         shown = [str(places[key]) for key in keys if key in places]
         found = {"data-strip": str(numbers[id(strip)]), "tabindex": "-1", "role": "img"}
         return found | ({"data-instructions": " ".join(shown), "role": "button"} if shown else {})

@@ -53,7 +53,9 @@ def _group(name: str) -> str:
 
 def _reasons(coverage: Coverage) -> Iterator[list[str]]:
     """Bins out of reach; neighbours of one kind and reason on one line."""
-    for (group, reason), bins in groupby(coverage.unreachable.items(), lambda one: (_group(one[0]), one[1])):
+    for (group, reason), bins in groupby(
+        coverage.unreachable.items(), lambda item: (_group(item[0]), item[1])
+    ):
         names = [name.removeprefix(group).lstrip(": ") for name, _ in bins]
         yield [f"{group}: {', '.join(names)}", reason]
 

@@ -61,10 +61,11 @@ def compared(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any
     suggestions = diagnose(shared, document["word"], tile, major=document["major"])
     document["differs"] = True
     document["suggestions"] = [
-        {"sentence": one.sentence, "word": one.descriptor.encode(), "major": one.major} for one in suggestions
+        {"sentence": suggestion.sentence, "word": suggestion.descriptor.encode(), "major": suggestion.major}
+        for suggestion in suggestions
     ]
     document["lines"].append("the descriptor does not read the expected tile")
-    document["lines"] += [f"  {one}" for one in suggestions] or ["  no known mistake explains it"]
+    document["lines"] += [f"  {item}" for item in suggestions] or ["  no known mistake explains it"]
 
 
 def _reads(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any]) -> bool:

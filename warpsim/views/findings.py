@@ -38,7 +38,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         kinds.setdefault((finding.rule, finding.fix), []).append(finding)
     lines = [line for alike in kinds.values() for line in _kind_lines(alike)]
-    counts = {name: sum(one.severity == name for one in findings) for name in get_args(Severity)}
+    counts = {name: sum(item.severity == name for item in findings) for name in get_args(Severity)}
     named = [f"{count} {name}{'s'[: count != 1]}" for name, count in counts.items() if count]
     return [*lines, ", ".join(named) or "nothing found"]
 
@@ -127,13 +127,13 @@ def product_document(found: LoopDiagnosis) -> Document:
     def causes(listed: Sequence[LoopCause]) -> list[Document]:
         return [
             {
-                "name": one.name,
-                "advice": one.advice,
-                "fraction": one.fraction,
-                "closeness": one.closeness,
-                "also": list(one.also),
+                "name": item.name,
+                "advice": item.advice,
+                "fraction": item.fraction,
+                "closeness": item.closeness,
+                "also": list(item.also),
             }
-            for one in listed
+            for item in listed
         ]
 
     return {
@@ -158,11 +158,11 @@ def holding_lines(found: Holding) -> Iterator[str]:
         yield f"{name}: the dump holds the matrix, all {found.total} words that are read"
         return
     yield f"{name}: the dump does not hold the matrix: {found.equal} of {found.total} words are right"
-    for one in found.matches[:_OTHERS]:
-        yield f"  matches bit for bit: {one.name}"
-        yield f"    {one.advice}"
-    for count, one in () if found.matches else found.closest:
-        yield f"  {count} of {found.total} words: {one.name}"
+    for match in found.matches[:_OTHERS]:
+        yield f"  matches bit for bit: {match.name}"
+        yield f"    {match.advice}"
+    for count, item in () if found.matches else found.closest:
+        yield f"  {count} of {found.total} words: {item.name}"
 
 
 def holding_document(found: Holding) -> Document:
@@ -172,8 +172,8 @@ def holding_document(found: Holding) -> Document:
         "equal": found.equal,
         "total": found.total,
         "holds": found.holds,
-        "matches": [{"name": one.name, "advice": one.advice} for one in found.matches],
-        "closest": [{"name": one.name, "words": count} for count, one in found.closest],
+        "matches": [{"name": match.name, "advice": match.advice} for match in found.matches],
+        "closest": [{"name": item.name, "words": count} for count, item in found.closest],
     }
 
 
@@ -199,14 +199,17 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
         "wrong": _wrong_document(diagnosis.wrong),
         "simulated": diagnosis.simulated,
         "remarks": list(map(str, diagnosis.remarks)),
-        "matches": [[_explanation_document(one) for one in match.equivalent] for match in diagnosis.matches],
-        "closest": [_explanation_document(one) for one in diagnosis.closest],
+        "matches": [
+            [_explanation_document(entry) for entry in match.equivalent] for match in diagnosis.matches
+        ],
+        "closest": [_explanation_document(item) for item in diagnosis.closest],
     }
 
 
 def _explanation_document(explanation: Cause) -> Document:
     mistakes = [
-        {"name": one.name, "advice": one.advice, "also": list(one.also)} for one in explanation.mistakes
+        {"name": mistake.name, "advice": mistake.advice, "also": list(mistake.also)}
+        for mistake in explanation.mistakes
     ]
     wrong = _wrong_document(explanation.wrong) if explanation.wrong.count else None
     return {
@@ -249,7 +252,7 @@ def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDA
 
 def _numbers_text(x: Any, y: Any, element: Format) -> str:
     """Bits, values, and how far apart they are."""
-    codes = [int(one.view(element.code_dtype)) for one in (x, y)]
+    codes = [int(item.view(element.code_dtype)) for item in (x, y)]
     bits = " ".join(f"{code:#0{2 + -(-element.bits // 4)}x}" for code in codes)
     apart = ulps(codes[0], codes[1], element)
     far = "" if apart is None else f", {apart:+,d} {'ulps' if element.is_float else ''}".rstrip()

@@ -24,7 +24,7 @@ def kernel_lines(module: LoadedModule, *, mangled: bool = False) -> Iterator[str
     for name in module.entries:
         parameters, shown = module.parameters(name), name if mangled else demangled(name)
         yield shown if parameters else f"{shown}, which has no parameters"
-        yield from (f"  {parameter_text(one)}" for one in parameters)
+        yield from (f"  {parameter_text(parameter)}" for parameter in parameters)
 
 
 def parameter_text(parameter: Parameter) -> str:
@@ -36,19 +36,19 @@ def parameter_text(parameter: Parameter) -> str:
 
 def hazard_lines(hazards: Sequence[LaunchFinding]) -> Iterator[str]:
     """Findings with their places, then how many."""
-    for one in hazards:
-        yield from str(one).splitlines()
+    for hazard in hazards:
+        yield from str(hazard).splitlines()
     if hazards:
         yield f"{len(hazards)} finding{'s'[: len(hazards) != 1]}"
 
 
 def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
     """How many statements were exact, the mnemonics of the others and why, and what these reached."""
-    counts = {label: sum(one.statements for one in fidelity[label]) for label in LABELS}
+    counts = {label: sum(item.statements for item in fidelity[label]) for label in LABELS}
     named = [f"{count} {label}" for label, count in counts.items() if count or label == "exact"]
     yield f"statements executed: {', '.join(named)}"
     for label in LABELS[1:]:
-        yield from (f"  {label}: {one.mnemonic}: {one.note}" for one in fidelity[label])
+        yield from (f"  {label}: {entry.mnemonic}: {entry.note}" for entry in fidelity[label])
     for reach in fidelity.reached[:_SHOWN]:
         yield f"  {reach}"
     if len(fidelity.reached) > _SHOWN:
@@ -62,13 +62,13 @@ def report_document(report: LaunchReport) -> Document:
     """``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
     fidelity = report.fidelity
     return {
-        "hazards": [_hazard_document(one) for one in report.hazards],
+        "hazards": [_hazard_document(hazard) for hazard in report.hazards],
         "fidelity": {
             "executions": dict(fidelity.counts),
-            "classes": [_class_document(one) for one in fidelity.classes],
-            "reached": [_reach_document(one) for one in fidelity.reached],
+            "classes": [_class_document(class_) for class_ in fidelity.classes],
+            "reached": [_reach_document(entry) for entry in fidelity.reached],
         },
-        "printed": [_printed_document(one) for one in report.printed],
+        "printed": [_printed_document(item) for item in report.printed],
     }
 
 

@@ -43,9 +43,9 @@ def check_document(file: str, found: ModuleCheck) -> Document:
         "version": version_text(found.version),
         "kernels": list(found.entries),
         "statements": found.statements,
-        "illegal": [error_document(one, file) for one in found.illegal],
-        "unmodelled": [error_document(one, file) for one in found.unmodelled],
-        "warnings": [_slow_document(one) for one in found.slow],
+        "illegal": [error_document(item, file) for item in found.illegal],
+        "unmodelled": [error_document(entry, file) for entry in found.unmodelled],
+        "warnings": [_slow_document(element) for element in found.slow],
         "errors": [],
     }
 

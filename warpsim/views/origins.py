@@ -17,8 +17,8 @@ _LINES = 6  # of one finding
 def origin_lines(origins: Origins) -> Iterator[str]:
     """What does not fit, what depends on the data, the arrays, and what each statement reads of them."""
     yield from _finding_lines(origins.findings)
-    for one in origins.dependences:
-        yield f"depends on the data: {one}"
+    for dependence in origins.dependences:
+        yield f"depends on the data: {dependence}"
     for buffer in origins.buffers:
         what = f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
         yield f"{buffer.name}: {what}, {origins.used(buffer):.1%} of it in matrix instructions"
@@ -34,12 +34,12 @@ def origin_lines(origins: Origins) -> Iterator[str]:
 def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
     """Every sentence once, with the statements that it is true of."""
     alike: dict[str, list[PackingFinding]] = {}
-    for one in findings:
-        alike.setdefault(one.message, []).append(one)
+    for finding in findings:
+        alike.setdefault(finding.message, []).append(finding)
     if not alike:
         yield "nothing found: the operands fit together as far as this can tell"
     for message, group in alike.items():
-        numbers = [str(one.location.line) for one in group]
+        numbers = [str(item.location.line) for item in group]
         more = ", ..." if len(numbers) > _LINES else ""
         lines = f"line{'s'[: len(numbers) != 1]} {', '.join(numbers[:_LINES])}{more}"
         yield f"{message} [{group[0].kind}]"
@@ -49,8 +49,8 @@ def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
 def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]]:
     """Operands, those of one statement together."""
     found: dict[int, list[OperandOrigins]] = {}
-    for one in operands:
-        found.setdefault(id(one.operand.given), []).append(one)
+    for operand in operands:
+        found.setdefault(id(operand.operand.given), []).append(operand)
     return list(found.values())
 
 
@@ -60,8 +60,8 @@ def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     who = "warp" if given.instruction.lanes == 32 else "warpgroup"
     place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {who}"
     yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
-    for one in operands:
-        yield f"  {one.role}: {_operand_text(one)}"
+    for operand in operands:
+        yield f"  {operand.role}: {_operand_text(operand)}"
 
 
 def _operand_text(one: OperandOrigins) -> str:
@@ -104,22 +104,26 @@ def fragment_lines(one: OperandOrigins, execution: int) -> Iterator[str]:
 def origins_document(origins: Origins) -> Document:
     """Findings, dependences, arrays and operands as JSON-ready data."""
     return {
-        "findings": [_finding_document(one) for one in origins.findings],
+        "findings": [_finding_document(finding) for finding in origins.findings],
         "dependences": [
-            {"file": one.location.file, "line": one.location.line, "message": one.message}
-            for one in origins.dependences
+            {
+                "file": dependence.location.file,
+                "line": dependence.location.line,
+                "message": dependence.message,
+            }
+            for dependence in origins.dependences
         ],
         "buffers": [
             {
-                "name": one.name,
-                "parameter": one.parameter,
-                "shape": list(one.shape),
-                "dtype": str(one.dtype),
-                "used": origins.used(one),
+                "name": buffer.name,
+                "parameter": buffer.parameter,
+                "shape": list(buffer.shape),
+                "dtype": str(buffer.dtype),
+                "used": origins.used(buffer),
             }
-            for one in origins.buffers
+            for buffer in origins.buffers
         ],
-        "operands": [_operand_document(one) for one in origins.operands],
+        "operands": [_operand_document(operand) for operand in origins.operands],
     }
 
 

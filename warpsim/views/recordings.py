@@ -65,9 +65,9 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
     for event in {"all": recording.events, "last": recording.events[-1:], "none": ()}[show]:
         yield f"  {event.place}:"
         yield from event_lines(event)
-    for one, item in zip(recording.sets(), items, strict=True):
-        line, tally = one.statement.location().line, item.tally
-        place = f"  line {line}: {len(one.events):,} execution{'s'[: len(one.events) != 1]}"
+    for entry, item in zip(recording.sets(), items, strict=True):
+        line, tally = entry.statement.location().line, item.tally
+        place = f"  line {line}: {len(entry.events):,} execution{'s'[: len(entry.events) != 1]}"
         if tally.passed:
             yield f"{place}, {tally.words:,} words as recorded"
             continue
@@ -82,13 +82,13 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
     """The same as JSON-ready data; every event with its place."""
     statements = [
         {
-            "line": one.statement.location().line,
-            "statement": str(one.statement),
-            "mnemonic": one.vectors.instruction.mnemonic,
-            "evidence": evidence_document(evidence(one.vectors.instruction)),
+            "line": entry.statement.location().line,
+            "statement": str(entry.statement),
+            "mnemonic": entry.vectors.instruction.mnemonic,
+            "evidence": evidence_document(evidence(entry.vectors.instruction)),
             **tally_document(item.tally),
         }
-        for one, item in zip(recording.sets(), items, strict=True)
+        for entry, item in zip(recording.sets(), items, strict=True)
     ]
     return {
         "recording": recording.path,
@@ -161,13 +161,13 @@ def divergence_document(found: Divergence) -> Document:
     return {
         **_difference_document(found.difference),
         "events": list(found.numbers),
-        "changes": [{**asdict(one), "lanes": list(one.lanes)} for one in found.changes],
+        "changes": [{**asdict(change), "lanes": list(change.lanes)} for change in found.changes],
         "as_modelled": list(found.made),
         "element": None if found.element is None else list(found.element),
         "subject": found.subject,
         "diagnosis": None if found.diagnosis is None else diagnosis_document(found.diagnosis),
         "follows": found.follows,
-        "apart": [_difference_document(one) for one in found.apart[:_SHOWN]],
+        "apart": [_difference_document(item) for item in found.apart[:_SHOWN]],
         "apart_count": len(found.apart),
     }
 
@@ -179,7 +179,7 @@ def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:
         yield f"equal, bit for bit: {comparison.compared:,} matrix instructions"
         return
     yield f"{len(found):,} of {comparison.compared:,} matrix instructions differ"
-    yield from (f"  {one}" for one in found[:_SHOWN])
+    yield from (f"  {item}" for item in found[:_SHOWN])
     if len(found) > _SHOWN:
         yield f"  and {len(found) - _SHOWN:,} more"
     sides = ("the first", comparison.only_first), ("the second", comparison.only_second)
@@ -193,7 +193,7 @@ def comparison_document(comparison: RecordingComparison) -> Document:
     return {
         "equal": comparison.equal,
         "compared": comparison.compared,
-        "differences": [_difference_document(one) for one in comparison.differences],
+        "differences": [_difference_document(difference) for difference in comparison.differences],
         "only_first": [event_document(event) for event in comparison.only_first],
         "only_second": [event_document(event) for event in comparison.only_second],
     }

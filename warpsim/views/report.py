@@ -106,7 +106,7 @@ def run_document(run: Run) -> Document:
         "passed": run.passed,
         "instructions": [_event_document(event) for event in run.events],
         "checks": [_check_document(check) for check in run.checks],
-    } | ({"hazards": [_hazard_document(one) for one in run.hazards]} if run.hazards else {})
+    } | ({"hazards": [_hazard_document(hazard) for hazard in run.hazards]} if run.hazards else {})
 
 
 def error_document(error: WarpsimError, file: str) -> Document:

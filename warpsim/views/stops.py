@@ -126,8 +126,8 @@ def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
     rows = []
     for register, name in enumerate(names_of(event)[operand]):
         word = int(_words(event, operand)[lane, register])
-        inside = sorted((one for one in held if one.register == register), key=lambda one: one.low_bit)
-        text = ", ".join(_element(form, one, word) for one in inside) or "not read"
+        inside = sorted((item for item in held if item.register == register), key=lambda entry: entry.low_bit)
+        text = ", ".join(_element(form, element, word) for element in inside) or "not read"
         rows.append([name, f"{word:#0{2 + (form.register_bits if operand in 'abcd' else 32) // 4}x}", text])
     yield from words(rows)
 
@@ -156,14 +156,14 @@ def _register_lines(stop: Stop, lane: int | None) -> list[str]:
     lanes = range(len(stop.lanes)) if lane is None else [lane]
     if not stop.registers:
         return ["no registers"]
-    columns = [column for one in stop.registers for column in _columns(stop, one, lanes)]
+    columns = [column for item in stop.registers for column in _columns(stop, item, lanes)]
     head, *rows = zip(*columns, strict=True)
     return words([("lane", *head), *_merged(lanes, rows)])
 
 
 def _merged(lanes: Sequence[int], rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     """Rows with their lanes in front; neighbours that hold the same share one."""
-    for row, same in groupby(zip(lanes, rows, strict=True), key=lambda one: one[1]):
+    for row, same in groupby(zip(lanes, rows, strict=True), key=lambda item: item[1]):
         numbers = [lane for lane, _ in same]
         first, last = numbers[0], numbers[-1]
         yield (str(first) if first == last else f"{first}..{last}", *row)
@@ -198,8 +198,8 @@ def _cell(type_name: str, word: Any, missing: bool, executes: bool) -> str:
 
 def stop_document(stop: Stop) -> Document:
     """A stop as JSON-ready data: where it is, and registers by name, or operands by role, in hexadecimal."""
-    found = {one.name: _hexadecimal(one.before, one.missing) for one in stop.registers}
-    after = {one.name: _hexadecimal(one.after) for one in stop.registers if one.after is not None}
+    found = {register.name: _hexadecimal(register.before, register.missing) for register in stop.registers}
+    after = {item.name: _hexadecimal(item.after) for item in stop.registers if item.after is not None}
     operands = {}
     if stop.event is not None:
         operands = {operand: _hexadecimal(_words(stop.event, operand)) for operand in _held(stop.event)}
@@ -224,7 +224,7 @@ def _hexadecimal(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None
     if values.ndim > 1:
         return [_hexadecimal(part) for part in values]
     digits = 2 + 2 * values.dtype.itemsize
-    texts = [one if isinstance(one, bool) else f"{one:#0{digits}x}" for one in values.tolist()]
+    texts = [value if isinstance(value, bool) else f"{value:#0{digits}x}" for value in values.tolist()]
     if missing is None:
         return texts
     return [None if absent else text for text, absent in zip(texts, missing.tolist(), strict=True)]

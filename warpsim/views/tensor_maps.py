@@ -214,12 +214,12 @@ def _described(found: list[Document], map_: TensorMap) -> list[str]:
     if not found:
         return ["no wgmma descriptor reads the whole box as one tile"]
     lines = ["wgmma reads the whole box as a tile by"]
-    for one in found:
-        leading = one["leading_byte_offset"] or "any"
+    for item in found:
+        leading = item["leading_byte_offset"] or "any"
         lines.append(
-            f"  {one['major']:>2}-major   {one['mn']} x {one['k']} (M or N, K): LBO {leading}, "
-            f"SBO {one['stride_byte_offset']}, swizzle {one['swizzle']}: {one['word']:#018x}"
+            f"  {item['major']:>2}-major   {item['mn']} x {item['k']} (M or N, K): LBO {leading}, "
+            f"SBO {item['stride_byte_offset']}, swizzle {item['swizzle']}: {item['word']:#018x}"
         )
-    if any(one["major"] == "K" and one["k"] * map_.type.bits > 256 for one in found):
+    if any(entry["major"] == "K" and entry["k"] * map_.type.bits > 256 for entry in found):
         lines.append("  an instruction takes 32 bytes of K: the next one starts 32 bytes on")
     return lines

@@ -100,7 +100,7 @@ def verification_document(outcomes: Sequence[Outcome]) -> Document:
             {"mnemonic": name, "target": target, "files": files, **tally_document(tally)}
             for (name, target), (files, tally) in _summary(outcomes).items()
         ],
-        "errors": [error_document(one.error, one.path) for one in outcomes if one.error],
+        "errors": [error_document(item.error, item.path) for item in outcomes if item.error],
     }
 
 

@@ -81,14 +81,14 @@ def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
     if coordinates[0] * map_.type.bits % 128:
         return False
     return all(
-        0 <= one <= size - box for one, size, box in zip(coordinates, map_.sizes, map_.box, strict=True)
+        0 <= item <= size - box for item, size, box in zip(coordinates, map_.sizes, map_.box, strict=True)
     )
 
 
 def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
     """The pieces of a box inside of its tensor: those of any such box, so many bytes further on."""
     first = _first_box(map_)
-    outer = sum(one * stride for one, stride in zip(coordinates[1:], map_.strides, strict=True))
+    outer = sum(item * stride for item, stride in zip(coordinates[1:], map_.strides, strict=True))
     distance = coordinates[0] * map_.type.bits // 8 + outer
     if map_.address + distance >= _REACH:
         raise OperandError(f"coordinates {tuple(coordinates)} are beyond address 2**63")

@@ -71,7 +71,7 @@ def catalogue() -> Document:
     return {
         "targets": list(ARCHITECTURES),
         "families": [family.name for family in FAMILIES],
-        "formats": {name: {"bits": one.bits, "float": one.is_float} for name, one in FORMATS.items()},
+        "formats": {name: {"bits": item.bits, "float": item.is_float} for name, item in FORMATS.items()},
         "tables": {name: table.entries for name, table in tables.items()},
         "forms": described,
     }
@@ -125,7 +125,7 @@ def _formula_document(key: _Key) -> Document:
     return {
         "section": section(form, operand),
         "domain": found[0].domain.removesuffix(", selector 0"),
-        "lines": [[line.strip() for line in one.lines()[1:]] for one in found],
+        "lines": [[line.strip() for line in item.lines()[1:]] for item in found],
         "more": logical_column_lines(form) if operand in ("a", "e") else [],
     }
 
@@ -167,7 +167,7 @@ def _layout(form: Instruction, operand: str) -> Document:
 
 def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
     """What layouts and formulas are made of: forms that have these in common have them in common."""
-    storage = [form.storage(one).bits for one in ("a", *(operand if operand in "abcd" else ""))]
+    storage = [form.storage(item).bits for item in ("a", *(operand if operand in "abcd" else ""))]
     quads = (form.a_layout, form.b_layout, form.c.name, form.d.name) if form.products > 1 else ()
     return form.shape, form.pattern, *storage, form.register_bits, form.scale_chunks, quads
 
@@ -302,7 +302,7 @@ def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
                 "elements": tile.size * 8 // form.a.bits,
                 "mask": SWIZZLE_BYTES[swizzle] // 16 - 1,
                 "word": f"{tile.descriptor.encode():#018x}",
-                "fields": [_field(one) for one in tile.descriptor.fields(major)],
+                "fields": [_field(field) for field in tile.descriptor.fields(major)],
             }
 
 

@@ -78,7 +78,7 @@ def element_document(
         found = feeds(instruction, row, column, selector=selector)
         names = ("a", "b", "metadata", "scale_a", "scale_b")
         document["feeds"] = {"c": place_document(found.c)} | {
-            name: [place_document(one) for one in getattr(found, name)] for name in names
+            name: [place_document(item) for item in getattr(found, name)] for name in names
         }
     return document
 

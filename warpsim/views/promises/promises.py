@@ -25,16 +25,16 @@ def promises(forms: Iterable[Instruction], statements: Iterable[Statement]) -> l
     """Return all of them, by section and label; of matrix instructions those of the forms."""
     found = (*STATED, *result_promises(forms), *statement_promises(statements), *refused_promises())
     order = list(LABELS)
-    return sorted(found, key=lambda one: (SECTIONS.index(one.section), order.index(one.label)))
+    return sorted(found, key=lambda item: (SECTIONS.index(item.section), order.index(item.label)))
 
 
 def promises_lines(forms: Iterable[Instruction], statements: Iterable[Statement]) -> Iterator[str]:
     """Yield the page: what labels mean, then every promise."""
     yield from label_lines()
-    for section, kept in groupby(promises(forms, statements), key=lambda one: one.section):
+    for section, kept in groupby(promises(forms, statements), key=lambda entry: entry.section):
         yield from ("", section)
-        for one in kept:
-            yield from block(one.label, one.what, "  ")
+        for item in kept:
+            yield from block(item.label, item.what, "  ")
 
 
 def label_lines() -> Iterator[str]:
@@ -57,5 +57,5 @@ def promises_document(forms: Iterable[Instruction], statements: Iterable[Stateme
     found = promises(forms, statements)
     return {
         "labels": LABELS,
-        "promises": [{"section": one.section, "label": one.label, "what": one.what} for one in found],
+        "promises": [{"section": item.section, "label": item.label, "what": item.what} for item in found],
     }

@@ -97,12 +97,12 @@ def all_statements() -> list[Statement]:
 
 def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
     """One for each label and note that statements have, and one for special registers."""
-    for one in statements:
+    for statement in statements:
         yield Promise(
             section=STATEMENTS,
-            label=one["label"],
-            what=_statement_text(one),
-            name=f"statements {one['label']}",
+            label=statement["label"],
+            what=_statement_text(statement),
+            name=f"statements {statement['label']}",
             modules=("host/fidelity.py",),
         )
     yield Promise(
@@ -117,8 +117,8 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
 def _made_up() -> Iterator[str]:
     """Special registers whose values are made up, those that differ in a number as a range."""
     found: dict[str, list[str]] = {}
-    for name, one in special.REGISTERS.items():
-        if one.made_up:
+    for name, item in special.REGISTERS.items():
+        if item.made_up:
             found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
     for names in found.values():
         yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -58,11 +58,11 @@ def _heading(timeline: Timeline, own: Sequence[WarpName], first: WarpName) -> Ro
     """The number of a warpgroup, and what its warps do."""
     group = first[1] // _GROUP
     kinds = {
-        one.kind
+        item.kind
         for name in own
         if name[1] // _GROUP == group
-        for one in timeline.of(*name)
-        if one.kind in _ROLES
+        for item in timeline.of(*name)
+        if item.kind in _ROLES
     }
     does = ", ".join(words for kind, words in _ROLES.items() if kind in kinds)
     return Row(sort="group", label=f"warpgroup {group}" + (f": {does}" if does else ""))
@@ -70,24 +70,24 @@ def _heading(timeline: Timeline, own: Sequence[WarpName], first: WarpName) -> Ro
 
 def _rows_of_warp(timeline: Timeline, name: WarpName) -> Iterator[Row]:
     strips = timeline.of(*name)
-    here = tuple(one for one in strips if not one.in_flight)
+    here = tuple(item for item in strips if not item.in_flight)
     yield Row(sort="warp", label=f"warp {name[1]}", strips=here, end=timeline.warps[name])
-    flights = [one for one in strips if one.in_flight and one.warps == 1]
+    flights = [strip for strip in strips if strip.in_flight and strip.warps == 1]
     yield from _packed(flights, f"warp {name[1]}", timeline.moments)
 
 
 def _rows_of_group(timeline: Timeline, own: Sequence[WarpName], last: WarpName) -> Iterator[Row]:
     group = last[1] // _GROUP
     first = group * _GROUP
-    strips = [one for one in timeline.of(last[0], first) if one.warps > 1]
+    strips = [item for item in timeline.of(last[0], first) if item.warps > 1]
     yield from _packed(strips, f"warps {first} to {first + _GROUP - 1}", timeline.moments)
 
 
 def _packed(strips: Sequence[Strip], whose: str, moments: int) -> Iterator[Row]:
     """As few rows as strips that overlap need, each kind apart."""
-    for kind in dict.fromkeys(one.kind for one in strips):
+    for kind in dict.fromkeys(item.kind for item in strips):
         lines = list[list[Strip]]()
-        for strip in (one for one in strips if one.kind == kind):
+        for strip in (entry for entry in strips if entry.kind == kind):
             free = (line for line in lines if _last(line[-1], moments) < strip.first)
             line = next(free, None)
             if line is None:
@@ -120,7 +120,9 @@ def rows_in(panel: Panel, rows: Sequence[Row], links: Sequence[Link]) -> list[Ro
     """The rows, without those of operations that the panel shows nothing of, nor an arrow from one."""
     causes = {id(link.source) for link in links if panel.first <= arrival(link) < panel.past}
     return [
-        row for row in rows if row.sort != "flight" or any(_is_in(panel, one, causes) for one in row.strips)
+        row
+        for row in rows
+        if row.sort != "flight" or any(_is_in(panel, strip, causes) for strip in row.strips)
     ]
 
 
@@ -217,5 +219,5 @@ def link_detail(link: Link) -> str:
     """What pointing at an arrow tells."""
     source, target = link.source, link.target
     apart = source.cta != target.cta
-    of, at = (f" of CTA ({', '.join(map(str, one.cta))})" if apart else "" for one in (source, target))
+    of, at = (f" of CTA ({', '.join(map(str, item.cta))})" if apart else "" for item in (source, target))
     return f"{lines_text(source)}{of} lets go on what waits at {lines_text(target)}{at}"

@@ -115,8 +115,8 @@ def _row(group: Element, place: Place, number: int, row: Row, attributes: Attrib
     drawn = SubElement(group, "g", {"class": f"row {row.sort}"})
     if row.sort == "warp":
         _life(drawn, place, y, row.end)
-    inside = (one for one in row.strips if one.first < past and (one.last is None or one.last >= first))
-    for strip in sorted(inside, key=lambda one: one.kind in _MARKS):
+    inside = (item for item in row.strips if item.first < past and (item.last is None or item.last >= first))
+    for strip in sorted(inside, key=lambda entry: entry.kind in _MARKS):
         _strip(drawn, place, strip, y, row.sort, attributes(strip))
 
 
@@ -144,7 +144,7 @@ def _strip(group: Element, place: Place, strip: Strip, y: float, sort: str, more
     name = f"bar {strip.kind}" + (" endless" if strip.last is None else "")
     draw_box(own, name, left, y, shown, _BAR[sort])
     room = (shown - 5) / CHARACTER
-    fitting = (one for one in captions(strip) if len(one) <= room)
+    fitting = (item for item in captions(strip) if len(item) <= room)
     if strip.first >= place.panel.first and (caption := next(fitting, "")):
         draw_text(own, caption, left + 3.5, y + 3.6, "small")
 
@@ -163,7 +163,7 @@ def _arrow(
     name = "arrow" if link.moment >= link.target.first else "arrow early"  # it has hardly waited
     path = {"class": name, "d": f"{curve}{right:.1f},{end:.1f}", "marker-end": "url(#head)"}
     ends = (("from", link.source), ("to", link.target))
-    path |= {f"data-{side}": own for side, one in ends if (own := attributes(one).get("data-strip"))}
+    path |= {f"data-{side}": own for side, item in ends if (own := attributes(item).get("data-strip"))}
     SubElement(SubElement(group, "path", path), "title").text = link_detail(link)
 
 

@@ -98,14 +98,14 @@ def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) 
 
 def page_colours(place: str) -> str:
     """The colours of what is drawn in a page that has both, by a selector of where it is."""
-    rules = ((", ".join(f"{place} {one}" for one in names.split(", ")), *rest) for names, *rest in _COLOURS)
+    rules = ((", ".join(f"{place} {item}" for item in names.split(", ")), *rest) for names, *rest in _COLOURS)
     return "\n".join(
         f"{names} {{ {what}: light-dark({light}, {dark}) }}" for names, what, light, dark in rules
     )
 
 
 def _style() -> str:
-    rules = ([f"{name} {{ {what}: {one} }}" for name, what, *both in _COLOURS for one in (both[dark],)]
+    rules = ([f"{name} {{ {what}: {item} }}" for name, what, *both in _COLOURS for item in (both[dark],)]
              for dark in (0, 1))  # fmt: skip
     light, dark = map("\n".join, rules)
     return f"{_STYLE}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
