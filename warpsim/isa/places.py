@@ -1,8 +1,7 @@
 """Where every element, metadata field and scale of an instruction lies: lane, register and bits.
 
 Both ways: from an element to its place and from a lane to what it holds, and everything that one
-element of D is made of. Read off the family's layouts and the package's own readers, never computed
-a second time. Knows no values and no drawing.
+element of D is made of. Derived from isa/layouts and the readers of scales. Knows no values and no drawing.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Place:
 
 
 def register_operands(instruction: Instruction) -> tuple[str, ...]:
-    """The operands that lie in registers, d last but for metadata and scales: a, b, c, d, e, scale_a …"""
+    """Return the operands that lie in registers, in the order a, b, c, d, e, scale_a, scale_b."""
     return tuple(instruction.registers)
 
 
@@ -80,7 +79,7 @@ def check_operand(instruction: Instruction, operand: str) -> None:
 def places(
     instruction: Instruction, operand: str, selector: int = 0, scales: ScaleSelectors = NO_SCALES
 ) -> tuple[Place, ...]:
-    """Every place of an operand, by lane and index (fields and scales by row and column).
+    """Return every place of an operand, by lane and index (fields and scales by row and column).
 
     Raises OperandError for an operand the form does not have, UndefinedBehavior for a selector and
     IllegalInstruction for byte and thread ids that PTX does not define.
@@ -173,7 +172,7 @@ def _read_tags(
 
 
 def element_place(instruction: Instruction, operand: str, row: int, column: int, product: int = 0) -> Place:
-    """The place of element (row, column) of a, b, c or d; the stored column for a sparse A.
+    """Return the place of element (row, column) of a, b, c or d; the stored column for a sparse A.
 
     ``product`` chooses one of the four of m8n8k4 f16. Raises OperandError.
     """
@@ -212,7 +211,7 @@ def lane_places(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> tuple[Place, ...]:
-    """What a lane, or one of its registers, holds of an operand; nothing where its bits are not read."""
+    """Return what a lane, or one of its registers, holds of an operand; nothing where no bits are read."""
     if not 0 <= lane < instruction.lanes:
         raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.lanes - 1}")
     found = places(instruction, operand, selector, scales)
@@ -248,7 +247,7 @@ def feeds(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> Feeds:
-    """Which registers, lanes, metadata bits and scales D[row, column] is computed from."""
+    """Return which registers, lanes, metadata bits and scales D[row, column] is computed from."""
     have = set(instruction.registers)
     shape = instruction.shape
     fields = places(instruction, "e", selector) if "e" in have else ()

@@ -65,7 +65,7 @@ def view(
     engine: Engine = "kernel",
     undefined: Undefined = "error",
 ) -> Report:
-    """The report of a run or recording, or of a file of either; a trace is run first.
+    """Return the report of a run or recording, or of a file of either; a trace is run first.
 
     The keyword arguments are those of run_trace, for the file of a trace only. Raises what read_trace,
     run_trace and read_recording do, and OperandError for a recording of more events than a page shows.

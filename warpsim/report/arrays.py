@@ -19,7 +19,7 @@ _ALIGNMENT = 8  # typed arrays of JavaScript start at multiples of their element
 
 
 class Pool:
-    """Arrays of unsigned integers, little-endian, in C order; equal ones are kept once."""
+    """Arrays of unsigned integers, little-endian, in C order; equal arrays are kept once."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -27,7 +27,7 @@ class Pool:
         self._known: dict[tuple[int, bytes], Reference] = {}
 
     def add(self, array: npt.ArrayLike) -> Reference:
-        """Where the array lies, with elements as narrow as its dtype."""
+        """Return where the array lies, with elements as narrow as its dtype."""
         values = np.ascontiguousarray(array)
         width = values.dtype.itemsize
         content = values.astype(f"<u{width}", copy=False).tobytes()
@@ -40,7 +40,7 @@ class Pool:
         return self._known[key]
 
     def add_narrow(self, array: npt.NDArray[Any]) -> Reference:
-        """The same in the narrowest unsigned dtype that holds every value."""
+        """Return the same in the narrowest unsigned dtype that holds every value."""
         return self.add(array.astype(np.min_scalar_type(int(array.max(initial=0)))))
 
     @property
@@ -49,5 +49,5 @@ class Pool:
         return b"".join(self._parts)
 
     def text(self) -> str:
-        """The block compressed (zlib) and in base64."""
+        """Return the block compressed (zlib) and in base64."""
         return b64encode(zlib.compress(self.content, 9)).decode("ascii")

@@ -50,7 +50,7 @@ class Report:
 
 @in_default_environment
 def gather(run: Run | Recording) -> Report:
-    """The data of the report of a run, or of a launch's recording."""
+    """Return the data of the report of a run, or of a launch's recording."""
     return _gather_recording(run) if isinstance(run, Recording) else _gather_run(run)
 
 
@@ -108,7 +108,7 @@ class _Writer:
         self._results: dict[bytes, int] = {}  # words of D that are differences, and the instruction of each
 
     def instructions(self) -> Iterator[Document]:
-        """One for each execution: an ``mma`` in a warpgroup is one for each warp."""
+        """Yield a document for each execution: an ``mma`` in a warpgroup is an execution for each warp."""
         count = 0
         for number, event in enumerate(self.events):
             expected = [expectation for expectation in self.expectations if expectation.event == number]
@@ -153,19 +153,19 @@ class _Writer:
         return self._numbers[key]
 
     def _words(self, words: npt.NDArray[Any]) -> Document:
-        """Where words lie: in the pool, or as the D of an instruction."""
+        """Return where words lie: in the pool, or as the D of an instruction."""
         known = self._results.get(words.tobytes())
         return self.pool.add(words) if known is None else {"result": known}
 
     def _result(self, number: int, gathered: Gathered, d: npt.NDArray[Any]) -> Document:
-        """Where the D of this instruction lies; from here on it can be referred to."""
+        """Return where the D of this instruction lies; from here on it can be referred to."""
         if not is_forecast(gathered.instruction) or d.tobytes() in self._results:
             return self._words(d)
         self._results[d.tobytes()] = number
         return {"differences": self.pool.add(differences(gathered.instruction, gathered.operands, d))}
 
     def _columns(self, gathered: Gathered) -> Reference | None:
-        """The logical column of every stored element of A."""
+        """Return the logical column of every stored element of A."""
         columns = gathered.operands.columns
         return None if columns is None else self.pool.add_narrow(columns)
 
@@ -184,7 +184,7 @@ class _Writer:
         }
 
     def _memory(self, form: Instruction, inputs: Inputs) -> Document:
-        """Operands in shared memory: their descriptors, and the address of every element."""
+        """Return operands in shared memory: their descriptors, and the address of every element."""
         found: Document = {}
         for side, descriptor in (("a", inputs.a_descriptor), ("b", inputs.b_descriptor)):
             if descriptor is not None:
@@ -198,7 +198,7 @@ class _Writer:
 
 
 def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Codes of A and B where they are not those in registers: from shared memory, or with flipped signs."""
+    """Yield codes of A and B that are not those in registers: from shared memory, or with flipped signs."""
     for role, negated in zip("ab", inputs.negate, strict=True):
         if negated or role in gathered.absent:
             yield role, getattr(gathered.operands, role)
@@ -209,7 +209,7 @@ def _major(side: str, inputs: Inputs) -> Major:
 
 
 def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.NDArray[Any]:
-    """The byte address of every element, in the rows and columns of the matrix; 1-bit elements share them."""
+    """Return the byte address of every element, by row and column of the matrix; 1-bit elements share it."""
     rows, columns = form.matrix_shape(side)
     mn, k = (rows, columns) if side == "a" else (columns, rows)
     bits = form.format(side).bits
@@ -230,7 +230,7 @@ def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.N
 
 
 def _check_document(number: int, check: Check, instructions: Sequence[Document]) -> Document:
-    """A check, the instruction whose D it is about (None: unknown), and its first difference in words."""
+    """Return a check, the instruction with its D (None: unknown), and its first difference in words."""
     about = [at for at, item in enumerate(instructions) if number in item["checks"]]
     worst = [at for at in about if instructions[at]["different"]]
     first = check.first

@@ -31,7 +31,7 @@ class Expectation:
 
 
 def expectations(run: Run) -> list[Expectation]:
-    """Every register of D that a check compared, in the order of the checks."""
+    """Return every register of D that a check compared, in the order of the checks."""
     loads = sorted((start, load) for start, load in run.trace.loads.items() if load.expected)
     found: list[Expectation] = []
     for number, (check, (start, load)) in enumerate(zip(run.checks, loads, strict=True)):
@@ -54,11 +54,11 @@ def _traced(run: Run, number: int, start: int, load: Load) -> Iterator[Expectati
 
 
 def _writes(event: Event, name: str, before: int) -> bool:
-    """Whether an instruction above that place writes the register; statements run in the text's order."""
+    """Return whether an instruction above that place writes the register; statements run in text order."""
     return event.statement.start < before and name in event.bound.d
 
 
 def _explains(run: Run, check: Check, traced: list[Expectation]) -> bool:
-    """Whether the traced words are those compared: as many of them, and as many that differ."""
+    """Return whether the traced words are those compared: as many of them, and as many that differ."""
     different = sum(int((run.events[item.event].d[:, item.register] != item.words).sum()) for item in traced)
     return len(traced) * run.machine.lanes == check.compared and different == check.different

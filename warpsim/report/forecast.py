@@ -2,7 +2,7 @@
 
 The words of D are all but random, and at N = 256 they are most of a page; differences compress to nothing.
 The forecast is one fused sum in double precision, made of IEEE 754 operations that cannot round before the
-last one. It need not be right (specials, saturation and sums in several steps are not looked at), only the
+last operation. It need not be right (specials, saturation and sums in several steps are ignored), only the
 same here as in static/forecast.js: the page adds the difference, and has D bit for bit.
 """
 
@@ -26,12 +26,12 @@ _F32_BIAS, _F32_FRACTION_BITS = 127, 23
 
 
 def is_forecast(instruction: Instruction) -> bool:
-    """Whether D is given by differences: of wgmma, which has neither scales nor 64-bit registers."""
+    """Return whether D is given by differences: of wgmma, which has neither scales nor 64-bit registers."""
     return instruction.lanes == 128
 
 
 def differences(instruction: Instruction, operands: Operands, d: npt.NDArray[Any]) -> Codes:
-    """``(m, n)``: what to add to the codes of the forecast, modulo their width, for those of D."""
+    """Return ``(m, n)``: what to add to the codes of the forecast, modulo their width, for those of D."""
     codes = codes_from(d, instruction, "d")
     found: Codes = codes - _forecast(instruction, operands).astype(codes.dtype)
     return found
@@ -59,7 +59,7 @@ class _Numbers:
 
 
 def _forecast(form: Instruction, operands: Operands) -> Integers:
-    """``(m, n)``: codes of C and all products, cut to units of the largest exponent and summed."""
+    """Return ``(m, n)``: codes of C and all products, cut to units of the largest exponent and summed."""
     rule = rule_for(form)
     terms = [_numbers(operands.c, form.c), *_products(operands)]
     exponent = np.full(operands.c.shape, getattr(rule, "exponent_floor", 0))
@@ -76,7 +76,7 @@ def _forecast(form: Instruction, operands: Operands) -> Integers:
 
 
 def _products(operands: Operands) -> list[_Numbers]:
-    """``(m, n)`` each, along the stored columns of A."""
+    """Return ``(m, n)`` each, along the stored columns of A."""
     form = operands.product
     a, b = _numbers(operands.a, form.a), _numbers(operands.b, form.b)
     stored = np.arange(form.stored_k)

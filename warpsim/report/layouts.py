@@ -28,7 +28,7 @@ PLACE_FIELDS = ("lane", "register", "index", "low_bit", "row", "column", "produc
 
 
 def layout_document(instruction: Instruction, selector: int, scales: ScaleSelectors, pool: Pool) -> Document:
-    """Everything about a form that does not depend on what its registers hold."""
+    """Return everything about a form that does not depend on what its registers hold."""
     rule = rule_for(instruction)
     pattern = instruction.pattern
     return {
@@ -87,7 +87,7 @@ def _operand_document(
 def _place_table(
     instruction: Instruction, operand: str, selector: int, scales: ScaleSelectors
 ) -> npt.NDArray[np.int64]:
-    """``(fields, places)``: PLACE_FIELDS of every place of an operand."""
+    """Return ``(fields, places)``: PLACE_FIELDS of every place of an operand."""
     held = places(instruction, operand, selector, scales)
     return np.array([[getattr(place, name) for place in held] for name in PLACE_FIELDS], np.int64)
 
@@ -96,12 +96,12 @@ def _place_table(
 
 
 def format_documents() -> dict[str, Document]:
-    """Every element format by name, as the page's arithmetic reads it."""
+    """Return every element format by name, as the page's arithmetic reads it."""
     return {name: _format_document(element) for name, element in FORMATS.items()}
 
 
 def _format_document(element: Format) -> Document:
-    """``specials`` says what an exponent field of ones means; ``nan``, the NaN that sums write."""
+    """Return ``specials`` says what an exponent field of ones means; ``nan``, the NaN that sums write."""
     return {
         "name": element.name,
         "bits": element.bits,

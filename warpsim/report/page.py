@@ -40,20 +40,20 @@ def _environment() -> Environment:
 
 
 def source(name: str) -> str:
-    """The text of a file beside this module."""
+    """Return the text of a file beside this module."""
     environment = _environment()
     loader = present(environment.loader, "loader")
     return loader.get_source(environment, name)[0]
 
 
 def rendered(template: str, **values: Any) -> str:
-    """The page that a template makes of values."""
+    """Return the page that a template makes of values."""
     return _environment().get_template(template).render(version=__version__, **values)
 
 
 @in_default_environment
 def page(report: Report) -> str:
-    """The whole page: it loads nothing from anywhere."""
+    """Return the whole page: it loads nothing from anywhere."""
     return rendered(
         "templates/report.html",
         report=report.document,
@@ -66,7 +66,7 @@ def page(report: Report) -> str:
 
 
 def frame(html: str, title: str) -> str:
-    """The page within a frame of its own, for a notebook's cell."""
+    """Return the page within a frame of its own, for a notebook's cell."""
     return (
         f'<iframe title="{escape(title)}" sandbox="allow-scripts" '
         f'style="width:100%;height:860px;border:1px solid #8884;border-radius:8px" '
@@ -83,20 +83,20 @@ def _embedded(text: str) -> str:
 
 
 def bundle(*entries: str, folders: Sequence[str] = ("static",)) -> str:
-    """Modules and all that they import as one script, imported ones first; the first folder wins."""
+    """Return modules and their imports as one script, imported modules first; the first folder wins."""
     names = _in_order(entries, folders)
     return "\n".join(["const modules = {};", *(_wrapped(name, folders) for name in names)])
 
 
 def _module(name: str, folders: Sequence[str]) -> str:
-    """The text of a module of scripts."""
+    """Return the text of a module of scripts."""
     loader = present(_environment().loader, "loader")
     known = set(loader.list_templates())
     return source(next(path for folder in folders if (path := f"{folder}/{name}") in known))
 
 
 def _in_order(entries: Iterable[str], folders: Sequence[str]) -> list[str]:
-    """The modules that the entries need, every one behind those that it imports."""
+    """Return the modules that the entries need, each after the modules that it imports."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -111,7 +111,7 @@ def _in_order(entries: Iterable[str], folders: Sequence[str]) -> list[str]:
 
 
 def _wrapped(name: str, folders: Sequence[str]) -> str:
-    """One module as a function that returns what it exports."""
+    """Return one module as a function that returns what it exports."""
     text = _module(name, folders)
     exported = ", ".join(_EXPORT.findall(text))
     body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', text)

@@ -51,7 +51,7 @@ class TimelinePieces:
 
 
 def timeline_pieces(recording: Recording) -> TimelinePieces | None:
-    """The timeline of a recording; None where it has none."""
+    """Return the timeline of a recording; None where it has none."""
     found = recording.timeline
     if found is None or not found.strips:
         return None
@@ -84,7 +84,7 @@ def _caption(timeline: Timeline) -> str:
 
 
 def _attributes(timeline: Timeline, events: Sequence[LaunchEvent]) -> Attributes:
-    """What an element of a strip is called, and which instructions are behind it."""
+    """Return what an element of a strip is called, and which instructions are behind it."""
     places = {(item.cta, item.warp, item.pc, item.index): at for at, item in enumerate(events)}
     numbers = {id(strip): at for at, strip in enumerate(timeline.strips)}
 

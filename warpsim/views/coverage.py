@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def coverage_lines(coverage: Coverage) -> list[str]:
-    """A line a group of bins, then every bin that was missed, then those out of reach with the reasons."""
+    """Return a line a group of bins, then every bin that was missed, then unreachable bins with reasons."""
     reachable = coverage.reachable
     hit = len(reachable) - len(coverage.missed)
     rows = [["  bins", "hit", "of", "fewest cases", "of bin"], *_group_rows(coverage)]
@@ -46,13 +46,13 @@ def _group_rows(coverage: Coverage) -> Iterator[list[str]]:
 
 
 def _group(name: str) -> str:
-    """What bins of one kind have in common: what stands before the colon, or the immediate's name."""
+    """Return the common part of names of bins: the text before the colon, or the immediate's name."""
     head, colon, _ = name.partition(":")
     return head if colon else name.rpartition(" ")[0]
 
 
 def _reasons(coverage: Coverage) -> Iterator[list[str]]:
-    """Bins out of reach; neighbours of one kind and reason on one line."""
+    """Yield bins out of reach; neighbours of one kind and reason on one line."""
     for (group, reason), bins in groupby(
         coverage.unreachable.items(), lambda item: (_group(item[0]), item[1])
     ):
@@ -61,7 +61,7 @@ def _reasons(coverage: Coverage) -> Iterator[list[str]]:
 
 
 def coverage_document(coverage: Coverage) -> dict[str, Any]:
-    """The same as a JSON document."""
+    """Return the same as a JSON document."""
     return {
         "cases": coverage.cases,
         "reachable": len(coverage.reachable),
@@ -80,12 +80,12 @@ def coverage_document(coverage: Coverage) -> dict[str, Any]:
 
 
 def separation_lines(found: Separation) -> list[str]:
-    """What each case is made of, and the D[0,0] of both models."""
+    """Return what each case is made of, and the D[0,0] of both models."""
     return [f"case {case}: {comment}" for case, comment in enumerate(separation_comments(found))]
 
 
 def separation_comments(found: Separation) -> list[str]:
-    """One line a case: the sum, and what the models make of it."""
+    """Return one line a case: the sum, and what the models make of it."""
     form = found.models[0].instruction
     comments, a_of = [], "a stored" if form.sparse else "a"
     for (c, products), first, second in zip(found.terms, found.first, found.second, strict=True):
@@ -107,7 +107,7 @@ def _value(code: int, element: Format) -> str:
 
 
 def separation_document(found: Separation) -> dict[str, Any]:
-    """The same as a JSON document, in codes."""
+    """Return the same as a JSON document, in codes."""
     return {
         "models": [model.name for model in found.models],
         "cases": [

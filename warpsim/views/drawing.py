@@ -23,20 +23,20 @@ class Piece(NamedTuple):
 
 
 def lane_colour(lane: int) -> str:
-    """``#rrggbb``, light enough for black text: a hue for each group of four lanes, darker by thread."""
+    """Return ``#rrggbb``, light enough for black text: a hue a group of four lanes, darker by thread."""
     group, thread = lane // 4 % 8, lane % 4
     red, green, blue = hls_to_rgb(group / 8, 0.88 - 0.07 * thread, 0.75)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
 def figure_lines(figure: Figure, width: int | None = None) -> list[str]:
-    """A figure as lines of plain text, in panels of as many columns as fit ``width`` (None: all)."""
+    """Return a figure as lines of plain text, in panels of as many columns as fit ``width`` (None: all)."""
     lines = ("".join(piece.text for piece in line).rstrip() for line in _lines(figure, width))
     return [figure.title, *lines]
 
 
 def figure_markup(figure: Figure, width: int | None = None) -> list[str]:
-    """The same lines in the markup of the rich library, each box on its lane's colour."""
+    """Return the same lines in the markup of the rich library, each box on its lane's colour."""
     lines = ("".join(map(_marked, line)).rstrip() for line in _lines(figure, width))
     return [f"[bold]{escaped(figure.title)}[/]", *lines]
 
@@ -47,7 +47,7 @@ def _marked(piece: Piece) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as rich's markup spells it: brackets that could be tags, and backslashes before them."""
+    """Return text as rich's markup spells it: brackets that could be tags, and backslashes before them."""
     return re.sub(r"(\\*)(\[[a-z#/@])", r"\1\1\\\2", text)
 
 
@@ -65,7 +65,7 @@ def _lines(figure: Figure, width: int | None) -> Iterator[list[Piece]]:
 
 
 def _panels(widths: Sequence[int], label: int, width: int | None) -> list[list[int]]:
-    """The columns of each panel: as many as fit, at least one, and about as many in each."""
+    """Return the columns of each panel: as many as fit, at least one, and about as many in each."""
     columns = list(range(len(widths)))
     room = (width or 0) - label
     widest = max(widths) + len(_SEPARATOR)

@@ -38,7 +38,7 @@ class Row:
 
 
 def evidence_rows(forms: Iterable[Instruction]) -> list[Row]:
-    """Rows for the forms, each on its own target, or on all that it is legal on."""
+    """Return rows for the forms, each on its own target, or on all that it is legal on."""
     found: dict[tuple[str, str, str, str], list[Instruction]] = {}
     for form in forms:
         for target in [form.target] if form.target else form.targets:
@@ -61,7 +61,7 @@ def evidence_rows(forms: Iterable[Instruction]) -> list[Row]:
 
 
 def evidence_lines(forms: Iterable[Instruction]) -> list[str]:
-    """The table as text, targets with the same evidence on one line."""
+    """Return the table as text, targets with the same evidence on one line."""
     header = ["family", "operation", "D", "evidence", "outputs", "differ", "chips", "targets"]
     return words([header, *_cells(evidence_rows(forms))])
 
@@ -79,7 +79,7 @@ def _cells(rows: Iterable[Row]) -> Iterator[list[str]]:
 
 
 def evidence_documents(forms: Iterable[Instruction]) -> list[Document]:
-    """The table as JSON-ready data: an object for every operation and target, with its forms."""
+    """Return the table as JSON-ready data: an object for every operation and target, with its forms."""
     return [
         {
             "family": row.family,

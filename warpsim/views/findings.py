@@ -25,7 +25,7 @@ from ..isa.metadata.detection import Detection
 from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]
-_SHOWN = 8  # differences that are listed one by one
+_SHOWN = 8  # differences that are listed
 _OTHERS = 3  # other names of a mistake that are listed
 _ALIKE = 2  # findings of one kind that are listed
 
@@ -33,7 +33,7 @@ _ALIKE = 2  # findings of one kind that are listed
 
 
 def finding_lines(findings: Sequence[Finding]) -> list[str]:
-    """Findings with their remedies, the first few of each kind, then a count of each severity."""
+    """Return findings with their remedies, the first few of each kind, then a count of each severity."""
     kinds: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         kinds.setdefault((finding.rule, finding.fix), []).append(finding)
@@ -44,7 +44,7 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
 
 
 def _kind_lines(alike: Sequence[Finding]) -> Iterator[str]:
-    """Findings of one rule with one remedy."""
+    """Yield findings of one rule with one remedy."""
     for finding in alike[:_ALIKE]:
         where = f"tile {', '.join(map(str, finding.tile))}: " if finding.tile else ""
         yield f"{finding.severity}: {where}{finding.message} [{finding.rule}]"
@@ -54,7 +54,7 @@ def _kind_lines(alike: Sequence[Finding]) -> Iterator[str]:
 
 
 def finding_document(finding: Finding) -> Document:
-    """One finding as JSON-ready data; what does not apply is null."""
+    """Return one finding as JSON-ready data; what does not apply is null."""
     return {
         "severity": finding.severity,
         "rule": finding.rule,
@@ -72,7 +72,7 @@ def finding_document(finding: Finding) -> Document:
 
 
 def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
-    """How D differs, and every explanation that gives all of it, or the closest ones."""
+    """Yield how D differs, and every explanation that gives all of it, or the closest explanations."""
     form = diagnosis.instruction
     yield f"{form.mnemonic} on {form.target}"
     if diagnosis.printed is not None:
@@ -96,7 +96,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def product_lines(found: LoopDiagnosis) -> Iterator[str]:
-    """How D of a whole product differs, and what explains it."""
+    """Yield how D of a whole product differs, and what explains it."""
     form = found.instruction
     yield f"{form.mnemonic} on {form.target}, {found.steps} step{'s'[: found.steps != 1]} along k"
     if found.printed is not None:
@@ -122,7 +122,7 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
 
 
 def product_document(found: LoopDiagnosis) -> Document:
-    """The same as JSON-ready data."""
+    """Return the same as JSON-ready data."""
 
     def causes(listed: Sequence[LoopCause]) -> list[Document]:
         return [
@@ -152,7 +152,7 @@ def product_document(found: LoopDiagnosis) -> Document:
 
 
 def holding_lines(found: Holding) -> Iterator[str]:
-    """Whether a dump holds a matrix, and how it was packed if not."""
+    """Yield whether a dump holds a matrix, and how it was packed if not."""
     name = "metadata (e)" if found.operand == "e" else found.operand.upper()
     if found.holds:
         yield f"{name}: the dump holds the matrix, all {found.total} words that are read"
@@ -166,7 +166,7 @@ def holding_lines(found: Holding) -> Iterator[str]:
 
 
 def holding_document(found: Holding) -> Document:
-    """The same as JSON-ready data."""
+    """Return the same as JSON-ready data."""
     return {
         "operand": found.operand,
         "equal": found.equal,
@@ -190,7 +190,7 @@ def _match_lines(match: Match, how: str = "matches bit for bit") -> Iterator[str
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> Document:
-    """A diagnosis as JSON-ready data."""
+    """Return a diagnosis as JSON-ready data."""
     return {
         "mnemonic": diagnosis.instruction.mnemonic,
         "target": diagnosis.instruction.target,
@@ -236,7 +236,7 @@ def _wrong_document(wrong: Wrong) -> Document:
 
 
 def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
-    """How many elements are of each class, and the first words or numbers that differ."""
+    """Yield how many elements are of each class, and the first words or numbers that differ."""
     total = comparison.elements.size
     yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
     places = np.argwhere(comparison.words)
@@ -251,7 +251,7 @@ def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDA
 
 
 def _numbers_text(x: Any, y: Any, element: Format) -> str:
-    """Bits, values, and how far apart they are."""
+    """Return bits, values, and how far apart they are."""
     codes = [int(item.view(element.code_dtype)) for item in (x, y)]
     bits = " ".join(f"{code:#0{2 + -(-element.bits // 4)}x}" for code in codes)
     apart = ulps(codes[0], codes[1], element)
@@ -260,14 +260,14 @@ def _numbers_text(x: Any, y: Any, element: Format) -> str:
 
 
 def value_text(value: Any) -> str:
-    """The shortest decimal that gives the value back."""
+    """Return the shortest decimal that gives the value back."""
     if value.dtype.kind == "f":
         return str(value)
     return str(int(value)) if value.dtype.kind == "i" else repr(float(value))
 
 
 def _place_text(place: tuple[int, ...]) -> str:
-    """The last two axes are lanes and registers."""
+    """Return the last two axes are lanes and registers."""
     if len(place) < 2:
         return f"word {place[0] if place else 0}"
     *tile, lane, register = map(str, place)
@@ -280,7 +280,7 @@ def _hex(word: Any) -> str:
 
 
 def comparison_document(comparison: DumpComparison) -> Document:
-    """Counts of each class, and of every word that differs its place and class."""
+    """Return counts of each class, and of every word that differs its place and class."""
     words = comparison.words
     places = np.argwhere(words).tolist()
     return {
@@ -294,7 +294,7 @@ def comparison_document(comparison: DumpComparison) -> Document:
 
 
 def detection_document(detection: Detection) -> Document:
-    """What a blob of metadata can be, as JSON-ready data."""
+    """Return what a blob of metadata can be, as JSON-ready data."""
     return {
         "candidates": list(detection.candidates),
         "legal": list(detection.legal),

@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 def forms_lines(forms: Sequence[Instruction]) -> list[str]:
-    """A table of forms, one a line, and their number; evidence too where they have a target."""
+    """Return a table of forms, one a line, and their number; evidence too where they have a target."""
     header = ["form", "registers d/a/b/c", "PTX", "targets"]
     rows = [_form_cells(form) for form in forms]
     if forms and forms[0].target:
@@ -34,7 +34,7 @@ def _form_cells(form: Instruction) -> list[str]:
 
 
 def form_lines(form: Instruction) -> Iterator[str]:
-    """One form: shape, registers, metadata, scales, and its arithmetic with its evidence by target."""
+    """Yield one form: shape, registers, metadata, scales, and its arithmetic with its evidence by target."""
     yield form.mnemonic
     yield f"  shape      {form.shape}" + (f", {form.stored_k} stored columns" if form.sparse else "")
     for operand in filter(form.has_registers, "dabc"):
@@ -55,17 +55,17 @@ def form_lines(form: Instruction) -> Iterator[str]:
 
 
 def _targets(form: Instruction) -> list[str]:
-    """Its target, or in order all that it is legal on."""
+    """Return its target, or in order all that it is legal on."""
     return [form.target] if form.target else [name for name in ARCHITECTURES if name in form.targets]
 
 
 def version_text(version: tuple[int, int]) -> str:
-    """``(8, 5)`` as ``8.5``."""
+    """Return ``(8, 5)`` as ``8.5``."""
     return ".".join(str(part) for part in version)
 
 
 def rule_text(rule: Rule) -> str:
-    """The rule on one line: its name and parameters."""
+    """Return the rule on one line: its name and parameters."""
     document = rule_document(rule)
     name = document.pop("rule")
     parameters = ", ".join(f"{key} {_short(value)}" for key, value in document.items())
@@ -95,7 +95,7 @@ def evidence_document(evidence: Evidence) -> Document:
 
 
 def rule_document(rule: Rule) -> Document:
-    """The rule's name and parameters, without its evidence."""
+    """Return the rule's name and parameters, without its evidence."""
     parameters = asdict(rule)
     parameters.pop("evidence")
     step = parameters.get("step")
@@ -105,13 +105,13 @@ def rule_document(rule: Rule) -> Document:
 
 
 def rule_on(form: Instruction, target: str) -> Rule:
-    """The rule of a form on one of its targets."""
+    """Return the rule of a form on one of its targets."""
     types = form.a.name, form.b.name
     return rule_of(target, form.family.rules, form.operation, form.d.name, sparse=form.sparse, types=types)
 
 
 def form_document(form: Instruction) -> Document:
-    """Everything about one form; its rules on its target, or on every target it is legal on."""
+    """Return everything about one form; its rules on its target, or on every target it is legal on."""
     document: Document = {
         "mnemonic": form.mnemonic,
         "family": form.family.name,

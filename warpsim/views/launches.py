@@ -14,13 +14,13 @@ from ..machine.state.device_runtime import Printed
 from ..ptx.symbols import demangled
 
 Document = dict[str, Any]
-_SHOWN = 5  # of a kind that are listed one by one
+_SHOWN = 5  # of a kind that are listed
 
 # --- text ------------------------------------------------------------------------------------------
 
 
 def kernel_lines(module: LoadedModule, *, mangled: bool = False) -> Iterator[str]:
-    """Every kernel, by its C++ name or as the PTX has it, and its parameters by their index."""
+    """Yield every kernel, by its C++ name or as the PTX has it, and its parameters by their index."""
     for name in module.entries:
         parameters, shown = module.parameters(name), name if mangled else demangled(name)
         yield shown if parameters else f"{shown}, which has no parameters"
@@ -28,14 +28,14 @@ def kernel_lines(module: LoadedModule, *, mangled: bool = False) -> Iterator[str
 
 
 def parameter_text(parameter: Parameter) -> str:
-    """``0 A: .u64, 8 bytes``."""
+    """Return ``0 A: .u64, 8 bytes``."""
     plural = "s"[: parameter.bytes != 1]
     aligned = f", aligned to {parameter.alignment}" if parameter.kind == "b8" else ""
     return f"{parameter.index} {parameter.name}: .{parameter.kind}, {parameter.bytes} byte{plural}{aligned}"
 
 
 def hazard_lines(hazards: Sequence[LaunchFinding]) -> Iterator[str]:
-    """Findings with their places, then how many."""
+    """Yield findings with their places, then how many."""
     for hazard in hazards:
         yield from str(hazard).splitlines()
     if hazards:
@@ -43,7 +43,7 @@ def hazard_lines(hazards: Sequence[LaunchFinding]) -> Iterator[str]:
 
 
 def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
-    """How many statements were exact, the mnemonics of the others and why, and what these reached."""
+    """Yield how many statements were exact, the mnemonics of the others and why, and what these reached."""
     counts = {label: sum(item.statements for item in fidelity[label]) for label in LABELS}
     named = [f"{count} {label}" for label, count in counts.items() if count or label == "exact"]
     yield f"statements executed: {', '.join(named)}"
@@ -59,7 +59,7 @@ def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
 
 
 def report_document(report: LaunchReport) -> Document:
-    """``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
+    """Return ``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
     fidelity = report.fidelity
     return {
         "hazards": [_hazard_document(hazard) for hazard in report.hazards],
@@ -106,13 +106,13 @@ def _hazard_document(finding: LaunchFinding) -> Document:
     }
 
 
-def _class_document(one: StatementClass) -> Document:
+def _class_document(class_: StatementClass) -> Document:
     return {
-        "mnemonic": one.mnemonic,
-        "fidelity": one.fidelity,
-        "note": one.note,
-        "statements": one.statements,
-        "executions": one.executions,
+        "mnemonic": class_.mnemonic,
+        "fidelity": class_.fidelity,
+        "note": class_.note,
+        "statements": class_.statements,
+        "executions": class_.executions,
     }
 
 

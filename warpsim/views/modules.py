@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 def check_lines(file: str, found: ModuleCheck) -> Iterator[str]:
-    """Every problem with its caret, then one line of counts."""
+    """Yield every problem with its caret, then one line of counts."""
     for error in (*found.illegal, *found.unmodelled):
         yield error.render()
     for slow in found.slow:
@@ -36,7 +36,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def check_document(file: str, found: ModuleCheck) -> Document:
-    """The same as JSON-ready data."""
+    """Return the same as JSON-ready data."""
     return {
         "file": file,
         "target": found.target,

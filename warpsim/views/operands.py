@@ -34,7 +34,7 @@ class Gathered:
 
 
 def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
-    """What an instruction reads, gathered as for execution; raises what execution raises for it."""
+    """Return what an instruction reads, gathered as for execution; raises what execution raises for it."""
     checked = checked_inputs(instruction, inputs)
     operands = gather(instruction, checked)
     _one_execution(operands)
@@ -85,7 +85,7 @@ def from_matrices(
 
 
 def _fields_from(instruction: Instruction, operands: Operands) -> Fields | None:
-    """The metadata fields that name the stored columns."""
+    """Return the metadata fields that name the stored columns."""
     pattern, columns = instruction.pattern, operands.columns
     if pattern is None or columns is None:
         return None

@@ -10,12 +10,12 @@ from ..diagnosis.origins.packing_checks import PackingFinding
 from .text import words
 
 Document = dict[str, Any]
-_STATEMENTS = 4  # that are shown one by one
+_STATEMENTS = 4  # that are shown
 _LINES = 6  # of one finding
 
 
 def origin_lines(origins: Origins) -> Iterator[str]:
-    """What does not fit, what depends on the data, the arrays, and what each statement reads of them."""
+    """Yield mismatches, dependences on the data, the arrays, and what each statement reads of them."""
     yield from _finding_lines(origins.findings)
     for dependence in origins.dependences:
         yield f"depends on the data: {dependence}"
@@ -32,12 +32,12 @@ def origin_lines(origins: Origins) -> Iterator[str]:
 
 
 def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
-    """Every sentence once, with the statements that it is true of."""
+    """Yield every sentence once, with the statements that it is true of."""
     alike: dict[str, list[PackingFinding]] = {}
     for finding in findings:
         alike.setdefault(finding.message, []).append(finding)
     if not alike:
-        yield "nothing found: the operands fit together as far as this can tell"
+        yield "nothing found: the operands fit together as far as this check shows"
     for message, group in alike.items():
         numbers = [str(item.location.line) for item in group]
         more = ", ..." if len(numbers) > _LINES else ""
@@ -47,7 +47,7 @@ def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
 
 
 def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]]:
-    """Operands, those of one statement together."""
+    """Return operands, those of one statement together."""
     found: dict[int, list[OperandOrigins]] = {}
     for operand in operands:
         found.setdefault(id(operand.operand.given), []).append(operand)
@@ -57,42 +57,49 @@ def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]
 def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     given = operands[0].operand.given
     count = len(given.places)
-    who = "warp" if given.instruction.lanes == 32 else "warpgroup"
-    place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {who}"
+    unit = "warp" if given.instruction.lanes == 32 else "warpgroup"
+    place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {unit}"
     yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
     for operand in operands:
         yield f"  {operand.role}: {_operand_text(operand)}"
 
 
-def _operand_text(one: OperandOrigins) -> str:
-    if one.formulas and one.buffer:
-        rest = _counts_text(one, [name for name in one.counts if name != "moved"])
-        return "; ".join([f"from {one.buffer.name}, {one.formulas[0]}", *([rest] if rest else [])])
-    return _counts_text(one, list(one.counts))
+def _operand_text(traced: OperandOrigins) -> str:
+    if traced.formulas and traced.buffer:
+        rest = _counts_text(traced, [name for name in traced.counts if name != "moved"])
+        return "; ".join([f"from {traced.buffer.name}, {traced.formulas[0]}", *([rest] if rest else [])])
+    return _counts_text(traced, list(traced.counts))
 
 
-def _counts_text(one: OperandOrigins, names: Sequence[str]) -> str:
-    source = f"from {one.buffer.name}" if one.buffer else "moved"
-    unit = f" {one.counted}"
-    shown = [(one.counts[name], source if name == "moved" else name) for name in names if one.counts[name]]
+def _counts_text(traced: OperandOrigins, names: Sequence[str]) -> str:
+    source = f"from {traced.buffer.name}" if traced.buffer else "moved"
+    unit = f" {traced.counted}"
+    shown = [
+        (traced.counts[name], source if name == "moved" else name) for name in names if traced.counts[name]
+    ]
     return ", ".join(f"{count}{unit} {what}" for count, what in shown)
 
 
-def fragment_lines(one: OperandOrigins, execution: int) -> Iterator[str]:
-    """A table of one fragment: lane, register, bits and where they come from."""
-    place = one.operand.given.location
-    x, y, z, warp, step = one.operand.places[execution].tolist()
+def fragment_lines(traced: OperandOrigins, execution: int) -> Iterator[str]:
+    """Yield a table of one fragment: lane, register, bits and where they come from."""
+    place = traced.operand.given.location
+    x, y, z, warp, step = traced.operand.places[execution].tolist()
     yield (
-        f"{one.role} at {place.file}:{place.line}, execution {execution}: "
+        f"{traced.role} at {place.file}:{place.line}, execution {execution}: "
         f"CTA ({x}, {y}, {z}), warp {warp}, step {step}"
     )
-    table = one.table(execution)
-    if one.operand.in_shared:
+    table = traced.table(execution)
+    if traced.operand.in_shared:
         tile = [(str(each.lane), str(each.register), each.source) for each in table]
-        yield from (f"  {line}" for line in words([("nm"[one.role == "a"], "k", "from"), *tile]))
+        yield from (f"  {line}" for line in words([("nm"[traced.role == "a"], "k", "from"), *tile]))
         return
     rows = [
-        (str(each.lane), f"{one.role}{each.register}", f"{each.bits[0]}..{each.bits[1]}", each.source)
+        (
+            str(each.lane),
+            f"{traced.role}{each.register}",
+            f"{each.bits[0]}..{each.bits[1]}",
+            each.source,
+        )
         for each in table
     ]
     yield from (f"  {line}" for line in words([("lane", "register", "bits", "from"), *rows]))
@@ -102,7 +109,7 @@ def fragment_lines(one: OperandOrigins, execution: int) -> Iterator[str]:
 
 
 def origins_document(origins: Origins) -> Document:
-    """Findings, dependences, arrays and operands as JSON-ready data."""
+    """Return findings, dependences, arrays and operands as JSON-ready data."""
     return {
         "findings": [_finding_document(finding) for finding in origins.findings],
         "dependences": [
@@ -127,38 +134,38 @@ def origins_document(origins: Origins) -> Document:
     }
 
 
-def _finding_document(one: PackingFinding) -> Document:
+def _finding_document(finding: PackingFinding) -> Document:
     return {
-        "kind": one.kind,
-        "operand": one.operand,
-        "message": one.message,
-        "file": one.location.file,
-        "line": one.location.line,
-        "places": one.places.tolist(),
+        "kind": finding.kind,
+        "operand": finding.operand,
+        "message": finding.message,
+        "file": finding.location.file,
+        "line": finding.location.line,
+        "places": finding.places.tolist(),
     }
 
 
-def _operand_document(one: OperandOrigins) -> Document:
-    given = one.operand.given
+def _operand_document(traced: OperandOrigins) -> Document:
+    given = traced.operand.given
     return {
         "file": given.location.file,
         "line": given.location.line,
         "mnemonic": given.instruction.mnemonic,
-        "operand": one.role,
-        "buffer": one.buffer.name if one.buffer else None,
+        "operand": traced.role,
+        "buffer": traced.buffer.name if traced.buffer else None,
         "executions": len(given.places),
-        "counts": one.counts,
-        "formulas": list(one.formulas),
+        "counts": traced.counts,
+        "formulas": list(traced.formulas),
     }
 
 
-def fragment_document(one: OperandOrigins, execution: int) -> Document:
-    """The table of one fragment as JSON-ready data."""
+def fragment_document(traced: OperandOrigins, execution: int) -> Document:
+    """Return the table of one fragment as JSON-ready data."""
     return {
-        "line": one.operand.given.location.line,
-        "operand": one.role,
+        "line": traced.operand.given.location.line,
+        "operand": traced.role,
         "execution": execution,
-        "place": one.operand.places[execution].tolist(),
+        "place": traced.operand.places[execution].tolist(),
         "elements": [
             {
                 "lane": element.lane,
@@ -166,6 +173,6 @@ def fragment_document(one: OperandOrigins, execution: int) -> Document:
                 "bits": list(element.bits),
                 "from": element.source,
             }
-            for element in one.table(execution)
+            for element in traced.table(execution)
         ],
     }

@@ -31,11 +31,11 @@ class Misplaced:
     as_expected = False
 
     def lines(self) -> Iterator[str]:
-        """A line each."""
+        """Yield a line each."""
         yield from (f"  {note}" for note in self.notes)
 
     def document(self) -> Document:
-        """The same as JSON-ready data."""
+        """Return the same as JSON-ready data."""
         return {"as_expected": False, "packing": [asdict(note) for note in self.notes]}
 
 
@@ -47,18 +47,18 @@ class Followed:
     as_expected = False
 
     def lines(self) -> Iterator[str]:
-        """One line."""
+        """Yield one line."""
         several = "s are" if self.count > 1 else " is"
         start = "they start" if self.count > 1 else "it starts"
         yield f"{self.count:,} more D{several} as expected where {start} from the D expected before"
 
     def document(self) -> Document:
-        """The same as JSON-ready data."""
+        """Return the same as JSON-ready data."""
         return {"as_expected": False, "followed": self.count}
 
 
 def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> Iterator[str]:
-    """What was recorded, instructions whose D is shown (``last``, ``all``, ``none``), what was compared."""
+    """Yield what was recorded and compared, and the D of instructions (``last``, ``all``, ``none``)."""
     count = len(recording.events)
     counted = f"{count:,} matrix instruction{'s'[: count != 1]}"
     yield f"{recording.path}: {recording.target}, kernel {recording.kernel}, {counted}"
@@ -79,7 +79,7 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
 
 
 def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
-    """The same as JSON-ready data; every event with its place."""
+    """Return the same as JSON-ready data; every event with its place."""
     statements = [
         {
             "line": entry.statement.location().line,
@@ -103,12 +103,12 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
 
 
 def event_document(event: LaunchEvent) -> Document:
-    """Where a recorded instruction was executed."""
+    """Return where a recorded instruction was executed."""
     return {"line": event.line, "cta": list(event.cta), "warp": event.warp, "step": event.index}
 
 
 def divergence_lines(found: Divergence, paths: tuple[str, str]) -> Iterator[str]:
-    """The first execution that differs by itself: what it read, what its D tells, and what follows."""
+    """Yield the first execution that differs by itself: what it read, what its D shows, and what follows."""
     one = found.difference
     events = " and ".join(map(str, dict.fromkeys(found.numbers)))
     yield f"the first that differs by itself: line {one.first.line}, {one.first.place}, event {events}"
@@ -147,7 +147,7 @@ def _change_text(change: OperandChange) -> str:
 
 
 def _made_text(found: Divergence) -> str:
-    """Which D is the model's."""
+    """Return which D is the model's."""
     if all(found.made):
         return "both D are right for what was read"
     if not any(found.made):
@@ -157,7 +157,7 @@ def _made_text(found: Divergence) -> str:
 
 
 def divergence_document(found: Divergence) -> Document:
-    """The same as JSON-ready data."""
+    """Return the same as JSON-ready data."""
     return {
         **_difference_document(found.difference),
         "events": list(found.numbers),
@@ -173,7 +173,7 @@ def divergence_document(found: Divergence) -> Document:
 
 
 def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:
-    """How many executions were compared, and the first ones that differ."""
+    """Yield how many executions were compared, and the first differences."""
     found = comparison.differences
     if comparison.equal:
         yield f"equal, bit for bit: {comparison.compared:,} matrix instructions"
@@ -189,7 +189,7 @@ def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:
 
 
 def comparison_document(comparison: RecordingComparison) -> Document:
-    """The same as JSON-ready data."""
+    """Return the same as JSON-ready data."""
     return {
         "equal": comparison.equal,
         "compared": comparison.compared,
@@ -199,5 +199,8 @@ def comparison_document(comparison: RecordingComparison) -> Document:
     }
 
 
-def _difference_document(one: EventDifference) -> Document:
-    return event_document(one.first) | {"operands": list(one.operands), "words": one.words}
+def _difference_document(difference: EventDifference) -> Document:
+    return event_document(difference.first) | {
+        "operands": list(difference.operands),
+        "words": difference.words,
+    }

@@ -25,7 +25,7 @@ from .text import numbers
 
 
 def run_lines(run: Run, show: str) -> Iterator[str]:
-    """Lines of text: the instructions whose D is shown (``last``, ``all``, ``none``), then every check."""
+    """Yield the instructions whose D is shown (``last``, ``all``, ``none``), then every check."""
     count = len(run.events)
     yield f"{run.trace.path}: {run.machine.target}, {count} matrix instruction{'s'[: count != 1]}"
     for event in {"all": run.events, "last": run.events[-1:], "none": []}[show]:
@@ -73,7 +73,7 @@ def result_matrices(event: Event) -> npt.NDArray[Any]:
 
 
 def names_of(event: Event) -> dict[str, list[str]]:
-    """The registers as the statement names them, by operand; what a wgmma accumulates onto is its D."""
+    """Return the registers as the statement names them, by operand; a wgmma accumulates onto its D."""
     found: dict[str, list[str]] = {}
     for role in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
         names = getattr(event.bound, role, None)
@@ -84,7 +84,7 @@ def names_of(event: Event) -> dict[str, list[str]]:
 
 
 def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:
-    """A matrix with its row and column numbers: six significant digits, integers whole."""
+    """Return a matrix with its row and column numbers: six significant digits, integers whole."""
     if matrix.dtype.kind in "iub":
         cells = [[str(int(value)) for value in row] for row in matrix]
     else:
@@ -98,7 +98,7 @@ def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:
 
 
 def run_document(run: Run) -> Document:
-    """A run as JSON-ready data: settings, instructions with their evidence and D, checks."""
+    """Return a run as JSON-ready data: settings, instructions with their evidence and D, checks."""
     return {
         "trace": PurePath(run.trace.path).as_posix(),
         "target": run.machine.target,
@@ -110,7 +110,7 @@ def run_document(run: Run) -> Document:
 
 
 def error_document(error: WarpsimError, file: str) -> Document:
-    """An error as JSON-ready data: where it is, as far as that is known, and what is wrong."""
+    """Return an error as JSON-ready data: where it is, as far as that is known, and what is wrong."""
     place = error.location
     return {
         "file": place.file if place else file,
@@ -154,7 +154,7 @@ def _check_document(check: Check) -> Document:
 
 
 def difference_document(difference: Difference | ByteDifference) -> Document:
-    """A difference as JSON-ready data: where it is, what was expected and what came out."""
+    """Return a difference as JSON-ready data: where it is, what was expected and what came out."""
     expected, actual = difference.words()
     if isinstance(difference, ByteDifference):
         return {"address": difference.address, "expected": expected, "actual": actual}

@@ -36,7 +36,7 @@ _VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
 
 
 def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
-    """What is to be seen at a stop, of one lane if one is given; raises OperandError for one that is none."""
+    """Yield the state at a stop, of one lane if it is given; raise OperandError for a lane out of range."""
     if lane is not None and not 0 <= lane < len(stop.lanes):
         raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
     place = stop.statement.location()
@@ -70,18 +70,18 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
 
 
 def _held(event: Event) -> tuple[str, ...]:
-    """The operands that lie in registers, D among them."""
+    """Return the operands that lie in registers, D among them."""
     return (*event.inputs.registers, "d")
 
 
 def _behind(event: Event, operand: str) -> str:
-    """The descriptor of a tile, in words."""
+    """Return the descriptor of a tile, in words."""
     word = int(getattr(event.inputs, f"{operand}_descriptor"))
     return f"{operand}-desc {word:#018x}"
 
 
 def _tile(event: Event, operand: str) -> npt.NDArray[Any]:
-    """A or B of a wgmma as it lies in shared memory, before imm-scale."""
+    """Return a or B of a wgmma as it lies in shared memory, before imm-scale."""
     form = event.instruction
     inputs = replace(event.inputs, negate=(False, False))
     return matrix_of(getattr(gather(form, inputs), operand), form.format(operand))
@@ -120,7 +120,7 @@ def _matrix(event: Event, operand: str) -> Iterator[str]:
 
 
 def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
-    """The registers of a lane, and the elements in each: lowest bits first."""
+    """Yield the registers of a lane, and the elements in each: lowest bits first."""
     form, inputs = event.instruction, event.inputs
     held = lane_places(form, operand, lane, selector=inputs.selector, scales=inputs.scale_selectors)
     rows = []
@@ -152,7 +152,7 @@ def _number(value: Any) -> str:
 
 
 def _register_lines(stop: Stop, lane: int | None) -> list[str]:
-    """A column for each register before the statement, and for each that it has changed."""
+    """Return a column for each register before the statement, and for each that it has changed."""
     lanes = range(len(stop.lanes)) if lane is None else [lane]
     if not stop.registers:
         return ["no registers"]
@@ -162,19 +162,25 @@ def _register_lines(stop: Stop, lane: int | None) -> list[str]:
 
 
 def _merged(lanes: Sequence[int], rows: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """Rows with their lanes in front; neighbours that hold the same share one."""
+    """Yield rows with their lanes in front; neighbours with equal content share a row."""
     for row, same in groupby(zip(lanes, rows, strict=True), key=lambda item: item[1]):
         numbers = [lane for lane, _ in same]
         first, last = numbers[0], numbers[-1]
         yield (str(first) if first == last else f"{first}..{last}", *row)
 
 
-def _columns(stop: Stop, one: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
-    before = [_cell(one.type, one.before[lane], one.missing[lane], stop.lanes[lane]) for lane in lanes]
-    yield [f"{one.name} .{one.type}", *before]
-    if one.after is not None:
-        after = [_cell(one.type, one.after[lane], not stop.lanes[lane], stop.lanes[lane]) for lane in lanes]
-        yield [f"{one.name} after", *after]
+def _columns(stop: Stop, register: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
+    before = [
+        _cell(register.type, register.before[lane], register.missing[lane], stop.lanes[lane])
+        for lane in lanes
+    ]
+    yield [f"{register.name} .{register.type}", *before]
+    if register.after is not None:
+        after = [
+            _cell(register.type, register.after[lane], not stop.lanes[lane], stop.lanes[lane])
+            for lane in lanes
+        ]
+        yield [f"{register.name} after", *after]
 
 
 def _cell(type_name: str, word: Any, missing: bool, executes: bool) -> str:
@@ -197,7 +203,7 @@ def _cell(type_name: str, word: Any, missing: bool, executes: bool) -> str:
 
 
 def stop_document(stop: Stop) -> Document:
-    """A stop as JSON-ready data: where it is, and registers by name, or operands by role, in hexadecimal."""
+    """Return a stop as JSON-ready data: its place, registers by name and operands by role, in hexadecimal."""
     found = {register.name: _hexadecimal(register.before, register.missing) for register in stop.registers}
     after = {item.name: _hexadecimal(item.after) for item in stop.registers if item.after is not None}
     operands = {}

@@ -37,12 +37,12 @@ for (const type of ["mouseover", "mouseout"]) document.addEventListener(type, ev
 
 
 def figures_svg(figures: Sequence[Figure]) -> str:
-    """One SVG document with the figures below each other."""
+    """Return one SVG document with the figures below each other."""
     return tostring(figures_element(figures), encoding="unicode")
 
 
 def figures_element(figures: Sequence[Figure]) -> Element:
-    """The same as an element, to be put into a page."""
+    """Return the same as an element, to be put into a page."""
     root = Element("svg", {"xmlns": _SVG, "font-family": "ui-monospace, monospace", "font-size": "12"})
     top, right = float(_MARGIN), 0.0
     for figure in figures:
@@ -93,7 +93,7 @@ def _box(group: Element, cell: Cell, x: float, y: float, width: float) -> None:
 
 
 def page(title: str, parts: Iterable[Element]) -> str:
-    """A page of HTML with a heading and the given elements in its body."""
+    """Return a page of HTML with a heading and the given elements in its body."""
     root = Element("html", {"lang": "en"})
     head, body = SubElement(root, "head"), SubElement(root, "body")
     SubElement(head, "meta", {"charset": "utf-8"})
@@ -106,21 +106,21 @@ def page(title: str, parts: Iterable[Element]) -> str:
 
 
 def element(tag: str, text: str = "", **attributes: str) -> Element:
-    """An element with text in it."""
+    """Return an element with text in it."""
     made = Element(tag, attributes)
     made.text = text
     return made
 
 
 def boxed(inner: Element) -> Element:
-    """An element that scrolls sideways where it does not fit."""
+    """Return an element that scrolls sideways where it does not fit."""
     outer = Element("div", {"class": "figure"})
     outer.append(inner)
     return outer
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Element:
-    """A table with a line of headings."""
+    """Return a table with a line of headings."""
     made = Element("table")
     for tag, cells in (("th", header), *(("td", row) for row in rows)):
         line = SubElement(made, "tr")

@@ -35,7 +35,7 @@ _ATOMS = {
 
 
 def explained(map_: TensorMap, start: int = 0) -> Document:
-    """The map field by field, and a box of it that begins at an address of shared memory.
+    """Return the map field by field, and a box of it that begins at an address of shared memory.
 
     Raises OperandError for a start that boxes cannot have.
     """
@@ -54,7 +54,7 @@ def explained(map_: TensorMap, start: int = 0) -> Document:
 
 
 def fields(map_: TensorMap) -> Document:
-    """The map as data, innermost dimension first."""
+    """Return the map as data, innermost dimension first."""
     found = {
         "address": map_.address,
         "mode": map_.mode,
@@ -80,7 +80,7 @@ def _headline(map_: TensorMap) -> str:
 
 
 def _dimensions(map_: TensorMap) -> list[str]:
-    """One line a dimension, innermost first."""
+    """Return one line a dimension, innermost first."""
     tile = map_.im2col is None
     strides = (f"{map_.type.bits / 8:g}", *map(str, map_.strides))
     counts = map_.counts if tile else ("",) * map_.rank
@@ -96,7 +96,7 @@ def _dimensions(map_: TensorMap) -> list[str]:
 
 
 def _properties(map_: TensorMap) -> list[str]:
-    """What is not of one dimension."""
+    """Return whe fields that belong to no single dimension."""
     lines = list[str]()
     if (im2col := map_.im2col) is not None:
         axes = "WHD"[: map_.rank - 2]
@@ -119,7 +119,7 @@ def _properties(map_: TensorMap) -> list[str]:
 
 
 def _pieces(map_: TensorMap) -> Pieces:
-    """The pieces of a box that lies inside of its tensor. Raises NotModelled."""
+    """Return the pieces of a box that lies inside of its tensor. Raises NotModelled."""
     if map_.im2col is not None:
         return box_pieces(map_, (0, *map_.im2col.lower, 0))
     inside = tuple(max(size, box) for size, box in zip(map_.sizes, map_.box, strict=True))
@@ -127,7 +127,7 @@ def _pieces(map_: TensorMap) -> Pieces:
 
 
 def _rows(map_: TensorMap, pieces: Pieces, start: int) -> list[Document]:
-    """Lines of 128 bytes of shared memory: the row and the cell of the box in each 16 bytes, or None."""
+    """Return lines of 128 bytes of shared memory: row and cell of the box in each 16 bytes, or None."""
     width = map_.inner * map_.type.shared_bits // 8
     places = pieces.landing(start, map_)
     cells: dict[int, list[int]] = {}
@@ -146,7 +146,7 @@ def _table(map_: TensorMap, rows: list[Document], start: int) -> list[str]:
     lines = [f"  shared memory   the {what} and the 16-byte cell of it in each 16 bytes"]
     for row in rows[:_MOST_LINES]:
         shown = ("-" if cell is None else f"{cell[0]}.{cell[1]}" for cell in row["cells"])
-        lines.append(f"  {row['address']:#07x}         {'  '.join(f'{one:>6}' for one in shown)}")
+        lines.append(f"  {row['address']:#07x}         {'  '.join(f'{cell:>6}' for cell in shown)}")
     if len(rows) > _MOST_LINES:
         lines.append(f"  and so on, up to {rows[-1]['address'] + _LINE - 1:#07x}")
     if start % _repeats(map_):
@@ -157,7 +157,7 @@ def _table(map_: TensorMap, rows: list[Document], start: int) -> list[str]:
 
 
 def _repeats(map_: TensorMap) -> int:
-    """Bytes after which the swizzle repeats."""
+    """Return bytes after which the swizzle repeats."""
     known: dict[str, int] = {name: pattern_bytes(name) for name in SWIZZLE_BYTES}
     return known.get(map_.swizzle, 512)
 
@@ -166,7 +166,7 @@ def _repeats(map_: TensorMap) -> int:
 
 
 def _descriptors(map_: TensorMap, pieces: Pieces, start: int) -> list[Document]:
-    """Descriptors by which wgmma reads the box, rows of the box being rows or columns of the tile."""
+    """Return descriptors by which wgmma reads the box, rows of the box being rows or columns of the tile."""
     size = map_.type.bits // 8
     rows = pieces.bytes // (map_.inner * size) if not map_.type.packed else 0
     if map_.swizzle not in SWIZZLE_BYTES or map_.type.packed or map_.im2col is not None:
@@ -180,7 +180,7 @@ def _descriptors(map_: TensorMap, pieces: Pieces, start: int) -> list[Document]:
 
 
 def _descriptor(map_: TensorMap, major: Major, rows: int, size: int, start: int) -> Document | None:
-    """The descriptor of the box read so, if it reads every element where it lies."""
+    """Return the descriptor of the box read so, if it reads every element where it lies."""
     plain = map_.swizzle == "none"
     span = SWIZZLE_BYTES[map_.swizzle]  # type: ignore[index]
     stride = _LINE if plain else 8 * span

@@ -1,4 +1,4 @@
-"""Cells of text put in columns, one below the other."""
+"""Cells of text in columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ Row = Sequence[str]
 
 
 def words(rows: Sequence[Row]) -> list[str]:
-    """Lines of left-aligned columns."""
+    """Return lines of left-aligned columns."""
     return _lines(rows, str.ljust)
 
 
 def numbers(rows: Sequence[Row]) -> list[str]:
-    """Lines of right-aligned columns."""
+    """Return lines of right-aligned columns."""
     return _lines(rows, str.rjust)
 
 

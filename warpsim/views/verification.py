@@ -20,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
-    """A line a file, and for every instruction that differs its first differences."""
+    """Yield a line a file, and for every instruction that differs its first differences."""
     total = outcome.tally
     yield f"{outcome.path}: {_counted(total)}{_origin(outcome.provenance)}"
     for item in outcome.items:
@@ -44,7 +44,7 @@ def _verdict(tally: Tally) -> str:
 
 
 def _origin(provenance: dict[str, Any]) -> str:
-    """Where the expected results come from, in a few words."""
+    """Return where the expected results come from, in a few words."""
     if not provenance:
         return ""
     name = provenance.get("chip") or f"warpsim {provenance.get('version', '')}".strip()
@@ -60,7 +60,7 @@ def _plural(noun: str, count: int) -> str:
 
 
 def summary_lines(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for every instruction and target, over all files."""
+    """Return a line for every instruction and target, over all files."""
     header = ["instruction", "target", "files", "cases", "words", "differ"]
     rows = [
         [name, target, *(f"{n:,}" for n in (files, tally.cases, tally.words, tally.different_words))]
@@ -70,7 +70,7 @@ def summary_lines(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _summary(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], tuple[int, Tally]]:
-    """Files and tally of every instruction and target."""
+    """Return files and tally of every instruction and target."""
     summary: dict[tuple[str, str], tuple[int, Tally]] = {}
     for outcome in outcomes:
         for item in outcome.items:
@@ -81,7 +81,7 @@ def _summary(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], tuple[int, Ta
 
 
 def verdict_line(outcomes: Sequence[Outcome]) -> str:
-    """Whether all is as expected, and how much was compared."""
+    """Return whether all is as expected, and how much was compared."""
     total = sum((outcome.tally for outcome in outcomes), Tally())
     good = sum(outcome.passed for outcome in outcomes)
     verdict = "passed" if good == len(outcomes) else "FAILED"
@@ -92,7 +92,7 @@ def verdict_line(outcomes: Sequence[Outcome]) -> str:
 
 
 def verification_document(outcomes: Sequence[Outcome]) -> Document:
-    """Everything that was found as JSON-ready data."""
+    """Return everything that was found as JSON-ready data."""
     return {
         "passed": all(outcome.passed for outcome in outcomes),
         "files": [_outcome_document(outcome) for outcome in outcomes if not outcome.error],
@@ -127,7 +127,7 @@ def _item_document(item: Item) -> Document:
 
 
 def tally_document(tally: Tally) -> Document:
-    """How much was compared and differs."""
+    """Return how much was compared and differs."""
     return {
         "cases": tally.cases,
         "words": tally.words,
@@ -181,5 +181,5 @@ def _junit_case(suite: ElementTree.Element, outcome: Outcome, item: Item) -> Non
 
 
 def _text(text: str) -> str:
-    """The text with question marks for what XML cannot hold."""
+    """Return the text with question marks for what XML cannot hold."""
     return _NOT_XML.sub("?", text)

@@ -107,12 +107,12 @@ class Descriptor:
         )
 
     def encode(self) -> int:
-        """The 64-bit word."""
+        """Return the 64-bit word."""
         return sum(self._raw(place) << place.lowest for place in PLACES)
 
     @classmethod
     def decode(cls, value: SupportsIndex) -> Descriptor:
-        """The descriptor of a 64-bit word; raises OperandError for reserved bits that are not zero."""
+        """Return the descriptor of a 64-bit word; raises OperandError for reserved bits that are not zero."""
         word = operator.index(value)
         if not 0 <= word < 1 << 64:
             raise OperandError(f"a descriptor is an unsigned 64-bit word, not {word:#x}")
@@ -128,7 +128,7 @@ class Descriptor:
         return replace(self, start_address=self.start_address + size)
 
     def fields(self, major: Major = "K") -> tuple[Field, ...]:
-        """The five fields and their meaning for a tile that is K- or MN-major."""
+        """Return the five fields and their meaning for a tile that is K- or MN-major."""
         return tuple(
             Field(
                 name=place.name,
@@ -141,7 +141,7 @@ class Descriptor:
         )
 
     def explain(self, major: Major = "K") -> tuple[str, ...]:
-        """Lines of text: the word, each field raw and in bytes, what it means, and what is unusual."""
+        """Return lines of text: the word, each field raw and in bytes, what it means, and what is unusual."""
         headline = f"matrix descriptor {self.encode():#018x}, read {major}-major"
         return (headline, *map(str, self.fields(major)), *self._notes())
 
@@ -169,7 +169,7 @@ class Descriptor:
         return _stride_meaning(attribute, major, self.swizzle)
 
     def _notes(self) -> tuple[str, ...]:
-        """Remarks on a start address inside the swizzle pattern, and on a base offset."""
+        """Return remarks on a start address inside the swizzle pattern, and on a base offset."""
         notes = []
         width, inside = SWIZZLE_BYTES[self.swizzle], self.start_address % pattern_bytes(self.swizzle)
         if 0 < inside < width:
@@ -182,7 +182,7 @@ class Descriptor:
 
 
 def _stride_meaning(attribute: str, major: Major, swizzle: Swizzle) -> str:
-    """What LBO or SBO is the distance of; the two exchange roles between the MN-major layouts."""
+    """Return what LBO or SBO is the distance of; the two exchange roles between the MN-major layouts."""
     width = SWIZZLE_BYTES[swizzle]
     leading = attribute == "leading_byte_offset"
     if major == "K" and leading and swizzle != "none":

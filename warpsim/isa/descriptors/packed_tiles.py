@@ -27,7 +27,7 @@ def canonical_descriptor(
     first_mn: int = 0,
     first_k: int = 0,
 ) -> Descriptor:
-    """The descriptor of a tightly packed ``mn x k`` tile at ``start``, as CuTe lays it out.
+    """Return the descriptor of a tightly packed ``mn x k`` tile at ``start``, as CuTe lays it out.
 
     Atoms follow one another along M or N first, then along K (``tile_to_shape`` of the Layout_*_Atom);
     a tile that ends inside an atom still takes all of it. ``first_mn, first_k`` is where the part that
@@ -51,13 +51,13 @@ def canonical_descriptor(
 
 
 def canonical_bytes(*, mn: int, k: int, element_bits: int, major: Major, swizzle: Swizzle) -> int:
-    """The bytes that a packed tile takes."""
+    """Return the bytes that a packed tile takes."""
     check_tile(mn, k, element_bits, major)
     return _Packing.of(mn, k, element_bits // 8, major, swizzle).bytes
 
 
 def canonical_image(tile: Tile, *, major: Major, swizzle: Swizzle) -> Bytes:
-    """``(..., canonical_bytes)`` uint8: the bytes of packed tiles ``(..., mn, k)``.
+    """Return ``(..., canonical_bytes)`` uint8: the bytes of packed tiles ``(..., mn, k)``.
 
     The image is right at every start that is a multiple of the pattern; bytes of partial atoms that no
     element occupies are 0.
@@ -89,7 +89,7 @@ class _Packing:
 
     @classmethod
     def of(cls, mn: int, k: int, size: int, major: Major, swizzle: Swizzle) -> _Packing:
-        """The packing of an ``mn x k`` tile of elements of ``size`` bytes."""
+        """Return the packing of an ``mn x k`` tile of elements of ``size`` bytes."""
         width = SWIZZLE_BYTES[swizzle]
         atom = (8, width // size) if major == "K" else (width // size, 8)
         across, along = -(-mn // atom[0]), -(-k // atom[1])
@@ -106,7 +106,7 @@ class _Packing:
         )
 
     def descriptor(self, start: int, mn: int, k: int) -> Descriptor:
-        """The descriptor of what begins at element (mn, k)."""
+        """Return the descriptor of what begins at element (mn, k)."""
         width = SWIZZLE_BYTES[self.swizzle]
         inside = (width, self.size) if self.major == "K" else (self.size, width)
         skipped = mn % self.atom_mn * inside[0] + mn // self.atom_mn * self.along_mn

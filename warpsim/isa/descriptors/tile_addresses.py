@@ -31,7 +31,7 @@ def tile_addresses(
     memory_bytes: int = SHARED_BYTES,
     literal: bool = False,
 ) -> Addresses:
-    """``(mn, k)``: the byte address of each element of the tile that one instruction reads.
+    """Return ``(mn, k)``: the byte address of each element of the tile that one instruction reads.
 
     ``element_bits`` is 8, 16 or 32; 1-bit elements come as bytes, with ``k`` in bytes. Raises
     OperandError for a tile that no descriptor has (MN-major other than 16-bit, extents) or that leaves
@@ -113,12 +113,12 @@ def _check_descriptor(
 
 
 def is_aligned(start: int, swizzle: Swizzle) -> bool:
-    """Whether a start lies in the first row of its swizzle pattern, as after steps along K."""
+    """Return whether a start lies in the first row of its swizzle pattern, as after steps along K."""
     return start % pattern_bytes(swizzle) < SWIZZLE_BYTES[swizzle]
 
 
 def row_bytes(start: int, swizzle: Swizzle, mn: int, k: int, size: int, major: Major) -> tuple[int, int]:
-    """The stretch ``first <= byte < end`` that a tile takes of each row; all of it without swizzle."""
+    """Return the stretch ``first <= byte < end`` that a tile takes of each row; all of it without swizzle."""
     width = SWIZZLE_BYTES[swizzle]
     if swizzle == "none":
         return 0, width
@@ -149,7 +149,7 @@ def load_tile(
     major: Major,
     literal: bool = False,
 ) -> Tile:
-    """``(..., mn, k)`` of ``dtype``: the tile in each memory ``(..., bytes)``.
+    """Return ``(..., mn, k)`` of ``dtype``: the tile in each memory ``(..., bytes)``.
 
     ``dtype`` has 1, 2 or 4 bytes. Raises as tile_addresses does.
     """
@@ -203,7 +203,7 @@ def touched_bytes(
     memory_bytes: int = SHARED_BYTES,
     literal: bool = False,
 ) -> Addresses:
-    """``(n, 2)``: the byte ranges ``first <= address < end`` that an instruction reads, ascending, apart.
+    """Return ``(n, 2)``: disjoint, ascending byte ranges ``first <= address < end`` of an instruction.
 
     Raises as tile_addresses does.
     """
@@ -224,7 +224,7 @@ def touched_bytes(
 
 
 def element_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The dtype of a tile's elements; raises OperandError where they have not 1, 2 or 4 bytes."""
+    """Return the dtype of a tile's elements; raises OperandError where they have not 1, 2 or 4 bytes."""
     element = np.dtype(dtype)
     if element.kind == "b":
         raise OperandError("tiles of 1-bit elements are tiles of bytes: np.packbits(…, bitorder='little')")

@@ -16,12 +16,12 @@ SWIZZLE_BYTES: dict[Swizzle, int] = {"none": 16, "32B": 32, "64B": 64, "128B": 1
 
 
 def pattern_bytes(swizzle: Swizzle) -> int:
-    """Bytes after which a swizzle mode repeats: 1024, 512, 256; 16 without swizzle, which has no pattern."""
+    """Return the bytes after which a swizzle mode repeats: 1024, 512, 256; 16 without swizzle."""
     return 16 if swizzle == "none" else 8 * SWIZZLE_BYTES[swizzle]
 
 
 def swizzled(addresses: Addresses, swizzle: Swizzle) -> Addresses:
-    """The address where a swizzle mode puts the byte of each unswizzled address; its own inverse.
+    """Return the address where a swizzle mode puts the byte of each unswizzled address; its own inverse.
 
     Bits 6:4 are exclusive-ored with bits 9:7, of which 32B uses the lowest, 64B two and 128B all three.
     PTX ISA 9.1, section 9.7.15.5.1.2.1.3 "Canonical layouts": Swizzle<0..3, 4, 3> of CuTe, in bytes.
@@ -47,7 +47,7 @@ _MOVES: dict[str, tuple[tuple[int, int, int], ...]] = {  # (lowest bit changed, 
 
 
 def tensor_swizzled(addresses: Addresses, swizzle: TensorSwizzle) -> Addresses:
-    """The shared address where a tensor copy puts the byte of each unswizzled address; its own inverse.
+    """Return the shared address to which a tensor copy moves each unswizzled byte; its own inverse.
 
     PTX ISA 9.1, section 5.5.7 "Swizzling Modes", whose tables show 16-byte cells of lines of 128 bytes.
     Inferred: that FLIP_8B swaps in odd lines; that rows shorter than the span follow one another closely.

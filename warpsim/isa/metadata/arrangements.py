@@ -26,7 +26,7 @@ from .orders import (
 
 @cache
 def sparse_forms(element: str) -> tuple[Instruction, ...]:
-    """One warp-level sparse form of each k that multiplies an element, smallest k first."""
+    """Return one warp-level sparse form of each k that multiplies an element, smallest k first."""
     found: dict[int, Instruction] = {}
     for form in forms().values():
         if form.sparse and form.lanes == 32 and form.a.name == element and not form.kind:
@@ -38,9 +38,9 @@ def sparse_forms(element: str) -> tuple[Instruction, ...]:
 
 @cache
 def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
-    """Every arrangement of the metadata of an element (``"f16"``) or of one instruction's.
+    """Return every arrangement of the metadata of an element (``"f16"``) or of an instruction.
 
-    CUTLASS's words are 16-bit for 16- and 32-bit elements and 32-bit for narrower ones.
+    CUTLASS's words are 16-bit for 16- and 32-bit elements and 32-bit for narrower elements.
     """
     given = isinstance(element, Instruction)
     known = (element,) if isinstance(element, Instruction) else sparse_forms(element)
@@ -56,7 +56,7 @@ def arrangements(element: str | Instruction) -> tuple[Arrangement, ...]:
 
 
 def named(name: str, element: str | Instruction) -> Arrangement:
-    """The arrangement of that name; ``"lanes"`` alone is the first of the lane orders (OperandError)."""
+    """Return the arrangement of that name, of ``"lanes"`` the first lane order; raise OperandError."""
     known = arrangements(element)
     for arrangement in known:
         if arrangement.name == name or (name == "lanes" and arrangement.name.startswith("lanes ")):
@@ -67,7 +67,7 @@ def named(name: str, element: str | Instruction) -> Arrangement:
 def convert(
     blob: npt.ArrayLike, rows: int, k: int, element: str | Instruction, *, source: str, target: str
 ) -> npt.NDArray[Any]:
-    """The blob in another arrangement: unsigned words in the shape that the target has.
+    """Return the blob in another arrangement: unsigned words in the shape that the target has.
 
     ``rows`` and ``k`` are those of logical A. Raises OperandError where either arrangement does not
     allow them, or the blob has the wrong size.

@@ -58,7 +58,7 @@ def detect(
     element: str | Instruction,
     matrix: npt.ArrayLike | None = None,
 ) -> Detection:
-    """Which arrangements decode this blob to legal metadata of an A of ``rows x k``.
+    """Return which arrangements decode this blob to legal metadata of an A of ``rows x k``.
 
     Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
     non-zeros must all lie in columns that the metadata names.
@@ -83,7 +83,7 @@ def detect(
 
 
 def _nonzero(matrix: npt.ArrayLike, shape: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Where A has something other than zero; raises OperandError for what is no such matrix of numbers."""
+    """Return where A is not zero; raise OperandError for an array that is no such matrix of numbers."""
     array = as_array(matrix)
     if array.shape != shape:
         raise OperandError(f"A has shape {array.shape}, but rows and k are {shape}")
@@ -102,7 +102,7 @@ def _decoded(
 
 
 def named_columns(fields: Fields, pattern: Pattern) -> npt.NDArray[np.bool_]:
-    """``(..., rows, k)``: the logical columns that metadata fields name, read literally."""
+    """Return ``(..., rows, k)``: the logical columns that metadata fields name, read literally."""
     units = pattern.decode_table[fields].reshape(*fields.shape[:-1], -1)
     named_here = np.zeros((*fields.shape[:-1], fields.shape[-1] * pattern.chunk), np.bool_)
     np.put_along_axis(named_here, stored_columns(units, pattern), True, axis=-1)

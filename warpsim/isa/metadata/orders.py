@@ -57,7 +57,7 @@ class Arrangement:
         return self.name
 
     def places(self, rows: int, k: int) -> Index:
-        """``(rows, chunks)``: the slot of every field, proven one-to-one; OperandError for rows, k."""
+        """Return ``(rows, chunks)``: the slot of every field, proven one-to-one; OperandError for rows, k."""
         chunks = self._chunks(rows, k)
         row, chunk = np.indices((rows, chunks))
         slots = self.place(row, chunk, rows, chunks)
@@ -67,7 +67,7 @@ class Arrangement:
         return slots
 
     def encode(self, fields: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The blob of fields ``(rows, chunks)``; slots that no field uses are zero."""
+        """Return the blob of fields ``(rows, chunks)``; slots that no field uses are zero."""
         values = np.asarray(fields, np.uint8)
         rows, chunks = values.shape
         flat = np.zeros(self._size(rows, chunks), self._unsigned)
@@ -77,7 +77,7 @@ class Arrangement:
         return blob
 
     def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
-        """The fields ``(rows, chunks)`` of a blob; the inverse of encode. Raises OperandError."""
+        """Return the fields ``(rows, chunks)`` of a blob; the inverse of encode. Raises OperandError."""
         words = self.words(as_array(blob), rows, k).reshape(-1, 1)  # first: a blob has the size that it needs
         slots = self.places(rows, k)
         flat = words >> self._shifts & self._unsigned.type(15)
@@ -85,7 +85,7 @@ class Arrangement:
         return fields
 
     def words(self, blob: npt.NDArray[Any], rows: int, k: int) -> npt.NDArray[Any]:
-        """The blob as unsigned words of the right shape; OperandError if it has another size."""
+        """Return the blob as unsigned words of the right shape; OperandError if it has another size."""
         chunks = self._chunks(rows, k)
         shape = self.shape(rows, chunks)
         expected = prod(shape) * self.dtype.itemsize
@@ -123,14 +123,14 @@ class IndexPairs(Arrangement):
     """Indices instead of fields: a byte for each, in the order of the stored units."""
 
     def encode(self, fields: npt.ArrayLike) -> npt.NDArray[Any]:
-        """``(rows, units)`` indices of fields ``(rows, chunks)``."""
+        """Return ``(rows, units)`` indices of fields ``(rows, chunks)``."""
         values = np.asarray(fields, np.uint8)
         self.places(values.shape[0], values.shape[1] * self.pattern.chunk)
         indices: npt.NDArray[Any] = self.pattern.decode_table[values].reshape(values.shape[0], -1)
         return indices
 
     def decode(self, blob: npt.ArrayLike, rows: int, k: int) -> Fields:
-        """The fields of indices; OperandError for an index out of range."""
+        """Return the fields of indices; OperandError for an index out of range."""
         indices = self.words(as_array(blob), rows, k)
         units = indices.reshape(rows, -1, self.pattern.kept)
         if units.max() >= self.pattern.choices:
@@ -150,11 +150,11 @@ def _row_major(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
 
 
 def _reordered(fields_per_word: int) -> Place:
-    """CUTLASS's order of words E(row, column), as its warps load them with 16-byte loads.
+    """Return CUTLASS's order of words E(row, column), as its warps load them with 16-byte loads.
 
-    Rows that one lane needs are brought together (groups of 32 rows with 16-bit words, 16 with 32-bit
-    ones), then the off-diagonal words of each 2 x 2 block change places, so that a column pair of a row
-    pair makes the words of two lanes; pairs of columns are stored column by column.
+    Rows that one lane needs are brought together (groups of 32 rows with 16-bit words, of 16 rows
+    with 32-bit words), then the off-diagonal words of each 2 x 2 block change places, so that a column pair
+    of a row pair makes the words of two lanes; pairs of columns are stored column by column.
     """
     group, step = (32, 4) if fields_per_word == 4 else (16, 2)
 
@@ -172,7 +172,8 @@ def _atoms(element_bits: int, per_atom: int) -> Place:
     """CUTLASS 3.x's order for wgmma: atoms of 64 rows and 128 columns, those of a column of atoms first.
 
     In an atom of 16- or 32-bit elements what the lanes of a warp read of one instruction's metadata is
-    scattered so that a lane's words of all instructions along k are neighbours; 8-bit ones are row-major.
+    scattered so that a lane's words of all instructions along k are neighbours; fields of 8-bit elements
+    are row-major.
     """
     blocks = per_atom // 8  # instructions along k in an atom, of 8 chunks each
 
@@ -229,7 +230,7 @@ def lane_words(instruction: Instruction, selector: int = 0) -> Arrangement:
 
 
 def fields_matrix(pattern: Pattern) -> Arrangement:
-    """One field a byte, ``(rows, chunks)``."""
+    """Return one field a byte, ``(rows, chunks)``."""
     return Arrangement(
         name="fields",
         description="row-major fields, one in a byte",
@@ -242,7 +243,7 @@ def fields_matrix(pattern: Pattern) -> Arrangement:
 
 
 def index_pairs(pattern: Pattern) -> Arrangement:
-    """One index a byte, ``(rows, units)``, as compress returns them."""
+    """Return one index a byte, ``(rows, units)``, as compress returns them."""
     return IndexPairs(
         name="indices",
         description="row-major indices, one in a byte",
@@ -280,7 +281,7 @@ def cutlass(pattern: Pattern, width: int) -> Arrangement:
         slots=slots,
         shape=lambda rows, chunks: (rows * chunks // slots,),
         place=_reordered(slots),
-        row_multiple=64 // width,  # 32 rows with 16-bit words, 16 with 32-bit ones
+        row_multiple=64 // width,  # 32 rows with 16-bit words, 16 with 32-bit words
         chunk_multiple=2 * slots,
     )
 

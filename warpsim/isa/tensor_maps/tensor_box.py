@@ -57,14 +57,14 @@ class Pieces:
         return self.pitch * self.places.size
 
     def landing(self, start: int, map_: TensorMap) -> Addresses:
-        """``(n,)``: where each piece lies in shared memory if the box is put at ``start``."""
+        """Return ``(n,)``: where each piece lies in shared memory if the box is put at ``start``."""
         return tensor_swizzled(self.places + start, map_.swizzle)
 
 
 def box_pieces(
     map_: TensorMap, coordinates: Sequence[int], *, offsets: Sequence[int] = (), element: bool = False
 ) -> Pieces:
-    """The pieces of the box at some coordinates, in tile mode or im2col, as the map has it.
+    """Return the pieces of the box at some coordinates, in tile mode or im2col, as the map has it.
 
     ``offsets`` are those of im2col, W first. With ``element`` every piece is one element. Raises
     OperandError for another number of coordinates, UndefinedBehavior for some that the manual excludes,
@@ -77,7 +77,7 @@ def box_pieces(
 
 
 def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
-    """Whether a box of tile mode lies inside of its tensor, and its rows begin at multiples of 16 bytes."""
+    """Return whether a box of tile mode is in its tensor and its rows begin at multiples of 16 bytes."""
     if coordinates[0] * map_.type.bits % 128:
         return False
     return all(
@@ -86,7 +86,7 @@ def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
 
 
 def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
-    """The pieces of a box inside of its tensor: those of any such box, so many bytes further on."""
+    """Return the pieces of a box inside of its tensor: those of any such box, so many bytes further on."""
     first = _first_box(map_)
     outer = sum(item * stride for item, stride in zip(coordinates[1:], map_.strides, strict=True))
     distance = coordinates[0] * map_.type.bits // 8 + outer
@@ -97,12 +97,12 @@ def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
 
 @lru_cache(maxsize=64)
 def _first_box(map_: TensorMap) -> Pieces:
-    """The pieces of the box at coordinates 0, for maps of tensors that hold it."""
+    """Return the pieces of the box at coordinates 0, for maps of tensors that hold it."""
     return _counted(map_, (0,) * map_.rank, (), False)
 
 
 def _counted(map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int], element: bool) -> Pieces:
-    """The pieces of any box, dimension by dimension."""
+    """Return the pieces of any box, dimension by dimension."""
     if map_.im2col is not None:
         outer, inside = _pixels(map_, map_.im2col, coordinates, offsets)
         return _together(map_, coordinates[0], outer, inside, element)
@@ -115,7 +115,7 @@ def _counted(map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int]
 
 
 def row_pieces(map_: TensorMap, coordinates: Sequence[int], *, element: bool = False) -> Pieces:
-    """The pieces of gather4 and scatter4: a column, and four rows that lie in shared memory one by one.
+    """Return the pieces of gather4 and scatter4: a column, and four rows in succession in shared memory.
 
     Raises as box_pieces, and OperandError for a map with other than two dimensions or more than one row.
     """
@@ -151,7 +151,7 @@ def _check(map_: TensorMap, coordinates: Sequence[int], count: int) -> None:
 
 
 def _axis(map_: TensorMap, dimension: int, positions: Addresses) -> Axis:
-    """Distances in bytes of positions along an outer dimension, and which are inside."""
+    """Return distances in bytes of positions along an outer dimension, and which are inside."""
     inside = (positions >= 0) & (positions < map_.sizes[dimension])
     kept = np.where(inside, positions, 0)
     stride = map_.strides[dimension - 1]
@@ -161,13 +161,13 @@ def _axis(map_: TensorMap, dimension: int, positions: Addresses) -> Axis:
 
 
 def _crossed(outer: Axis, axis: Axis) -> Axis:
-    """Every pair of two axes, the second one faster."""
+    """Return every pair of two axes, the second faster."""
     distances = outer[0][:, None] + axis[0]
     return distances.reshape(-1), (outer[1][:, None] & axis[1]).reshape(-1)
 
 
 def _together(map_: TensorMap, column: int, outer: Addresses, inside: Inside, element: bool) -> Pieces:
-    """Rows of the innermost dimension from a column on, one at each distance."""
+    """Return rows of the innermost dimension from a column on, a row at each distance."""
     count = _piece_elements(map_, column, element)
     step, pitch = count * map_.type.bits // 8, count * map_.type.shared_bits // 8
     starts = column // count + np.arange(map_.inner // count, dtype=np.int64)
@@ -183,7 +183,7 @@ def _together(map_: TensorMap, column: int, outer: Addresses, inside: Inside, el
 
 
 def _piece_elements(map_: TensorMap, column: int, element: bool) -> int:
-    """How many neighbours make a piece: a power of two that the column and the tensor's edge respect."""
+    """Return how many neighbours make a piece: a power of two that divides column and tensor edge."""
     bits = map_.type.bits
     if map_.type.padded:
         return _GROUP
@@ -201,7 +201,7 @@ def _piece_elements(map_: TensorMap, column: int, element: bool) -> int:
 
 
 def _pixels(map_: TensorMap, im2col: Im2col, coordinates: Sequence[int], offsets: Sequence[int]) -> Axis:
-    """Distances of the pixels in the order in which they are visited, and which are inside."""
+    """Return distances of the pixels in the order in which they are visited, and which are inside."""
     spatial = range(1, map_.rank - 1)
     offsets = tuple(offsets) or (0,) * len(spatial)
     _check_offsets(map_, offsets)
@@ -236,7 +236,7 @@ def _check_start(map_: TensorMap, dimension: int, start: int, low: int, high: in
 
 
 def _wheel(turns: Addresses, start: int, low: int, high: int, step: int) -> tuple[Addresses, Addresses]:
-    """Positions after so many steps from the start, and how often they have gone back to ``low``."""
+    """Return positions after so many steps from the start, and how often they have gone back to ``low``."""
     first, every = (high - start) // step + 1, (high - low) // step + 1
     late = turns - first
     back = np.where(late < 0, 0, late // every + 1)

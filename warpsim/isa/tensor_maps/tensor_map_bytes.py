@@ -11,8 +11,8 @@ are, little-endian:
    78 5x1  element_stride           89  1   L2 promotion       112  12   zero
    83  1   rank - 1                 90  1   mode               124  4    CRC-32 of all before
 
-Names and codes are those of tensormap.replace. The driver's own maps have other bytes, which nobody has
-documented: they cannot be read.
+Names and codes are those of tensormap.replace. The driver's own maps have other, undocumented
+bytes: they cannot be read.
 
 Inferred: that nothing else may change the bytes of a map, which is why they have a checksum; that
 tensormap.replace takes 128 bytes of zeros for a tiled map whose codes are all 0, as Triton's kernels make
@@ -56,7 +56,7 @@ class FieldPlace:
     signed: bool = False
 
     def read(self, content: bytes) -> tuple[int, ...]:
-        """Its integers."""
+        """Return its integers."""
         starts = range(self.first, self.first + self.size * self.count, self.size)
         return tuple(
             int.from_bytes(content[at : at + self.size], "little", signed=self.signed) for at in starts
@@ -96,7 +96,7 @@ _WORD = 1 << 32
 
 
 def encode(map_: TensorFields) -> bytes:
-    """The 128 bytes of a map."""
+    """Return the 128 bytes of a map."""
     im2col = map_.im2col or Im2col(lower=(), upper=(), channels=0, pixels=0, mode="tile")
     mode, atomicity = SWIZZLES[map_.swizzle]
     values: dict[str, tuple[int, ...]] = {
@@ -177,7 +177,7 @@ def _parts(content: bytes) -> dict[str, Any]:
 
 
 def _swizzle(mode: int, atomicity: int) -> TensorSwizzle:
-    """The swizzle of two codes; no swizzle has no atoms. Raises OperandError (PTX ISA 9.1, Table 14)."""
+    """Return the swizzle of two codes; raise OperandError (PTX ISA 9.1, Table 14)."""
     for name, codes in SWIZZLES.items():
         if codes == (mode, atomicity) or (codes[0] == mode == 0):
             return name
@@ -216,7 +216,7 @@ _BITS = {
 
 
 def _blank() -> bytes:
-    """A tiled map of which nothing has been set: all codes are 0."""
+    """Return a tiled map of which nothing has been set: all codes are 0."""
     content = bytearray(MAP_BYTES)
     PLACES["magic"].write(content, (MAGIC,))
     PLACES["never_set"].write(content, (sum(_BITS.values()),))
@@ -234,7 +234,7 @@ def check_set(content: bytes) -> None:
 
 
 def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
-    """The map with one field changed; whether it can be is looked at when it is used.
+    """Return the map with one field changed; its limits are checked when it is used.
 
     128 bytes of zeros are a map without address, sizes and strides. Raises OperandError for other bytes that
     are no map, and values out of range.

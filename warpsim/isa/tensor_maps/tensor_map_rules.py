@@ -114,7 +114,7 @@ def _sizes(map_: TensorFields) -> None:
 
 
 def _dimension(map_: TensorFields, dimension: int) -> str:
-    """A dimension in words, for who counts from outside and who counts from inside."""
+    """Return a dimension in words, whatever the order of counting."""
     return "the innermost dimension" if not dimension else f"dimension {dimension} from inside"
 
 

@@ -46,7 +46,7 @@ class Explorer:
 
 
 def explore(instruction: Form = START) -> Explorer:
-    """The page of all layouts, opened at an instruction.
+    """Return the page of all layouts, opened at an instruction.
 
     Raises PtxError and IllegalInstruction for an instruction that is none.
     """

@@ -1,6 +1,6 @@
 """Everything that the explorer's page knows, as JSON-ready data: all forms, and tables that they share.
 
-A form names its layouts by their numbers in tables of distinct ones. Layouts are modes, those
+A form names its layouts by their numbers in tables of distinct layouts. Layouts are modes, those
 of isa/layouts. Does not know how a page shows them.
 """
 
@@ -47,14 +47,14 @@ class _Key:
 
 
 class Table:
-    """Distinct entries, each kept once; a form says the number of the one that it has."""
+    """Distinct entries, each kept once; a form refers to an entry by its number."""
 
     def __init__(self) -> None:
         self.entries: list[Any] = []
         self._known: dict[str, int] = {}
 
     def number(self, entry: Any) -> int:
-        """The number of an entry, which is added if it is new."""
+        """Return the number of an entry, which is added if it is new."""
         key = json.dumps(entry)
         if key not in self._known:
             self._known[key] = len(self.entries)
@@ -64,7 +64,7 @@ class Table:
 
 @cache
 def catalogue() -> Document:
-    """All forms of all targets; not to be written to."""
+    """Return all forms of all targets; not to be written to."""
     names = ("layouts", "metadata", "scales", "tiles", "cute", "formulas", "targets", "arithmetic", "rules")
     tables = {name: Table() for name in names}
     described = [_form(form, tables) for form in forms().values()]
@@ -119,7 +119,7 @@ def _formula(form: Instruction, operand: str) -> Document:
 
 @cache
 def _formula_document(key: _Key) -> Document:
-    """The manual's formula of an operand, of metadata for each selector."""
+    """Return the manual's formula of an operand, of metadata for each selector."""
     form, operand = key.form, key.operand
     found = [formula(form, operand, selector) for selector in _selectors(form, operand)]
     return {
@@ -135,7 +135,7 @@ def _selectors(form: Instruction, operand: str) -> Iterable[int]:
 
 
 def _sass(form: Instruction) -> list[list[str]]:
-    """``[targets, instructions]``: what ptxas makes of the form, where somebody looked."""
+    """Return ``[targets, instructions]``: what ptxas makes of the form, where it is known."""
     targets: dict[str, list[str]] = {}
     for target in SEEN:
         name = sass_of(form, target)
@@ -148,7 +148,7 @@ def _sass(form: Instruction) -> list[list[str]]:
 
 
 def _layout(form: Instruction, operand: str) -> Document:
-    """The layout of a, b, c or d: ``(lane, value) -> (row, column)``, products below each other."""
+    """Return the layout of a, b, c or d: ``(lane, value) -> (row, column)``, products below each other."""
     storage = form.storage(operand)
     lanes, values = _modes(_Key(form, operand, _layout_numbers(form, operand)))
     rows, columns = form.matrix_shape(operand)
@@ -166,7 +166,7 @@ def _layout(form: Instruction, operand: str) -> Document:
 
 
 def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
-    """What layouts and formulas are made of: forms that have these in common have them in common."""
+    """Return what layouts and formulas are made of: forms that have these in common have them in common."""
     storage = [form.storage(item).bits for item in ("a", *(operand if operand in "abcd" else ""))]
     quads = (form.a_layout, form.b_layout, form.c.name, form.d.name) if form.products > 1 else ()
     return form.shape, form.pattern, *storage, form.register_bits, form.scale_chunks, quads
@@ -282,7 +282,7 @@ def _tiles_of(key: _Key) -> list[Document]:
 
 
 def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
-    """The packed tile in each swizzle and major, or why there is none."""
+    """Yield the packed tile in each swizzle and major, or why there is none."""
     for major in _MAJORS:
         for swizzle in SWIZZLE_BYTES:
             named = {"swizzle": swizzle, "major": major}

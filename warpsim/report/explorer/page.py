@@ -19,7 +19,7 @@ FOLDERS = ("explorer/static", "static")
 
 @in_default_environment
 def page(form: str) -> str:
-    """The whole page, opened at a form; it loads nothing from anywhere."""
+    """Return the whole page, opened at a form; it loads nothing from anywhere."""
     return rendered(
         "explorer/templates/explorer.html",
         start=json.dumps({"form": form}),
@@ -31,6 +31,6 @@ def page(form: str) -> str:
 
 @cache
 def _packed() -> str:
-    """The catalogue as JSON, compressed (zlib) and in base64."""
+    """Return the catalogue as JSON, compressed (zlib) and in base64."""
     content = json.dumps(catalogue(), separators=(",", ":")).encode()
     return b64encode(zlib.compress(content, 9)).decode("ascii")

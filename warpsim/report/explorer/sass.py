@@ -19,7 +19,7 @@ _WITHOUT_F8 = (90, 100)  # generations whose warps have no instruction for 8-bit
 
 
 def sass_of(form: Instruction, target: str) -> str | None:
-    """``HMMA.16816.F32``, ``2 x IMMA.16832.S8.S8``, or what a routine is; None where nobody looked."""
+    """Return ``HMMA.16816.F32``, ``2 x IMMA.16832.S8.S8``, or the name of a routine; None if not known."""
     if target not in SEEN or target not in form.targets or form.since > _SPELLED:
         return None
     generation = int(re.sub(r"\D", "", target))
@@ -36,7 +36,7 @@ def _sizes(form: Instruction) -> str:
 
 
 def _resized(form: Instruction, m: int, k: int) -> str:
-    """The name with another m and k."""
+    """Return the name with another m and k."""
     shape = form.shape
     return name_of(form).replace(f"{shape.m}{shape.n}{shape.k}", f"{m}{shape.n}{k}")
 

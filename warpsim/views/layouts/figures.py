@@ -57,20 +57,20 @@ class Figure:
         return (cell for row in self.grid for cell in row if cell)
 
     def column_widths(self) -> list[int]:
-        """The characters that each column needs."""
+        """Return the characters that each column needs."""
         columns = zip(self.column_labels, *self.grid, strict=True)
         return [max(len(name), *(len(cell.text) for cell in column if cell)) for name, *column in columns]
 
 
 def span(numbers: range) -> str:
-    """``3`` or ``0..7``."""
+    """Return ``3`` or ``0..7``."""
     return f"{numbers.start}..{numbers.stop - 1}" if len(numbers) > 1 else str(numbers.start)
 
 
 def figures(
     instruction: Instruction, operand: str, selector: int = 0, scales: ScaleSelectors = NO_SCALES
 ) -> tuple[Figure, ...]:
-    """The figures of one operand: a, b, c, d, e (metadata), scale_a or scale_b.
+    """Return the figures of one operand: a, b, c, d, e (metadata), scale_a or scale_b.
 
     Sparse A is drawn twice, as stored and over its logical columns; metadata as chunks and as words;
     m8n8k4 f16 in one figure for each of its four products and wgmma in one for each warp. Raises what
@@ -103,7 +103,7 @@ def _title(instruction: Instruction, operand: str) -> str:
 
 
 def _parts(instruction: Instruction, held: Sequence[Place]) -> Iterator[tuple[str, list[Place]]]:
-    """The places of each product of m8n8k4 f16 or of each warp of a warpgroup, with words that name it."""
+    """Yield the places of each product of m8n8k4 f16 or of each warp of a warpgroup, with its name."""
     if instruction.products > 1:
         for product in range(instruction.products):
             low = 4 * product
@@ -149,14 +149,14 @@ def _fragment_cell(run: Sequence[Place]) -> Cell:
 
 
 def _logical(instruction: Instruction, cell: Cell) -> Cell:
-    """The cell of a sparse A over the whole chunks that its stored elements come from."""
+    """Return the cell of a sparse A over the whole chunks that its stored elements come from."""
     pattern = present(instruction.pattern, "pattern")
     first, last = cell.columns.start // pattern.stored, (cell.columns.stop - 1) // pattern.stored
     return replace(cell, columns=range(pattern.chunk * first, pattern.chunk * (last + 1)))
 
 
 def _matrix_figure(title: str, cells: Sequence[Cell], columns: str) -> Figure:
-    """Cells in the rows and columns that they cover."""
+    """Return cells in the rows and columns that they cover."""
     across = sorted({cell.columns for cell in cells}, key=lambda numbers: numbers.start)
     by_rows = sorted(cells, key=lambda cell: (cell.rows.start, cell.columns.start))
     lines = [(rows, tuple(line)) for rows, line in groupby(by_rows, key=lambda cell: cell.rows)]
@@ -177,7 +177,7 @@ def _matrix_figure(title: str, cells: Sequence[Cell], columns: str) -> Figure:
 
 
 def _metadata_figures(instruction: Instruction, fields: Sequence[Place], selector: int) -> tuple[Figure, ...]:
-    """Which bits describe each chunk of a row, and which chunks each word describes."""
+    """Return which bits describe each chunk of a row, and which chunks each word describes."""
     pattern = present(instruction.pattern, "pattern")
     title = f"Metadata of sparse {instruction.shape}, .{instruction.a}, selector {selector}"
     width = pattern.chunk
@@ -196,7 +196,7 @@ def _metadata_figures(instruction: Instruction, fields: Sequence[Place], selecto
 
 
 def _words_figure(title: str, cells: Sequence[Cell]) -> Figure:
-    """A line for each word that is read, its highest bits first."""
+    """Return a line for each word that is read, its highest bits first."""
     lanes = sorted({cell.lane for cell in cells})
     bits = sorted({cell.places[0].low_bit for cell in cells}, reverse=True)
     at = {(cell.lane, cell.places[0].low_bit): cell for cell in cells}
@@ -238,7 +238,7 @@ def _scale_figure(instruction: Instruction, operand: str, held: Sequence[Place])
 
 
 def figure_document(figure: Figure) -> Document:
-    """A figure as JSON-ready data: its title, and each box with lane, register, bits and elements."""
+    """Return a figure as JSON-ready data: its title, and each box with lane, register, bits and elements."""
     return {"title": figure.title, "cells": [_cell_document(cell) for cell in figure.cells]}
 
 
@@ -253,7 +253,7 @@ def _cell_document(cell: Cell) -> Document:
 
 
 def place_document(place: Place) -> Document:
-    """A place as JSON-ready data."""
+    """Return a place as JSON-ready data."""
     document: Document = {
         "operand": place.operand,
         "lane": place.lane,

@@ -45,7 +45,7 @@ _SPARSE = {  # by k and the bits of an element of A in a register
 _WARPGROUP = {16: "9.7.15.5.1.1.1", 8: "9.7.15.5.1.1.2", 32: "9.7.15.5.1.1.3", 256: "9.7.15.5.1.1.4"}
 _SCALES = "9.7.14.3"
 
-_ANY_DENSE, _ANY_SPARSE, _ANY_WARPGROUP = "9.7.14.5", "9.7.14.6", "9.7.15.5.1.1"  # of a shape without one
+_ANY_DENSE, _ANY_SPARSE, _ANY_WARPGROUP = "9.7.14.5", "9.7.14.6", "9.7.15.5.1.1"  # of a new shape
 
 # Names of the manual for the digits of a lane: extents -> variable, place value -> (name, definition).
 _LANES: dict[tuple[int, ...], tuple[str, dict[int, tuple[str, str]]]] = {
@@ -79,7 +79,7 @@ class Formula:
     results: tuple[tuple[str, str], ...]
 
     def lines(self) -> list[str]:
-        """The formula as lines of text."""
+        """Return the formula as lines of text."""
         width = max(len(name) for name, _ in self.results)
         title = f"{self.operand}: {self.domain} (PTX ISA, section {self.section})"
         results = (f"  {name.ljust(width)} = {text}" for name, text in self.results)
@@ -131,7 +131,7 @@ def _terms(variable: str, digits: Modes, coordinate: int) -> Iterator[str]:
 
 
 def _term(variable: str, digit: Digit, step: int) -> str:
-    """``8 * (i / 2 % 2)``, or ``(i & 2)`` for a binary digit that keeps its place value."""
+    """Return ``8 * (i / 2 % 2)``, or ``(i & 2)`` for a binary digit that keeps its place value."""
     if step == digit.value > 1 and _is_binary(digit):
         return f"({variable} & {(digit.mode.extent - 1) * digit.value})"
     text = _digit(variable, digit)
@@ -235,7 +235,7 @@ def _field_results(layout: FieldLayout) -> tuple[tuple[str, str], ...]:
 
 
 def logical_column_lines(instruction: Instruction) -> list[str]:
-    """How the metadata turns a stored column of A into a logical one; nothing for dense forms."""
+    """Return how the metadata maps a stored column of A to a logical column; nothing for dense forms."""
     pattern = instruction.pattern
     if pattern is None:
         return []

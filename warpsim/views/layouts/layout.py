@@ -26,7 +26,7 @@ Notation = Literal["ptx", "cute"]
 
 
 def shown_operands(instruction: Instruction, operand: str | None = None) -> tuple[str, ...]:
-    """The operand asked for, or every operand in registers with a layout of its own: D only beside a C
+    """Return the operand asked for, or every operand in registers with a layout of its own: D only beside a C
     of another format."""
     if operand is not None:
         check_operand(instruction, operand)
@@ -47,7 +47,7 @@ def layout_lines(
     notation: Notation = "ptx",
     width: int | None = None,
 ) -> list[str]:
-    """The layout of one operand or of all as plain text; figures in panels no wider than ``width``.
+    """Return the layout of one operand or of all as plain text; figures in panels no wider than ``width``.
 
     Raises OperandError, UndefinedBehavior (selector) or IllegalInstruction (byte and thread ids).
     """
@@ -69,7 +69,7 @@ def layout_markup(
     scales: ScaleSelectors = NO_SCALES,
     width: int | None = None,
 ) -> list[str]:
-    """The figures and formulas of layout_lines in the markup of the rich library, coloured by lane."""
+    """Return the figures and formulas of layout_lines in the markup of the rich library, coloured by lane."""
     lines = [f"[bold]{escaped(instruction.mnemonic)}[/]"]
     for name in shown_operands(instruction, operand):
         for figure in figures(instruction, name, selector, scales):
@@ -79,7 +79,7 @@ def layout_markup(
 
 
 def notes(instruction: Instruction, operand: str, selector: int = 0) -> list[str]:
-    """What belongs under the figures of an operand: its registers and its closed formula."""
+    """Return what belongs under the figures of an operand: its registers and its closed formula."""
     lines = formula(instruction, operand, selector).lines()
     if operand in "abcd":
         lines.insert(1, f"  registers, low bits first: {_registers_text(instruction, operand)}")
@@ -108,7 +108,7 @@ def _element_names(operand: str, first: int, count: int) -> str:
 
 
 def cute_lines(instruction: Instruction, operand: str | None = None, selector: int = 0) -> list[str]:
-    """One line for each layout in CuTe's notation; scales have none. Raises OperandError for those."""
+    """Return one line for each layout in CuTe's notation; scales have none. Raises OperandError for those."""
     names = [name for name in shown_operands(instruction, operand) if not name.startswith("scale_")]
     if not names:
         raise OperandError(f"{operand} has no layout in CuTe's notation: it is one word a lane")
@@ -128,7 +128,7 @@ def layout_figures(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> tuple[Figure, ...]:
-    """All figures of one operand, or of every operand in registers."""
+    """Return all figures of one operand, or of every operand in registers."""
     names = shown_operands(instruction, operand)
     return tuple(figure for name in names for figure in figures(instruction, name, selector, scales))
 
@@ -140,7 +140,7 @@ def layout_svg(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> str:
-    """The figures as one SVG document."""
+    """Return the figures as one SVG document."""
     return figures_svg(layout_figures(instruction, operand, selector=selector, scales=scales))
 
 
@@ -151,7 +151,7 @@ def layout_page(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> str:
-    """Figures, formulas and CuTe layouts as a page of HTML that loads nothing from anywhere."""
+    """Return figures, formulas and CuTe layouts as a page of HTML that loads nothing from anywhere."""
     names = shown_operands(instruction, operand)
     return page(instruction.mnemonic, _page_parts(instruction, names, selector, scales))
 
@@ -175,7 +175,7 @@ def layout_document(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> Document:
-    """Every element, field and scale with its lane, register and bits, as JSON-ready data."""
+    """Return every element, field and scale with its lane, register and bits, as JSON-ready data."""
     return {
         "mnemonic": instruction.mnemonic,
         "lanes": instruction.lanes,

@@ -20,7 +20,7 @@ Document = dict[str, Any]
 def element_lines(
     instruction: Instruction, operand: str, row: int, column: int, product: int = 0
 ) -> list[str]:
-    """Where element (row, column) of an operand lies: lane, register and bits."""
+    """Return where element (row, column) of an operand lies: lane, register and bits."""
     place = element_place(instruction, operand, row, column, product)
     where = f"lane {place.lane}, register {place.register_name}, bits {place.high_bit}..{place.low_bit}"
     return [f"{_coordinates(instruction, place)}: {where}"]
@@ -35,7 +35,7 @@ def lane_lines(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> list[str]:
-    """What a lane, or one of its registers, holds of an operand, lowest bits first."""
+    """Return what a lane, or one of its registers, holds of an operand, lowest bits first."""
     held = lane_places(instruction, operand, lane, register, selector=selector, scales=scales)
     if not held:
         return [f"T{lane} %{operand}: not read"]
@@ -52,7 +52,7 @@ def feeds_lines(
     selector: int = 0,
     scales: ScaleSelectors = NO_SCALES,
 ) -> list[str]:
-    """Which lanes and registers D[row, column] is computed from, one line for each group of registers."""
+    """Return the lanes and registers that D[row, column] is computed from, a line a group of registers."""
     found = feeds(instruction, row, column, product=product, selector=selector, scales=scales)
     rows = [[f"D[{row},{column}]", str(found.d)], ["C", str(found.c)]]
     for name, held in (("A stored" if instruction.sparse else "A", found.a), ("B", found.b)):
@@ -71,7 +71,7 @@ def feeds_lines(
 def element_document(
     instruction: Instruction, operand: str, row: int, column: int, *, selector: int = 0
 ) -> Document:
-    """Where an element lies, and of d all that feeds it, as JSON-ready data."""
+    """Return where an element lies, and of d all that feeds it, as JSON-ready data."""
     place = place_document(element_place(instruction, operand, row, column))
     document: Document = {"mnemonic": instruction.mnemonic, "operand": operand, "place": place}
     if operand == "d":
@@ -84,7 +84,7 @@ def element_document(
 
 
 def _by_register(held: Sequence[Place]) -> list[list[Place]]:
-    """Neighbours in one register of one lane, together."""
+    """Return neighbours in one register of one lane, together."""
     parts: list[list[Place]] = []
     for place in held:
         if parts and (parts[-1][-1].lane, parts[-1][-1].register) == (place.lane, place.register):
@@ -100,7 +100,7 @@ def _joined(part: Sequence[Place]) -> str:
 
 
 def _extent(part: Sequence[Place]) -> str:
-    """Rows and columns of a part, chunks for metadata and scales: ``[3][0..1]``."""
+    """Return rows and columns of a part, chunks for metadata and scales: ``[3][0..1]``."""
     rows, columns = ({place.row for place in part}, {place.column for place in part})
     return "".join(
         f"[{min(numbers)}..{max(numbers)}]" if len(numbers) > 1 else f"[{min(numbers)}]"

@@ -1,7 +1,7 @@
 """``warpsim layout`` of wgmma's operands in shared memory: a figure of the packed tile with its swizzle.
 
-A box is 16 bytes that stay together, with its address; boxes of one colour lie in the same four banks. Where
-elements lie is known to isa/descriptors.
+A box is 16 bytes that stay together, with its address; boxes of the same colour lie in the same four
+banks. Where elements lie is known to isa/descriptors.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class SharedTile:
 
     @property
     def size(self) -> int:
-        """Bytes of an element, or of eight 1-bit ones."""
+        """Bytes of an element, or of eight 1-bit elements."""
         return max(self.instruction.a.bits, 8) // 8
 
     def address(self, row: int, column: int) -> int:
-        """The byte address of element (row, column) of the operand; raises OperandError."""
+        """Return the byte address of element (row, column) of the operand; raises OperandError."""
         rows, columns = self.instruction.matrix_shape(self.operand)
         if row not in range(rows) or column not in range(columns):
             name = self.operand.upper()
@@ -75,7 +75,7 @@ class SharedTile:
 def shared_tile(
     instruction: Instruction, operand: str, swizzle: Swizzle = "none", major: Major = "K"
 ) -> SharedTile:
-    """The packed tile of A or B of wgmma.
+    """Return the packed tile of A or B of wgmma.
 
     Raises OperandError for other operands and layouts, NotModelled where k does not fit into the pattern.
     """
@@ -96,7 +96,7 @@ def shared_tile(
 
 
 def tile_figure(tile: SharedTile) -> Figure:
-    """The tile in boxes of 16 bytes, along K or along M or N as it is stored."""
+    """Return the tile in boxes of 16 bytes, along K or along M or N as it is stored."""
     across = tile.addresses if tile.major == "K" else tile.addresses.T
     step = _UNIT // tile.size
     along, name = ("k", "m" if tile.operand == "a" else "n")[:: 1 if tile.major == "K" else -1]
@@ -128,7 +128,7 @@ def _cell(address: int, row: int, columns: range) -> TileCell:
 
 
 def tile_notes(tile: SharedTile) -> list[str]:
-    """What belongs under the figure: the descriptor, and the rule of the swizzle."""
+    """Return what belongs under the figure: the descriptor, and the rule of the swizzle."""
     descriptor = tile.descriptor
     lines = [f"descriptor at address 0: {descriptor.encode():#018x} ({descriptor})"]
     if descriptor.swizzle != "none":
@@ -142,12 +142,12 @@ def tile_notes(tile: SharedTile) -> list[str]:
 
 
 def tile_lines(tile: SharedTile, width: int | None = None) -> list[str]:
-    """The figure and its notes as plain text."""
+    """Return the figure and its notes as plain text."""
     return [tile.instruction.mnemonic, "", *figure_lines(tile_figure(tile), width), "", *tile_notes(tile)]
 
 
 def tile_markup(tile: SharedTile, width: int | None = None) -> list[str]:
-    """The same in the markup of the rich library, coloured by banks."""
+    """Return the same in the markup of the rich library, coloured by banks."""
     figure = figure_markup(tile_figure(tile), width)
     return [
         f"[bold]{escaped(tile.instruction.mnemonic)}[/]",
@@ -159,18 +159,18 @@ def tile_markup(tile: SharedTile, width: int | None = None) -> list[str]:
 
 
 def tile_svg(tile: SharedTile) -> str:
-    """The figure as one SVG document."""
+    """Return the figure as one SVG document."""
     return figures_svg([tile_figure(tile)])
 
 
 def tile_page(tile: SharedTile) -> str:
-    """The figure and its notes as a page of HTML that loads nothing from anywhere."""
+    """Return the figure and its notes as a page of HTML that loads nothing from anywhere."""
     parts = [boxed(figures_element([tile_figure(tile)])), element("pre", "\n".join(tile_notes(tile)))]
     return page(tile.instruction.mnemonic, parts)
 
 
 def tile_document(tile: SharedTile) -> Document:
-    """Address of every element ``(mn, k)`` as JSON-ready data."""
+    """Return address of every element ``(mn, k)`` as JSON-ready data."""
     return {
         "mnemonic": tile.instruction.mnemonic,
         "operand": tile.operand,

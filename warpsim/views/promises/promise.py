@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LABELS = {  # in the order of what one may build on
+LABELS = {  # the most reliable first
     "guaranteed": "holds for every input; what breaks it is a mistake of warpsim",
     "measured": "holds for what a tool tries, as often as its figures say",
     "exact": "PTX defines the bits, and two derivations of them agree",

@@ -28,9 +28,9 @@ _NESTED = re.compile(r" \((?:inferred|validated).*|; dense rule (?:inferred|vali
 
 
 def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
-    """One for each family, label, and chips or reason, of the types that have the same targets there.
+    """Yield a promise for each family, label, and chips or reason, of the types with the same targets.
 
-    Every form on every target is a row of one.
+    Every form on every target is a row of some promise.
     """
     for (family, label, why), rows in _alike(evidence_rows(forms)):
         yield Promise(
@@ -44,7 +44,7 @@ def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
 
 
 def _alike(rows: Iterable[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
-    """Rows by family, label and reason, then by the targets on which their types have it."""
+    """Yield rows by family, label and reason, then by the targets on which their types have it."""
     by_type: dict[tuple[tuple[str, str, str], tuple[str, str, str]], list[Row]] = {}
     for row in rows:
         why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
@@ -56,7 +56,7 @@ def _alike(rows: Iterable[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row
 
 
 def _types(rows: Iterable[Row]) -> str:
-    """Operations with their types of D: ``f16 (f16, f32)``."""
+    """Return operations with their types of D: ``f16 (f16, f32)``."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         found.setdefault(row.operation, {})[row.d] = None
@@ -71,7 +71,7 @@ def _targets(rows: Iterable[Row]) -> str:
 def _reason(label: str, why: str, rows: Iterable[Row]) -> str:
     if label != "validated":
         return why
-    outputs = {row.key: row.evidence.outputs for row in rows}  # the same ones on all of a chip's targets
+    outputs = {row.key: row.evidence.outputs for row in rows}  # the same on all of a chip's targets
     return f"{sum(outputs.values()):,} outputs of {why}, 0 differ"
 
 
@@ -79,7 +79,7 @@ def _reason(label: str, why: str, rows: Iterable[Row]) -> str:
 
 
 def all_statements() -> list[Statement]:
-    """Labels and notes of all forms of all opcodes: how many forms, and of which opcodes."""
+    """Return labels and notes of all forms of all opcodes: how many forms, and of which opcodes."""
     from ...machine.opcodes import exactness, rows
 
     found: dict[tuple[str, str], tuple[set[str], list[int]]] = {}
@@ -96,7 +96,7 @@ def all_statements() -> list[Statement]:
 
 
 def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
-    """One for each label and note that statements have, and one for special registers."""
+    """Yield a promise for each label and note of statements, and a promise for special registers."""
     for statement in statements:
         yield Promise(
             section=STATEMENTS,
@@ -124,11 +124,12 @@ def _made_up() -> Iterator[str]:
         yield names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
-def _statement_text(one: Statement) -> str:
-    opcodes, note = one["opcodes"], one["note"].removeprefix("inferred: ")
+def _statement_text(statement: Statement) -> str:
+    opcodes, note = statement["opcodes"], statement["note"].removeprefix("inferred: ")
     if not note:
-        return f"{one['forms']:,} forms of {len(opcodes)} opcodes, as PTX defines (mma and wgmma: as above)"
-    forms = "1 form" if one["forms"] == 1 else f"{one['forms']:,} forms"
+        forms = f"{statement['forms']:,} forms of {len(opcodes)} opcodes"
+        return f"{forms}, as PTX defines (mma and wgmma: as above)"
+    forms = "1 form" if statement["forms"] == 1 else f"{statement['forms']:,} forms"
     return f"{forms} of {', '.join(opcodes)}: {note}"
 
 
@@ -160,7 +161,7 @@ def _refused(name: str, what: str, module: str) -> Promise:
 
 
 def _unsorted() -> dict[tuple[str, ...], list[str]]:
-    """Operations whose metadata ptxas does not sort, by the targets where that is so."""
+    """Return operations whose metadata ptxas does not sort, by the targets where that is so."""
     found: dict[str, list[str]] = {}
     for name, target in ARCHITECTURES.items():
         for operation in sorted(target.unsorted_operations):

@@ -40,7 +40,7 @@ GUARANTEED = (
         "environment",
         BITS,
         "in any process: rounding modes and flush-to-zero that other libraries have set are set aside "
-        "while something is computed, in every thread, and found again afterwards",
+        "during a computation, in every thread, and restored afterwards",
         "environment.py",
     ),
     _guaranteed(
@@ -209,7 +209,7 @@ NOT_MODELLED = (
     ),
     _refused(
         "compiled signatures",
-        "Triton kernels of clusters or with parameters that nobody knows, and Numba arguments of other types",
+        "Triton kernels of clusters or with unknown parameters, and Numba arguments of other types",
         "compilers/triton_kernels.py",
         "compilers/numba_kernels.py",
     ),

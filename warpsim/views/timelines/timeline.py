@@ -36,7 +36,7 @@ class Panel:
 
 
 def rows_of(timeline: Timeline) -> list[Row]:
-    """A row for each warp, CTA by CTA, with rows of what it has in flight below it.
+    """Return a row for each warp, CTA by CTA, with rows of what it has in flight below it.
 
     What a warpgroup has in flight, wgmma, is below its last warp. Warpgroups have headings where there are
     several, which say what they do.
@@ -55,7 +55,7 @@ def rows_of(timeline: Timeline) -> list[Row]:
 
 
 def _heading(timeline: Timeline, own: Sequence[WarpName], first: WarpName) -> Row:
-    """The number of a warpgroup, and what its warps do."""
+    """Return the number of a warpgroup, and what its warps do."""
     group = first[1] // _GROUP
     kinds = {
         item.kind
@@ -84,7 +84,7 @@ def _rows_of_group(timeline: Timeline, own: Sequence[WarpName], last: WarpName) 
 
 
 def _packed(strips: Sequence[Strip], whose: str, moments: int) -> Iterator[Row]:
-    """As few rows as strips that overlap need, each kind apart."""
+    """Yield as few rows as strips that overlap need, each kind apart."""
     for kind in dict.fromkeys(item.kind for item in strips):
         lines = list[list[Strip]]()
         for strip in (entry for entry in strips if entry.kind == kind):
@@ -109,7 +109,7 @@ def _last(strip: Strip, moments: int) -> int:
 
 
 def panels_of(timeline: Timeline) -> list[Panel]:
-    """As many panels as it takes, about equally long."""
+    """Return as many panels as it takes, about equally long."""
     moments = max(timeline.moments, 1)
     count = -(-moments // PANEL_MOMENTS)
     size = -(-moments // count)
@@ -117,7 +117,7 @@ def panels_of(timeline: Timeline) -> list[Panel]:
 
 
 def rows_in(panel: Panel, rows: Sequence[Row], links: Sequence[Link]) -> list[Row]:
-    """The rows, without those of operations that the panel shows nothing of, nor an arrow from one."""
+    """Return the rows, without operations of which the panel shows no part and no arrow."""
     causes = {id(link.source) for link in links if panel.first <= arrival(link) < panel.past}
     return [
         row
@@ -132,12 +132,12 @@ def _is_in(panel: Panel, strip: Strip, causes: set[int]) -> bool:
 
 
 def arrival(link: Link) -> int:
-    """The moment at which an arrow ends: that of the wait's end, or of its cause where it has none."""
+    """Return the moment at which an arrow ends: that of the wait's end, or of its cause where it has none."""
     return link.moment if link.target.last is None else link.target.last
 
 
 def shown_links(timeline: Timeline, rows: Sequence[Row]) -> list[Link]:
-    """The links that are drawn: of waits of a CTA that one thing ended at once, that of the nearest row."""
+    """Return the links to draw: of waits of a CTA with the same end, the link of the nearest row."""
     places = {id(strip): place for place, row in enumerate(rows) for strip in row.strips}
     nearest = dict[tuple[object, ...], Link]()
 
@@ -169,7 +169,7 @@ ENDLESS = "does not end"
 
 
 def legend_of(timeline: Timeline) -> list[tuple[str, str]]:
-    """Kinds of strips, ``arrow`` and ``endless``, in words, as far as there are any."""
+    """Return kinds of strips, ``arrow`` and ``endless``, in words, as far as there are any."""
     there = {strip.kind for strip in timeline.strips}
     entries: list[tuple[str, str]] = [(kind, words) for kind, words in NAMES.items() if kind in there]
     if timeline.links:
@@ -186,13 +186,13 @@ CAPTION = (
 
 
 def lines_text(strip: Strip) -> str:
-    """``line 12`` or ``lines 12, 14``."""
+    """Return ``line 12`` or ``lines 12, 14``."""
     listed = ", ".join(map(str, strip.lines))
     return f"line{'s'[: len(strip.lines) > 1]} {listed}"
 
 
 def captions(strip: Strip) -> tuple[str, ...]:
-    """What may stand in a bar, the longest first."""
+    """Return what may stand in a bar, the longest first."""
     count = f"{strip.count}x " if strip.count > 1 else ""
     short = f"{count}{strip.name}".strip()
     number = str(strip.lines[0])
@@ -200,15 +200,15 @@ def captions(strip: Strip) -> tuple[str, ...]:
 
 
 def detail(strip: Strip) -> str:
-    """What pointing at a strip tells: who, which statement, from when to when, about what."""
+    """Return whe tooltip of a strip: warps, statement, first and last moment, and operands."""
     last = strip.warp + strip.warps - 1
-    who = f"warp {strip.warp}" if strip.warps == 1 else f"warps {strip.warp} to {last}"
+    warps = f"warp {strip.warp}" if strip.warps == 1 else f"warps {strip.warp} to {last}"
     times = f"{strip.count} times, first " if strip.count > 1 else ""
     ended = f"event {strip.last}" if strip.last is not None else f"the end: it {ENDLESS}"
     when = f"event {strip.first}" if strip.last == strip.first else f"event {strip.first} to {ended}"
     lines = [
         f"{lines_text(strip)}: {times}{strip.statement}",
-        f"CTA ({', '.join(map(str, strip.cta))}), {who}, {when}",
+        f"CTA ({', '.join(map(str, strip.cta))}), {warps}, {when}",
         *([f"{strip.size:,} bytes"] if strip.size else []),
         *strip.notes,
     ]
@@ -216,7 +216,7 @@ def detail(strip: Strip) -> str:
 
 
 def link_detail(link: Link) -> str:
-    """What pointing at an arrow tells."""
+    """Return whe tooltip of an arrow."""
     source, target = link.source, link.target
     apart = source.cta != target.cta
     of, at = (f" of CTA ({', '.join(map(str, item.cta))})" if apart else "" for item in (source, target))

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 from ...recording.strips import Link, Strip
 from .timeline import Panel, Row, arrival, captions, detail, link_detail
 
-CHARACTER = 5.7  # pixels of one in bars and legends, about
+CHARACTER = 5.7  # approximate width in pixels, in bars and legends
 _HEIGHTS = {"cta": 26, "group": 20, "warp": 17, "flight": 15}
 _HEADINGS = {"cta": "cta", "group": "muted"}
 _BAR = {"warp": 11, "flight": 12}
@@ -39,20 +39,20 @@ class Place:
     bottom: float
 
     def x(self, moment: int) -> float:
-        """The middle of a column, at most one behind the edges of the panel."""
+        """Return the middle of a column, at most one behind the edges of the panel."""
         inside = min(max(moment, self.panel.first - 1), self.panel.past)
         middle = self.left + (inside - self.panel.first + 0.5) * self.pitch
         return min(max(middle, self.left), self.right)
 
     def y(self, row: int) -> float:
-        """The middle of a row."""
+        """Return the middle of a row."""
         return self.tops[row] + _HEIGHTS[self.rows[row].sort] / 2
 
 
 def placed(
     panel: Panel, rows: Sequence[Row], pitch: float, *, top: float, left: float, right: float
 ) -> Place:
-    """The rows of a panel below each other; nothing is drawn beyond its edges."""
+    """Return the rows of a panel below each other; nothing is drawn beyond its edges."""
     tops = list[float]()
     for row in rows:
         tops.append(top)
@@ -93,7 +93,7 @@ def draw_bands(group: Element, place: Place, left: float, right: float) -> None:
 
 
 def tens(panel: Panel) -> range:
-    """Every tenth event."""
+    """Return every tenth event."""
     return range(-(-panel.first // 10) * 10, panel.past, 10)
 
 

@@ -1,4 +1,4 @@
-"""A timeline as one SVG document, light or dark as its reader has it; nothing is loaded from anywhere.
+"""A timeline as one SVG document, light or dark as the viewer prefers; nothing is loaded from anywhere.
 
 Knows colours and pixels of a picture 1120 wide, which grows and shrinks with its window; what stands where
 is timeline.py's.
@@ -66,7 +66,7 @@ svg { color-scheme: light dark; font: 11px system-ui, "DejaVu Sans", sans-serif;
 
 
 def draw_timeline(timeline: Timeline, title: str = "", notes: Sequence[str] = ()) -> str:
-    """The picture of a launch's timeline as one SVG document; ``notes`` stand below the title.
+    """Return the picture of a launch's timeline as one SVG document; ``notes`` stand below the title.
 
     The timeline is that of a report: ``kernel(..., timeline=True).timeline``.
     """
@@ -74,7 +74,7 @@ def draw_timeline(timeline: Timeline, title: str = "", notes: Sequence[str] = ()
 
 
 def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) -> Element:
-    """The same as an element, to be put into a page."""
+    """Return the same as an element, to be put into a page."""
     root = Element("svg", {"xmlns": _SVG, "class": "timeline", "role": "img"})
     SubElement(root, "title").text = title
     SubElement(root, "style").text = _style()
@@ -97,7 +97,7 @@ def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) 
 
 
 def page_colours(place: str) -> str:
-    """The colours of what is drawn in a page that has both, by a selector of where it is."""
+    """Return the colours of what is drawn in a page that has both, by a selector of where it is."""
     rules = ((", ".join(f"{place} {item}" for item in names.split(", ")), *rest) for names, *rest in _COLOURS)
     return "\n".join(
         f"{names} {{ {what}: light-dark({light}, {dark}) }}" for names, what, light, dark in rules
@@ -124,7 +124,7 @@ def _heading(root: Element, title: str, lines: Iterable[str]) -> float:
 
 
 def _legend(root: Element, timeline: Timeline, top: float) -> float:
-    """A sample and a word for each kind that there is."""
+    """Return a sample and a word for each kind that there is."""
     x, y = float(_MARGIN), top + 2
     for kind, words in legend_of(timeline):
         width = 26 + CHARACTER * len(words) + 16
