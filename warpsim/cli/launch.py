@@ -45,6 +45,7 @@ class _Asked:
     schedule: str
     nvcc: tuple[str, ...]
     keep: Path | None
+    cooperative: bool
     symbols: tuple[str, ...]
     save_symbols: tuple[str, ...]
     looking: Looking
@@ -123,6 +124,7 @@ class _Done:
     metavar="NAME=FILE.npy",
     help="Write a variable of the module afterwards.",
 )
+@click.option("--cooperative", is_flag=True, help="Allow grid.sync() of cooperative groups.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -255,6 +257,7 @@ def _run(
                 observers=observers,
                 scheduler=client,
                 most_statements=asked.limit,
+                cooperative=asked.cooperative,
                 output=None if asked.looking.as_json else to_stdout,
                 **sizes,
             )

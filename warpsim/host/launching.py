@@ -20,7 +20,7 @@ from ..machine.load.entries import Entry, Parameter
 from ..machine.load.program import Module, load_module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
 from ..machine.run.events import Observer
-from ..machine.run.grid import LANES, Launch, run, sizes_of, symbols_of
+from ..machine.run.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device as DeviceState
@@ -107,6 +107,7 @@ class LaunchableKernel:
         undefined: Undefined = "error",
         most_statements: int | None = None,
         output: Callable[[str], object] | None = to_stdout,
+        cooperative: bool = False,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -132,6 +133,9 @@ class LaunchableKernel:
         ``most_statements`` of all CTAs that run together, one after the other, are executed before a kernel
         is said not to end, which is a Fault; None allows a thousand million for each 4096 threads.
 
+        ``cooperative`` launches allow grid.sync() of cooperative groups; all CTAs run at one time, at most
+        8192.
+
         ``output`` takes every text that device code prints, at once: sys.stdout by default, None for none.
         All are in ``printed`` of the report.
 
@@ -154,6 +158,8 @@ class LaunchableKernel:
         runtime = DeviceRuntime(heap=device.heap, write=output)
         kept = len(device.memory.allocations)
         try:
+            if cooperative:
+                runtime.grid_workspace = grid_workspace(device, sizes.grid)
             arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
             launch = Launch(
                 module=self._module,

@@ -89,6 +89,19 @@ def shared_total(entry: Entry, shared_bytes: int) -> int:
     return total
 
 
+_WORKSPACE = 64  # bytes; cooperative groups use the second word
+
+
+def grid_workspace(device: Device, grid: Dimensions) -> int:
+    """Return the address of the barrier of a cooperative grid. Raises OperandError for too many CTAs."""
+    ctas = grid[0] * grid[1] * grid[2]
+    if ctas > IN_FLIGHT:
+        raise OperandError(
+            f"grid {grid}: {ctas} CTAs of a cooperative launch, at most {IN_FLIGHT} run at one time"
+        )
+    return device.memory.allocate(_WORKSPACE, "barrier of the grid").address
+
+
 def symbols_of(device: Device, module: Module) -> dict[str, int]:
     """The addresses of the module's variables on a device, where they are put when first asked for."""
     known = device.symbols.get(module)

@@ -44,6 +44,7 @@ class DeviceRuntime:
     """
 
     heap: Heap
+    grid_workspace: int = 0  # the address of what a cooperative grid synchronises by; 0 for other launches
     write: Callable[[str], object] | None = None
     printed: list[Printed] = field(default_factory=list)
     remarks: dict[tuple[Location, str], None] = field(default_factory=dict)

@@ -92,6 +92,16 @@ def _made_up(stem: str, count: int, type_name: str) -> dict[str, SpecialRegister
     return {f"{stem}{number}": zero for number in range(count)}
 
 
+def _workspace(shift: int) -> SpecialRegister:
+    """Half of the address that cooperative groups find the barrier of the grid at."""
+
+    def value(wave: Wave) -> Values:
+        runtime = wave.kept.get("runtime")
+        return np.array(0 if runtime is None else runtime.grid_workspace >> shift & 0xFFFF_FFFF)
+
+    return SpecialRegister(type="u32", value=value)
+
+
 def _reserved(**offsets: int) -> dict[str, SpecialRegister]:
     """Where the shared memory lies that the system takes."""
 
@@ -141,6 +151,8 @@ REGISTERS: dict[str, SpecialRegister] = {
     **_made_up("%pm", 8, "u32"),
     **{f"{name}_64": one for name, one in _made_up("%pm", 8, "u64").items()},
     **_made_up("%envreg", 32, "u32"),
+    "%envreg1": _workspace(32),
+    "%envreg2": _workspace(0),
     **_reserved(begin=0, cap=0, end=_RESERVED),
     **_made_up("%reserved_smem_offset_", 2, "u32"),
 }

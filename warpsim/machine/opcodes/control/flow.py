@@ -220,11 +220,24 @@ def _return(binder: StatementBinder, uniform: str) -> Step:
     return lambda wave, path, lanes: wave.resume(path, lanes)
 
 
+_COOPERATIVE = (
+    ": the kernel synchronises its grid (cooperative groups read %envreg1 and %envreg2), but the launch is not "
+    "cooperative; launch it with cooperative=True"
+)
+
+
+def _asks_for_grid(wave: Wave) -> bool:
+    """Whether the module reads the registers by which grid.sync() finds its barrier."""
+    statements = (record.statement for record in wave.code if record.statement.opcode == "mov")
+    return any("%envreg2" in one.names for one in statements)
+
+
 def _trap(binder: StatementBinder) -> Step:
     binder.count(0)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        raise Fault(f"trap [{wave.describe_lanes(lanes)}]", binder.statement.location())
+        why = "" if wave.kept["runtime"].grid_workspace or not _asks_for_grid(wave) else _COOPERATIVE
+        raise Fault(f"trap{why} [{wave.describe_lanes(lanes)}]", binder.statement.location())
 
     return step
 
