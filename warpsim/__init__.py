@@ -57,10 +57,9 @@ if TYPE_CHECKING:
     from .generation.generate import corner_vectors, coverage, generate_vectors
     from .generation.separation import separate
     from .host.device import Device
+    from .host.interactive import Warp, Warpgroup
     from .host.loading import load
-    from .host.machine import Warp
     from .host.tensor_maps import tensor_map, tensor_map_im2col
-    from .host.warpgroup import Warpgroup
     from .isa.instruction import Instruction
     from .linting.lint import lint
     from .products.gemm import gemm, gemm_sparse
@@ -168,9 +167,8 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "linting.lint": "lint",
     "host.device": "Device",
     "host.loading": "load",
-    "host.machine": "Warp",
+    "host.interactive": "Warp Warpgroup",
     "host.tensor_maps": "tensor_map tensor_map_im2col",
-    "host.warpgroup": "Warpgroup",
     "products.gemm": "gemm gemm_sparse",
     "products.warming": "warmup",
     "report": "Report view",

@@ -11,8 +11,8 @@ import pytest
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, VISIBLE, WAIT, Case
 from warpsim.checks.warpgroup_order import WarpgroupOrder
 from warpsim.errors import UndefinedBehavior
+from warpsim.host.interactive import Warpgroup
 from warpsim.host.launching import load_text
-from warpsim.host.warpgroup import Warpgroup
 from warpsim.machine.run.events import Observer
 
 DENSE = "wgmma.mma_async.sync.aligned."

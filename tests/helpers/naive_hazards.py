@@ -1,4 +1,4 @@
-"""The small language of wgmma programs, and a naive twin of the hazard checker that judges them.
+"""The small language of wgmma programs, the rules of a Warpgroup fed with them, and a naive twin that judges.
 
 A program is lines, one event a line: ``wgmma d0,d1 a0,a1 e0 0:64,64:128 m64n8k16 zero`` with any of the
 operands left out, ``read``, ``write``, ``store``, ``wait 1``, ``fence``, ``commit``, ``end``. The twin has
@@ -11,11 +11,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
-from warpsim.checks.hazards import Hazard, HazardChecker
+import numpy as np
+
+from warpsim.checks.hazard import Hazard, Mode
 from warpsim.errors import Location
+from warpsim.host.interactive import Warpgroup
+from warpsim.host.warpgroup_hazards import WarpgroupHazards
+from warpsim.machine.state.lanes import DivergentPath, Lanes
+from warpsim.machine.state.memory_access import MemoryAccess
 
 BYTES = 256
+UNIT = 16  # bytes of shared memory for each of a program: what a wgmma reads as a whole
 
 
 @dataclass(frozen=True)
@@ -72,43 +81,95 @@ def lines(program: str) -> list[Line]:
     return [Line(number, text) for number, text in enumerate(texts, 1)]
 
 
-def feed(checker: HazardChecker, line: Line) -> None:
-    place = line.place
-    match line.verb:
-        case "wgmma":
-            operands = line.operands
-            checker.wgmma(
-                line.shape,
-                d=operands["D"],
-                a=operands["A"],
-                metadata=next(iter(operands["metadata"]), None),
-                shared=line.ranges,
-                accumulate="zero" not in line.words,
-                place=place,
-            )
-        case "read" | "write":
-            checker.access(line.names, "read" if line.verb == "read" else "write", place)
-        case "wait":
-            checker.wait(int(line.words[0]), place)
-        case "store" | "bulk":
-            checker.shared_write(line.ranges, place, "generic" if line.verb == "store" else "async")
-        case "load" | "bulkload":
-            checker.shared_read(line.ranges, place, "generic" if line.verb == "load" else "async")
-        case "uniform":
-            checker.uniform(line.words[0], [int(word, 0) for word in line.words[1:]], place)
-        case verb:
-            events = {
-                "fence": checker.fence,
-                "commit": checker.commit,
-                "proxy": checker.proxy_fence,
-                "bar": checker.barrier,
-                "end": checker.finish,
-            }
-            events[verb](place)
+class Checked:
+    """The rules of a Warpgroup, and a wave whose statements are the lines of a program."""
+
+    def __init__(self, mode: Mode = "error") -> None:
+        group = Warpgroup(shared_bytes=UNIT * BYTES)
+        self.wave: Any = group._wave
+        self.wave.code = []
+        self.lanes = Lanes(np.ones(128, np.bool_))
+        self.checks = WarpgroupHazards(mode, group._file, UNIT * BYTES)
+        self.checks.file = SimpleNamespace(unique=lambda name: name)  # type: ignore[assignment]
+        self.rules: Any = self.checks.rules
+        self.rules.uses = SimpleNamespace(named=lambda record, names: names)
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        return self.checks.hazards
+
+    def front(self, line: Line) -> DivergentPath:
+        """Where the warpgroup stands: the line is the latest statement of the code."""
+        places = dict.fromkeys(("a_descriptor", "b_descriptor", "scale_d"), 0)
+        here = SimpleNamespace(
+            location=lambda: line.place, operand_location=lambda index, element=None: line.place
+        )
+        self.wave.code.append(SimpleNamespace(statement=here, matrix=SimpleNamespace(places=places)))
+        return DivergentPath(len(self.wave.code) - 1, self.wave.frame, self.lanes)
+
+    def share(self, line: Line) -> Any:
+        chunks = [np.arange(first, stop) for first, stop in line.ranges]
+        return SimpleNamespace(
+            groups=np.array([0]),
+            chunks=np.unique(np.concatenate([np.zeros(0, np.int64), *chunks])),
+            scale_d="zero" not in line.words,
+        )
+
+    def wgmma(self, line: Line) -> None:
+        one = SimpleNamespace(registers=line.operands, form=SimpleNamespace(shape=line.shape))
+        self.rules.wgmma(self.wave, self.front(line), one, self.share(line))
+
+    def access(self, line: Line) -> None:
+        self.checks.access(line.names, "read" if line.verb == "read" else "write", line.place)
+
+    def order(self, line: Line) -> None:
+        most = int(line.words[0]) if line.words else 0
+        self.rules.wgmma_order(self.wave, self.front(line), np.array([0]), line.verb, most)
+
+    def store(self, line: Line) -> None:
+        offsets = UNIT * np.array(sorted(line.bytes))
+        self.rules.store(
+            self.wave, MemoryAccess(self.front(line), self.lanes, self.wave.shared, offsets, UNIT)
+        )
+
+    def bulk(self, line: Line) -> None:
+        written = [np.arange(UNIT * first, UNIT * stop) for first, stop in line.ranges]
+        chunks = np.array(sorted(line.bytes))
+        self.rules.written(self.wave, chunks, line.place, lambda: np.concatenate(written))
+
+    def bulkload(self, line: Line) -> None:
+        self.rules.report([*self.rules.unproxied(self.wave, np.array([0]), self.share(line), line.place)])
+
+    def proxy(self, line: Line) -> None:
+        self.rules.fence(self.wave, self.front(line), self.lanes, ("proxy", "async"))
+
+    def uniform(self, line: Line) -> None:
+        values = np.array([int(word, 0) for word in line.words[1:]])
+        values = np.repeat(values, 128 // len(values))
+        self.rules.differing(self.wave, self.front(line), 0, line.words[0], values)
+
+    def finish(self, line: Line) -> None:
+        self.checks.finish(line.place)
+
+    def pass_over(self, line: Line) -> None:
+        """No rule of wgmma looks at a load, or at a barrier."""
+
+
+EVENTS = {
+    **dict.fromkeys(("read", "write"), Checked.access),
+    **dict.fromkeys(("fence", "commit", "wait"), Checked.order),
+    **dict.fromkeys(("load", "bar"), Checked.pass_over),
+    **{name: getattr(Checked, name) for name in ("wgmma", "store", "bulk", "bulkload", "proxy", "uniform")},
+    "end": Checked.finish,
+}
+
+
+def feed(checker: Checked, line: Line) -> None:
+    EVENTS[line.verb](checker, line)
 
 
 def check(program: Iterable[Line]) -> tuple[Hazard, ...]:
-    checker = HazardChecker("warn", BYTES)
+    checker = Checked("warn")
     for line in program:
         feed(checker, line)
     return checker.hazards
@@ -254,7 +315,9 @@ def facts(program: list[Line]) -> set[tuple[object, ...]]:
             hazard.second.line,
             hazard.first.line if hazard.first else None,
             frozenset(hazard.registers)
-            | frozenset(one for first, stop in hazard.byte_ranges for one in range(first, stop)),
+            | frozenset(
+                one // UNIT for first, stop in hazard.byte_ranges for one in range(first, stop, UNIT)
+            ),
         )
         for hazard in check(program)
     }

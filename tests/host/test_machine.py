@@ -22,7 +22,7 @@ from warpsim.errors import (
     WarpsimError,
 )
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.machine import Warp
+from warpsim.host.interactive import Warp
 from warpsim.isa.instruction import ScaleSelectors
 from warpsim.machine.bind.constants import constant_bits
 from warpsim.ptx.constants import Immediate
@@ -552,8 +552,7 @@ def declared() -> Warp:
         ("mov.b32 %r0, %r9;", IllegalInstruction, 14, "register %r9 is not declared"),
         ("mov.u32 %laneid, %r0;", IllegalInstruction, 9, "the special register %laneid is read-only"),
         ("mov.u32 %clock, %r0;", IllegalInstruction, 9, "the special register %clock is read-only"),
-        ("mov.u32 %r0, %clock;", NotModelled, 14, "the special register %clock is not modelled"),
-        ("mov.f32 %f, %laneid;", IllegalInstruction, 13, "mov.f32 does not take %laneid, which is .u32"),
+        ("mov.f32 %f, %laneid;", IllegalInstruction, 13, "%laneid is .u32, not .f32"),
         ("@%r0 mov.b32 %r0, %r1;", IllegalInstruction, 1, "guard %r0 is not a predicate"),
         ("@!%z mov.b32 %r0, %r1;", IllegalInstruction, 1, "register %z is not declared"),
     ],
@@ -704,6 +703,15 @@ def test_declarations_in_a_block_bind_only_there() -> None:
     assert list(machine.registers()) == ["%x"]
     message = refusal(machine, "{ .reg .b32 %t; mov.b32 %y, 1; }", IllegalInstruction)
     assert "register %y is not declared" in message
+
+
+def test_special_registers_are_those_of_a_launch_of_one_cta() -> None:
+    machine = warp(
+        text="mov.u32 %x, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %w, %nwarpid; mov.u64 %c, %clock64;"
+    )
+    assert [int(machine[name][3]) for name in ("%x", "%n", "%w")] == [0, 32, 1]
+    assert machine["%ntid.x"].tolist() == [32] * 32
+    assert machine["%c"].dtype == np.uint64
 
 
 def test_a_special_register_may_be_shadowed_by_a_declaration() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host import shared_memory
+from warpsim.host.interactive import Warpgroup
 from warpsim.host.shared_memory import SharedMemory
-from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 
 ACCUMULATOR = "{" + ", ".join(f"%c{i}" for i in range(32)) + "}"

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.host.machine import Machine, Warp
-from warpsim.host.warpgroup import Warpgroup
+from warpsim.host.interactive import Machine, Warp, Warpgroup
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, "
 MMA += "{%b0, %b1}, {%d0, %d1, %d2, %d3};"
@@ -61,7 +60,7 @@ def test_memory_and_registers_of_a_warp_feed_a_product() -> None:
         ("bar.warp.sync;", "bar.warp.sync takes 1 operand, but 0 are given"),
         ("bar.warp.sync.aligned -1;", "bar has no modifier .aligned here"),
         ("bar.warp.sync 1.5;", ".u32 does not take a float constant, as 0d3FF8000000000000"),
-        ("bar.warp.sync %laneid;", "bar does not take special registers: copy %laneid with mov first"),
+        ("bar.warp.sync %laneid;", "bar does not take special registers: mov reads %laneid"),
         (".reg .f32 %f; bar.warp.sync %f;", "bar.warp.sync takes .u32 here, but %f is .f32"),
         (".reg .b64 %f; bar.warp.sync %f;", "bar.warp.sync takes .u32 here, but %f is .b64"),
         (".reg .b32 %f; bar.warp.sync %f;", "register %f is read, but nothing has been written to it"),

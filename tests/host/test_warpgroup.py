@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 import warpsim
 from tests.helpers import ptxas
-from warpsim.checks.hazards import HazardError
+from warpsim.checks.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.machine import Warp
-from warpsim.host.warpgroup import Warpgroup
+from warpsim.host.interactive import Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 
@@ -271,7 +270,7 @@ ADDRESSES = (
         ("st.shared.b32.u32 [t], %r1;", IllegalInstruction, 1,
          "st has no form st.shared.b32.u32: its modifiers do not go together"),
         ("st.shared.b32 [t], %laneid;", IllegalInstruction, 20,
-         "st does not take special registers: copy %laneid with mov first"),
+         "st does not take special registers: mov reads %laneid"),
         ("st.shared.b32 [t], %h;", IllegalInstruction, 20, "st.shared.b32 takes .b32 here, but %h is .b16"),
         ("st.shared.b32 [t], _;", IllegalInstruction, 20, "expected a register or a constant, not '_'"),
         ("st.shared.b32 [t], 1.5;", IllegalInstruction, 20,
@@ -419,7 +418,7 @@ def test_matrix_accesses_that_are_refused(text: str, kind: type[WarpsimError], m
         "fence.proxy.alias;", "fence.sc.cta;", "membar.gl;", "bar.arrive 0, 256;",
         "bar.red.popc.u32 %c, 0, %q;",
         "@%h bar.sync 1, 64; @!%h bar.sync 2, 64;", "barrier.cta.sync.aligned 1, 128;", "bar.cta.sync 0;",
-        "mov.b32 %b, 3; bar.sync %b;",
+        "mov.b32 %b, 3; bar.sync %b;", "@%h fence.proxy.async;",
     ],
 )  # fmt: skip
 def test_statements_that_order_others(text: str) -> None:
@@ -447,8 +446,6 @@ def test_statements_that_order_others(text: str) -> None:
          "guard %p differs between lanes, but all lanes must execute wgmma together"),
         ("@%p bar.sync 0;", UndefinedBehavior, 5,
          "bar.sync waits for barrier 0, to which not all threads come [warp 0, lane 0 and 63 more]"),
-        ("@%p fence.proxy.async;", NotModelled, 5,
-         "fence.proxy.async is modelled where all lanes execute it, not some of them"),
         ("fence.proxy.alias 5;", IllegalInstruction, 1, "fence.proxy.alias takes 0 operands, but 1 is given"),
         ("bar.sync.aligned 0;", IllegalInstruction, 9, "bar has no modifier .aligned here"),
         ("bar.sync;", IllegalInstruction, 1, "bar.sync takes 1 or 2 operands, but 0 are given"),

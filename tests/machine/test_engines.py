@@ -11,9 +11,8 @@ import pytest
 
 from warpsim.cli import main
 from warpsim.errors import OperandError, UndefinedBehavior
+from warpsim.host.interactive import Warp, Warpgroup
 from warpsim.host.launching import load_text
-from warpsim.host.machine import Warp
-from warpsim.host.warpgroup import Warpgroup
 from warpsim.isa.instruction import Inputs, Instruction
 
 Array = npt.NDArray[Any]

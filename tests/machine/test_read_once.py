@@ -11,10 +11,10 @@ import pytest
 
 from warpsim.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host import machine as machines
-from warpsim.host.machine import Machine, Warp
-from warpsim.host.warpgroup import Warpgroup
+from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.machine.opcodes.matrix import mma
+from warpsim.machine.run import engines
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse
 from warpsim.recording.events import Event
@@ -71,7 +71,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
     count(statements, "read_instruction")
     count(statements, "parse_operands")
-    count(machines, "bind_statement")
+    count(mma, "bind_statement")
     count(source.Source, "location")
     return seen
 
@@ -155,11 +155,11 @@ def test_warps_multiply_together(
 ) -> None:
     calls: list[tuple[int, ...]] = []
 
-    def counted(form: Any, inputs: Any, *rest: Any) -> Any:
+    def counted(form: Any, inputs: Any, **settings: Any) -> Any:
         calls.append(inputs.registers["a"].shape)
-        return execute_inputs(form, inputs, *rest)
+        return execute_inputs(form, inputs, **settings)
 
-    monkeypatch.setattr(machines, "execute_inputs", counted)
+    monkeypatch.setattr(engines, "execute_inputs", counted)
     group = filled(Warpgroup(engine=engine))
     before = group["%d<4>"].copy()
     group["%p"] = np.isin(np.arange(128) // 32, warps)

@@ -19,11 +19,11 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas
-from warpsim.checks.hazards import Hazard, HazardError
+from warpsim.checks.hazard import Hazard, HazardError
 from warpsim.cli import main
 from warpsim.errors import OperandError, TraceError
 from warpsim.files.archives import write_arrays
-from warpsim.host.warpgroup import Warpgroup
+from warpsim.host.interactive import Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.traces.checks import ByteDifference, Difference

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.host.machine import Machine, Warp
-from warpsim.host.warpgroup import Warpgroup
+from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.ptx import statements
 from warpsim.ptx.parser import parse

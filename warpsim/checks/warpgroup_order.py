@@ -6,8 +6,9 @@ the same so far share one state. Knows what a wave tells; who touched shared mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,13 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
-from ..machine.run.events import Observer, RegisterUse
+from ..machine.run.events import Observer, RegisterUse, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
 from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
-from .hazard import Hazard, Place, by_warps, differing, overwritten, unproxied
+from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .register_order import RegisterOrder
 from .register_uses import RegisterUses
 from .tile_marks import CHUNK, TileMarks
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
 _PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
 _KEPT = "registers of wgmma"
+_OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles
 
 
 @dataclass(eq=False)
-class _Cohort:
+class Cohort:
     """Warpgroups, as a mask over those of the wave, that have done the same so far."""
 
     groups: Mask
@@ -52,7 +54,7 @@ class WarpgroupOrder(Observer):
         self.findings = findings
         self.uses: RegisterUses | None = None  # None where there is no wgmma
         self.active = True
-        self.cohorts: list[_Cohort] = []
+        self.cohorts: list[Cohort] = []
         self.marks: TileMarks | None = None
         self._where = ""  # the warpgroup that is looked at
         self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
@@ -94,7 +96,7 @@ class WarpgroupOrder(Observer):
                 metadata=names["metadata"][0] if names["metadata"] else None,
                 accumulate=share.scale_d,
                 place=place,
-                late=self._unproxied(wave, groups, share, place),
+                late=self.unproxied(wave, groups, share, place),
             )
             marks.reads(groups, share, step)
 
@@ -116,7 +118,10 @@ class WarpgroupOrder(Observer):
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
         """An operand that must be the same in the whole warpgroup is not."""
         self._where = Warpgroups.of(wave).place(wave, group)
-        self._report(list(differing(role, by_warps(values), wave.code[path.pc].statement.location)))
+        record = wave.code[path.pc]
+        assert record.matrix is not None
+        place = partial(record.statement.operand_location, record.matrix.places[_OPERANDS[role]])
+        self.report(list(differing(role, by_warps(values), place)))
 
     def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
         """fence.proxy.async."""
@@ -128,7 +133,7 @@ class WarpgroupOrder(Observer):
         if self.uses is None or access.memory is not wave.shared:
             return
         chunks = _chunks(access.offsets, access.size)
-        self._written(wave, chunks, wave.code[access.path.pc].statement.location)
+        self._stored(wave, access, chunks)
         warps = access.lane_of // WARP
         self._marks(wave).store(chunks, np.resize(warps, chunks.size), access.path.pc)
 
@@ -141,9 +146,7 @@ class WarpgroupOrder(Observer):
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """A cp.async may write at any time from now on."""
         if self.uses is not None and access.memory is wave.shared:
-            self._written(
-                wave, _chunks(access.offsets, access.size), wave.code[access.path.pc].statement.location
-            )
+            self._stored(wave, access, _chunks(access.offsets, access.size))
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """So may other asynchronous operations; they use the async proxy."""
@@ -152,7 +155,8 @@ class WarpgroupOrder(Observer):
         for one in pending.writes:
             if one.space == "shared" and len(one.ranges):
                 bounds = [np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in one.ranges.tolist()]
-                self._written(wave, np.concatenate(bounds), pending.record.statement.location)
+                place = pending.record.statement.location
+                self.written(wave, np.concatenate(bounds), place, partial(getattr, one, "cells"))
                 whole = [np.arange(-(-first // CHUNK), past // CHUNK) for first, past in one.ranges.tolist()]
                 if not reduces(pending.record):
                     self._marks(wave).brought(np.concatenate(whole))
@@ -173,23 +177,33 @@ class WarpgroupOrder(Observer):
             self.marks = TileMarks(wave)
         return self.marks
 
-    def _written(self, wave: Wave, chunks: npt.NDArray[np.int64], place: Place) -> None:
-        """Chunks that a wgmma in flight reads are about to be written."""
+    def _stored(self, wave: Wave, access: MemoryAccess, chunks: npt.NDArray[np.int64]) -> None:
+        place = wave.code[access.path.pc].statement.location
+        self.written(wave, chunks, place, lambda: access.cells)
+
+    @helper
+    def written(
+        self, wave: Wave, chunks: npt.NDArray[np.int64], place: Place, cells: Callable[[], Offsets]
+    ) -> None:
+        """Check chunks that are about to be written, of whose bytes ``cells`` returns the written ones."""
         if not any(cohort.order.operations for cohort in self.cohorts):
             return
         marks = self._marks(wave)
         found = marks.busy(chunks)
         if found is None:
             return
-        group, cells = found
+        group, busy = found
         (order,) = (one.order for one in self.cohorts if one.groups[group])
-        operation = order.operations[int(marks.read[group % marks.of_cta][cells].max())]
+        operation = order.operations[int(marks.read[group % marks.of_cta][busy].max())]
         self._where = marks.places.place(wave, group)
         cause = order.cause(operation, place)
-        self._report([overwritten(marks.ranges(cells), operation.place, cause, place)])
+        late = cells()
+        ranges = runs_of(late[np.isin(late // CHUNK, busy)] % wave.shared_stride)
+        self.report([overwritten(ranges, operation.place, cause, place)])
 
-    def _unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
-        """Generic stores that a wgmma need not see."""
+    @helper
+    def unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
+        """Return the hazards of generic stores that a wgmma need not see."""
         marks = self._marks(wave)
         found = marks.unseen(groups, share)
         if found is not None:
@@ -207,24 +221,25 @@ class WarpgroupOrder(Observer):
             self._seen = lanes, Warpgroups.of(wave).counts(lanes.mask) > 0
         return self._seen[1]
 
-    def _cohorts(self, wave: Wave, groups: Mask) -> Iterator[_Cohort]:
+    def _cohorts(self, wave: Wave, groups: Mask) -> Iterator[Cohort]:
         """Cohorts of just these warpgroups: those of which some are not among them are parted."""
         if not self.cohorts:
             everyone = np.ones(len(groups), np.bool_)
-            self.cohorts.append(_Cohort(everyone, RegisterOrder(self._report)))
+            self.cohorts.append(Cohort(everyone, RegisterOrder(self.report)))
         for cohort in list(self.cohorts):
             inside = cohort.groups & groups
             if not inside.any():
                 continue
             if not np.array_equal(inside, cohort.groups):
-                self.cohorts.append(_Cohort(cohort.groups & ~groups, cohort.order.copy()))
+                self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy()))
                 cohort.groups = inside
             self._where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
             yield cohort
 
     # --- reporting ---
 
-    def _report(self, hazards: Sequence[Hazard]) -> None:
+    def report(self, hazards: Sequence[Hazard]) -> None:
+        """Add findings; the warpgroup is named."""
         for one in hazards:
             finding = LaunchFinding(
                 kind=one.rule,

@@ -17,7 +17,7 @@ from .progress import watching
 from .sources import is_recording, recorded
 
 if TYPE_CHECKING:
-    from ..checks.hazards import Mode
+    from ..checks.hazard import Mode
     from ..execution.pipeline import Engine, Undefined
     from ..traces.running import Run
     from ..vectors.recordings import Recording

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import Location
-from ..host.machine import Machine
+from ..host.interactive import Machine
 from ..isa.codes import matrix_of
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Undefined
-from ..host.machine import Machine, Warp
+from ..host.interactive import Machine, Warp, Warpgroup
 from ..machine.run.engines import Engine, EngineName
 from ..recording.events import Event
 from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
 
 if TYPE_CHECKING:
-    from ..checks.hazards import Hazard, Mode
+    from ..checks.hazard import Hazard, Mode
 
 
 @dataclass(kw_only=True)
@@ -86,8 +86,6 @@ def _machine(
     target = target or trace.target
     if trace.shared_bytes is None:
         return Warp(target, engine=engine, undefined=undefined)
-    from ..host.warpgroup import Warpgroup  # late import: a warp does not need these modules
-
     return Warpgroup(target, trace.shared_bytes, engine=engine, undefined=undefined, hazards=hazards)
 
 

@@ -10,8 +10,8 @@ import pytest
 import warpsim
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
 from warpsim.errors import Fault, NotModelled, UndefinedBehavior
+from warpsim.host.interactive import Warpgroup
 from warpsim.host.launching import load_text
-from warpsim.host.warpgroup import Warpgroup
 
 _DENSE, _SPARSE = "wgmma.mma_async.sync.aligned.", "wgmma.mma_async.sp.sync.aligned."
 SIMPLE = Case(text=f"{_DENSE}m64n8k16.f32.f16.f16")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
 from ...errors import IllegalInstruction, NotModelled, WarpsimError
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
+from ...ptx.binding import Bound
 from ...ptx.constants import Immediate
 from ...ptx.operand_types import (
     CONSTANT_NAMES,
@@ -28,6 +29,7 @@ from ...ptx.operand_types import (
 )
 from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ...ptx.statements import InstructionStatement, operand_names
+from ...ptx.warpgroup import WarpgroupBound
 from ..opcodes.operation import bits_of, dtype_of
 from ..state import spaces, special
 from ..state.lanes import DivergentPath, Lanes, Values
@@ -70,6 +72,8 @@ class StatementBinder:
     module: Module
     pc: int
     operands: Sequence[Operand] = field(init=False)
+    declared: ClassVar[bool] = True  # whether every register has a declared type
+    matrix: Bound | WarpgroupBound | None = field(init=False, default=None)  # the operands by role
     _values: set[int] = field(init=False, default_factory=set)
     _addresses: set[int] = field(init=False, default_factory=set)
     _written: set[int] = field(init=False, default_factory=set)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import WarpsimError
+from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement, Kernel
+from ...ptx.warpgroup import WarpgroupBound
 from ..bind.scope import Scope, Variable
 from ..bind.statement_binder import NOTHING, Flow
 from ..opcodes.operation import dtype_of
@@ -40,6 +42,7 @@ class Record:
     note: str = ""
     flow: Flow = NOTHING
     scope: Scope | None = None  # what the names in the statement mean, for who asks
+    matrix: Bound | WarpgroupBound | None = None  # the operands by role, of a matrix instruction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,7 @@ class _Body:
             note=bound.note,
             flow=binder.flow(),
             scope=scope,
+            matrix=binder.matrix,
         )
         self.module.code.append(record)
 

@@ -16,6 +16,7 @@ from .operation import Operation, Row
 from .unexecuted import unexecuted
 
 if TYPE_CHECKING:
+    from ...ptx.statements import InstructionStatement
     from ..bind.statement_binder import StatementBinder
     from ..run.wave import Step
 
@@ -37,6 +38,8 @@ ALONE = {
     "bar": ("control.barriers",),
     "barrier": ("control.barriers", "control.cluster"),
     "fence": ("control.fences",),
+    "mma": ("matrix.mma",),
+    "wgmma": ("matrix.wgmma",),
 }
 
 
@@ -92,6 +95,12 @@ def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[
     """The rows that have a form with these modifiers, each with its choice."""
     found = ((row, row.match(modifiers)) for row in rows_of(opcode))
     return tuple((row, choice) for row, choice in found if choice is not None)
+
+
+def lanes_together(statement: InstructionStatement) -> int:
+    """Return how many neighbouring lanes execute a statement as one, 1 where each does by itself."""
+    spelled = _spelled(statement.opcode, statement.modifiers)
+    return max((getattr(row, "together", 1) for row, _ in spelled), default=1)
 
 
 def operation(opcode: str, *modifiers: str, sources: int) -> Operation:

@@ -42,7 +42,7 @@ def _engine(engine: EngineName | Engine) -> Engine:
 def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
     """D of an engine that a user gives; raises OperandError where it is no D."""
     d = engine(form, inputs)
-    wanted = (*_executions(inputs), form.lanes, form.registers["d"])
+    wanted = (*executions_of(inputs), form.lanes, form.registers["d"])
     dtype = np.dtype(f"u{form.register_bits // 8}")
     if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:
         given = f"{d.dtype} {d.shape}" if isinstance(d, np.ndarray) else type(d).__name__
@@ -50,8 +50,8 @@ def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any
     return d
 
 
-def _executions(inputs: Inputs) -> tuple[int, ...]:
-    """The leading axes of all that an instruction reads: a wgmma need not read registers."""
+def executions_of(inputs: Inputs) -> tuple[int, ...]:
+    """Return the leading axes of all that an instruction reads: a wgmma need not read registers."""
     registers = [words.shape[:-2] for words in inputs.registers.values()]
     memories = [] if inputs.shared is None else [inputs.shared.shape[:-1]]
     return np.broadcast_shapes(*registers, *memories)
@@ -61,4 +61,4 @@ def _listed(names: Any) -> str:
     return " or ".join(map(repr, get_args(names)))
 
 
-__all__ = ["Engine", "EngineName", "Undefined", "modes_of"]
+__all__ = ["Engine", "EngineName", "Undefined", "executions_of", "modes_of"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Fault, WarpsimError
+from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
 from ..state import spaces
 from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
@@ -370,6 +370,15 @@ class Wave:
         cta = ", ".join(map(str, self.ctas[self.cta[lane]].tolist()))
         thread = int(self.thread[lane])
         return f"CTA ({cta}), warp {thread // WARP}, lane {thread % WARP}"
+
+    def name_execution(self, error: WarpsimError, warp: int, lanes: int) -> None:
+        """Name in the message of an error the first warp of an execution by so many lanes."""
+        error.message += f" [{self.describe_lane(WARP * warp).rpartition(',')[0]}]"
+
+    def operand_error(self, error: WarpsimError, where: str) -> WarpsimError:
+        """Return the error of the value of an operand as that of the kernel, with CTA and warpgroup."""
+        kind = UndefinedBehavior if isinstance(error, OperandError) else type(error)
+        return kind(f"{error.message} [{where}]")
 
     def fault(self, record: Record, lane: int, message: str) -> Fault:
         """An error of one lane at a statement."""

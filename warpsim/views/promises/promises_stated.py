@@ -114,7 +114,7 @@ GUARANTEED = (
         "tests notice one-line changes of the code: layouts, metadata, rules, hazards, opcodes for some",
         "isa/fragments.py",
         "isa/descriptors/tile_addresses.py",
-        "checks/hazards.py",
+        "checks/register_order.py",
     ),
     _measured(
         "changed pipelines",
@@ -179,7 +179,6 @@ NOT_MODELLED = (
     _refused(
         "scale ids",
         "registers as scale ids that differ between lanes",
-        "host/matrix_operands.py",
         "machine/opcodes/matrix/mma.py",
     ),
     _refused(
@@ -199,13 +198,11 @@ NOT_MODELLED = (
     ),
     _refused(
         "kernel statements in warps",
-        "special registers of grids, clocks and clusters, .global and .const, and whole kernels, in a "
-        "Warp or Warpgroup; a fence of the async proxy that some lanes execute",
-        "host/step_site.py",
+        ".global, .const and .param memory, registers of vectors and whole kernels, in a Warp or Warpgroup",
+        "host/interactive_binder.py",
         "host/register_file.py",
-        "host/variables.py",
-        "host/machine.py",
-        "host/warpgroup_watch.py",
+        "host/shared_memory.py",
+        "host/interactive.py",
     ),
     _refused(
         "compiled signatures",
@@ -237,8 +234,8 @@ UNDEFINED = (
         "unwritten registers",
         "registers that nothing has written, a source '_', one register written twice by a statement",
         "host/register_file.py",
-        "host/step_site.py",
-        "host/machine.py",
+        "host/interactive_binder.py",
+        "host/interactive.py",
         "machine/opcodes/matrix/mma.py",
         "machine/opcodes/matrix/tiles.py",
     ),
@@ -246,14 +243,14 @@ UNDEFINED = (
         "divergent collectives",
         "statements that lanes, warps or warpgroups must execute together and do not",
         "machine/run/convergence.py",
-        "host/machine.py",
+        "host/interactive.py",
         "machine/opcodes/control/setmaxnreg.py",
     ),
     _undefined(
         "open results in warps",
         "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, "
         "waiting for what never comes",
-        "host/step_wave.py",
+        "host/interactive_wave.py",
     ),
     _undefined(
         "misused barriers",

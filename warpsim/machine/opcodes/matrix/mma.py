@@ -8,13 +8,14 @@ sections 9.7.14.5.14 and 9.7.14.6.3).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ....errors import NotModelled, UndefinedBehavior
+from ....errors import Location, NotModelled, UndefinedBehavior, located
 from ....execution.pipeline import execute_inputs
 from ....isa.families import forms
 from ....isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
@@ -29,6 +30,7 @@ from ...bind.scope import RegisterName
 from ...run.events import MatrixExecution, Observer
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..operation import bits_of
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
@@ -63,8 +65,13 @@ def _names(binder: StatementBinder) -> Iterator[str]:
                 yield one.name
 
 
-def types_of(binder: StatementBinder) -> dict[str, str]:
-    """Register name to type, of the registers that the statement names, its guard included."""
+def types_of(binder: StatementBinder) -> dict[str, str] | None:
+    """Register name to type, of the registers that the statement names, its guard included.
+
+    None where registers need no declaration.
+    """
+    if not binder.declared:
+        return None
     guard = [binder.statement.guard[1]] if binder.statement.guard else []
     found = {name: binder.scope.find(name) for name in (*_names(binder), *guard)}
     return {name: one.type for name, one in found.items() if isinstance(one, RegisterName)}
@@ -78,37 +85,66 @@ def bound_of(binder: StatementBinder, bind: Bind[B]) -> B:
         if name is not None and name in bound.d[:place]:
             message = f"{name} is written twice: PTX does not define which value stays"
             raise binder.at(UndefinedBehavior(message), 0, place)
+    binder.matrix = bound
     return bound
 
 
-def source_of(binder: StatementBinder, source: str | Immediate | int, bits: int) -> Reader:
-    """Reads a register, or a constant, as bits."""
+def source_of(
+    binder: StatementBinder,
+    source: str | Immediate | int,
+    bits: int,
+    role: str,
+    operand: int,
+    element: int | None = None,
+) -> Reader:
+    """Return a reader of a register, or of a constant, as bits; raise IllegalInstruction for other widths."""
     if not isinstance(source, str):
         value = source if isinstance(source, int) else constant_bits(source, bits)
         constant = np.array(value, f"u{bits // 8}")
         return lambda wave, path: constant
-    found = binder.scope.find(source)
-    assert isinstance(found, RegisterName)
+    found = binder.register(Register(source), operand, element)
+    _check_width(binder, source, bits, role, operand, element)
     return binder.reading(found.number)
+
+
+def _check_width(
+    binder: StatementBinder, name: str, bits: int, role: str, operand: int, element: int | None
+) -> None:
+    """Raise IllegalInstruction for a register of another width: types are checked where any are declared."""
+    found = binder.scope.find(name)
+    has = bits_of(found.type) if isinstance(found, RegisterName) else bits
+    if has != bits:
+        kind = "is a predicate" if has == 1 else f"holds {has} bits"
+        message = f"{role} takes registers of {bits} bits, but {name} {kind}"
+        raise binder.illegal(message, operand, element)
 
 
 def _sources(binder: StatementBinder, bound: Bound) -> dict[str, list[Reader]]:
     """Readers of each operand but D."""
-    bits = bound.instruction.register_bits
-    found = {role: [source_of(binder, one, bits) for one in getattr(bound, role)] for role in "abc"}
+    bits, places = bound.instruction.register_bits, bound.places
+    found = {role: sources_of(binder, getattr(bound, role), bits, role, places[role]) for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
         if (name := getattr(bound, role)) is not None:
-            found[role] = [source_of(binder, name, 32)]
+            found[role] = [source_of(binder, name, 32, role, places[role])]
     return found
+
+
+def sources_of(
+    binder: StatementBinder, sources: Sequence[str | Immediate], bits: int, role: str, operand: int
+) -> list[Reader]:
+    """Return readers of the elements of a vector."""
+    return [source_of(binder, one, bits, role, operand, place) for place, one in enumerate(sources)]
 
 
 def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
     """Place in D and writer of each register of D; sinks are left out."""
-    operand = binder.operands[0]
+    operand, bits = binder.operands[0], bound.instruction.register_bits
     assert isinstance(operand, Vector)
-    width = f"b{bound.instruction.register_bits}"
+    for place, name in enumerate(bound.d):
+        if name is not None:
+            _check_width(binder, name, bits, "d", 0, place)
     return [
-        (place, binder.writer(one, width, 0, place))
+        (place, binder.writer(one, f"b{bits}", 0, place))
         for place, one in enumerate(operand.elements)
         if bound.d[place] is not None
     ]
@@ -139,7 +175,7 @@ def _constant(value: int) -> Number:
 
 def _agreed(binder: StatementBinder, name: str, operand: int) -> Number:
     """A register on which all lanes agree; raises NotModelled where they do not."""
-    read = source_of(binder, name, 16)
+    read = binder.reading(binder.register(Register(name), operand).number)
 
     def number(wave: Wave, path: DivergentPath, lanes: Lanes) -> int:
         values = lanes.of(read(wave, path))
@@ -158,19 +194,17 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
     bound = bound_of(binder, bind)
     form = bound.instruction
     sources, targets, choose = _sources(binder, bound), targets_of(binder, bound), _selectors(binder, bound)
+    metadata = partial(binder.statement.operand_location, bound.places.get("e", 0))
     dtypes = {role: np.dtype(f"u{form.register_bits // 8}" if role in "abc" else "u4") for role in sources}
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         registers = {
             role: stacked(wave, path, warps, readers, dtypes[role]) for role, readers in sources.items()
         }
-        inputs = Inputs(
-            registers=registers,
-            selector=bound.selector,
-            scale_selectors=choose(wave, path, lanes),
-            literal=wave.kept.get("undefined") == "fallback",
-        )
-        d = computed(wave, form, inputs, warps)
+        inputs = Inputs.plain(registers, bound.selector, wave.kept.get("undefined") == "fallback")
+        if bound.ids:
+            inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
+        d = computed(wave, form, inputs, warps, metadata)
         unstack(wave, path, lanes, warps, targets, d)
         if wave.observers.hear(Observer.matrix):
             execution = MatrixExecution(
@@ -181,23 +215,30 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
     return whole_warps(act)
 
 
-def computed(wave: Wave, form: Instruction, inputs: Inputs, warps: Warps) -> Values:
-    """D ``(executions, lanes, registers)``; an error names the first warp that is in error."""
+def computed(
+    wave: Wave, form: Instruction, inputs: Inputs, warps: Warps, metadata: Callable[[], Location]
+) -> Values:
+    """Return D ``(executions, lanes, registers)``; an error names the first warp that is in error.
+
+    Only metadata can be undefined or not modelled: errors point at its place.
+    """
     engine: Engine = wave.kept.get("engine", execute_inputs)
     try:
         return engine(form, inputs)
     except (UndefinedBehavior, NotModelled):
-        for place, warp in enumerate(warps.tolist()):
-            _alone(wave, engine, form, part_of(inputs, place), warp)
+        with located(metadata):
+            for place, warp in enumerate(warps.tolist()):
+                _compute_alone(wave, form, part_of(inputs, place), warp)
         raise
 
 
-def _alone(wave: Wave, engine: Engine, form: Instruction, inputs: Inputs, warp: int) -> None:
-    """Compute one execution, for its error, which then says where it is."""
+def _compute_alone(wave: Wave, form: Instruction, inputs: Inputs, warp: int) -> None:
+    """Compute one execution for its error, whose message then names the warp."""
+    engine: Engine = wave.kept.get("engine", execute_inputs)
     try:
         engine(form, inputs)
     except (UndefinedBehavior, NotModelled) as error:
-        error.message += f" [{wave.describe_lane(WARP * warp).rpartition(',')[0]}]"
+        wave.name_execution(error, warp, form.lanes)
         raise
 
 

@@ -30,7 +30,7 @@ def whole_warps(act: Act) -> Step:
     """
 
     def done(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        act(wave, path, lanes, np.flatnonzero(lanes.mask[::WARP]))
+        act(wave, path, lanes, lanes.mask[::WARP].nonzero()[0])
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, done, exited=False)
 

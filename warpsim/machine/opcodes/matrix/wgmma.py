@@ -24,7 +24,7 @@ from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
-from .mma import MatrixRow, bound_of, source_of, targets_of
+from .mma import MatrixRow, bound_of, source_of, sources_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Groups, Multiplication, Share, multiply, shares_of
 
@@ -41,25 +41,31 @@ _FAMILY = "wgmma"  # of groups
 
 def _multiplication(binder: StatementBinder) -> Multiplication:
     bound = bound_of(binder, bind_warpgroup)
-    descriptors = {"b": source_of(binder, bound.b_descriptor, 64)}
-    if bound.a_descriptor is not None:
-        descriptors["a"] = source_of(binder, bound.a_descriptor, 64)
-    sources = {}
+    places, sources = bound.places, {}
     if bound.a is not None:
-        sources["a"] = [source_of(binder, one, 32) for one in bound.a]
+        sources["a"] = sources_of(binder, bound.a, 32, "a", places["a"])
     if bound.e is not None:
-        sources["e"] = [source_of(binder, bound.e, 32)]
+        sources["e"] = [source_of(binder, bound.e, 32, "sp-meta", places["e"])]
+    targets = targets_of(binder, bound)  # before the readers: registers may come into being here
     d = [one for one in bound.d if one is not None]
     registers = {"D": d, "A": bound.a or (), "metadata": [bound.e]}
     return Multiplication(
         bound=bound,
         sources=sources,
-        accumulators=[source_of(binder, one, 32) for one in d],
-        targets=targets_of(binder, bound),
-        descriptors=descriptors,
+        accumulators=sources_of(binder, d, 32, "d", places["d"]),
+        targets=targets,
+        descriptors=_descriptors(binder, bound),
         scale_d=_scale_d(binder, bound),
         registers={role: tuple(_numbers(binder, names)) for role, names in registers.items()},
     )
+
+
+def _descriptors(binder: StatementBinder, bound: WarpgroupBound) -> dict[str, Reader]:
+    """Readers of the descriptors, by side."""
+    found = {"b": source_of(binder, bound.b_descriptor, 64, "b-desc", bound.places["b_descriptor"])}
+    if bound.a_descriptor is not None:
+        found["a"] = source_of(binder, bound.a_descriptor, 64, "a-desc", bound.places["a_descriptor"])
+    return found
 
 
 def _numbers(binder: StatementBinder, names: Sequence[object]) -> Iterator[int]:
@@ -75,8 +81,7 @@ def _scale_d(binder: StatementBinder, bound: WarpgroupBound) -> Reader:
         constant = np.array(bound.scale_d)
         return lambda wave, path: constant
     negated, name = bound.scale_d
-    (number,) = _numbers(binder, [name])
-    read = binder.reading(number)
+    read = source_of(binder, name, 1, "scale-d", bound.places["scale_d"])
     return (lambda wave, path: ~read(wave, path)) if negated else read
 
 

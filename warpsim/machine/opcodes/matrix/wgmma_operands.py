@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import NotModelled, OperandError, UndefinedBehavior, WarpsimError
+from ....errors import WarpsimError
 from ....isa.instruction import Inputs, Instruction
 from ....isa.placements import tile_bytes
 from ....isa.warps import WARP, WARPGROUP
@@ -89,12 +89,18 @@ def shares_of(wave: Wave, path: DivergentPath, one: Multiplication, groups: Grou
     for place, (name, read) in enumerate((*one.descriptors.items(), ("scale_d", one.scale_d))):
         role = "scale-d" if name == "scale_d" else f"{name}-desc"
         settings[:, place] = _common(wave, path, groups, role, read)
+    if len(groups) == 1:
+        return [_share(wave, path, one, groups, _named(one, settings[0].tolist()))]
     shares = list[Share]()
     values, which = np.unique(settings, axis=0, return_inverse=True)
     for number, row in enumerate(values.tolist()):
-        named = dict(zip((*one.descriptors, "scale_d"), row, strict=False))
-        shares.append(_share(wave, path, one, groups[which.reshape(-1) == number], named))
+        shares.append(_share(wave, path, one, groups[which.reshape(-1) == number], _named(one, row)))
     return shares
+
+
+def _named(one: Multiplication, settings: list[int]) -> dict[str, int]:
+    """Return descriptors and scale-d by name."""
+    return dict(zip((*one.descriptors, "scale_d"), settings, strict=False))
 
 
 def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Reader) -> Values:
@@ -107,7 +113,7 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
     if wave.observers:
         chosen = places.lanes_of(groups)
         differing = chosen.mask & (values != first[places.number])
-        for group in np.unique(places.number[differing]).tolist():
+        for group in np.unique(places.number[differing]).tolist() if differing.any() else ():
             start = int(places.first[group])
             wave.observers.differing(wave, path, group, role, values[start : start + WARPGROUP])
     return first[groups]
@@ -138,11 +144,9 @@ def _share(
 def _placed(
     wave: Wave, path: DivergentPath, groups: Groups, error: WarpsimError, operand: int
 ) -> WarpsimError:
-    """The error of a descriptor, with its place and the first warpgroup that has it."""
-    kind = UndefinedBehavior if isinstance(error, OperandError) else type(error)
-    statement = wave.code[path.pc].statement
-    place = Warpgroups.of(wave).place(wave, int(groups[0]))
-    return kind(f"{error.message} [{place}]", statement.operand_location(operand))
+    """Return the error of a descriptor, with its place and the first warpgroup that has it."""
+    found = wave.operand_error(error, Warpgroups.of(wave).place(wave, int(groups[0])))
+    return found.at(wave.code[path.pc].statement.operand_location(operand))
 
 
 def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
@@ -154,7 +158,8 @@ def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share)
     first = places.warps[share.groups]
     warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
     inputs = _inputs(wave, path, one, share, warps)
-    d = _result(wave, path, one, inputs, first)
+    metadata = partial(wave.code[path.pc].statement.operand_location, one.bound.places.get("e", 0))
+    d = computed(wave, one.form, inputs, first, metadata)  # (groups, 128, registers)
     lanes = places.lanes_of(share.groups)
     unstack(wave, path, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
     if wave.observers.hear(Observer.matrix):
@@ -205,14 +210,3 @@ def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
     memories = wave.shared[: len(wave.ctas) * wave.shared_stride].reshape(len(wave.ctas), -1)
     ctas = Warpgroups.of(wave).cta[groups]
     return memories if np.array_equal(ctas, np.arange(len(wave.ctas))) else memories[ctas]
-
-
-def _result(wave: Wave, path: DivergentPath, one: Multiplication, inputs: Inputs, first: Warps) -> Values:
-    """D ``(groups, 128, registers)``; errors of metadata point at it."""
-    try:
-        return computed(wave, one.form, inputs, first)
-    except (UndefinedBehavior, NotModelled) as error:
-        if error.location is None:
-            operand = one.bound.places.get("e", 0)
-            error.at(wave.code[path.pc].statement.operand_location(operand))
-        raise
