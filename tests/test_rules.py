@@ -14,7 +14,7 @@ import warpsim
 from tools.capture.experiments.sparse_grouping import CANDIDATES
 from warpsim.arithmetic import numerics, reference
 from warpsim.execution.pipeline import rule_for
-from warpsim.explanation import rules as explanation
+from warpsim.explanation import rule_steps as explanation
 from warpsim.generation.cases import themes
 from warpsim.generation.sums import limits, rule_changes, summing
 from warpsim.isa.architectures import ARCHITECTURES

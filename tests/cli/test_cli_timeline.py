@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER
 from warpsim.cli import cli
-from warpsim.files.inputs import inputs_kept
+from warpsim.files.read_files import inputs_kept
 
 ARRAYS = ("random:f16:32x64:1", "random:f16:32x64:2", "zeros:f32:32x32", "u32:32", "u32:32", "u32:64")
 

@@ -18,16 +18,16 @@ from warpsim.arithmetic.numerics import compute
 from warpsim.arithmetic.reference import Kind, decode, inputs_of
 from warpsim.execution.pipeline import rule_for
 from warpsim.explanation.digits import bits_text, exact_text, fraction_text, ulps_text, value_text
-from warpsim.explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
-from warpsim.explanation.page import (
+from warpsim.explanation.documents import (
     comparison_document,
     comparison_page,
     explanation_document,
     explanation_page,
 )
+from warpsim.explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
+from warpsim.explanation.explanation_text import comparison_lines, explanation_lines, term_table
 from warpsim.explanation.records import value_of
-from warpsim.explanation.rules import steps_of
-from warpsim.explanation.text import comparison_lines, explanation_lines, term_table
+from warpsim.explanation.rule_steps import steps_of
 from warpsim.explanation.yardsticks import ulp, yardsticks
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile

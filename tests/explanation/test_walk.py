@@ -11,7 +11,7 @@ import warpsim
 from tests.helpers.command_runner import CliRunner
 from warpsim import OperandError
 from warpsim.cli import cli
-from warpsim.explanation.page import walk_document, walk_page
+from warpsim.explanation.documents import walk_document, walk_page
 from warpsim.explanation.walk import walk_product
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

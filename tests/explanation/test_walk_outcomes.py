@@ -15,7 +15,7 @@ import warpsim
 from tests.helpers.command_runner import CliRunner, Result
 from warpsim import OperandError
 from warpsim.cli import cli
-from warpsim.explanation.page import walk_document, walk_page
+from warpsim.explanation.documents import walk_document, walk_page
 from warpsim.explanation.walk import walk_product
 from warpsim.explanation.walk_text import summary_lines
 

@@ -11,7 +11,7 @@ import pytest
 
 from warpsim.errors import TraceError
 from warpsim.files.archives import read_array, read_arrays, read_text, write_array, write_arrays, write_lines
-from warpsim.files.inputs import inputs_kept
+from warpsim.files.read_files import inputs_kept
 from warpsim.files.replacing import replacing, together
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from warpsim.errors import TraceError
-from warpsim.files.tensors import read_tensors
+from warpsim.files.tensor_files import read_tensors
 
 
 class _Torch(ModuleType):

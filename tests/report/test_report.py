@@ -23,8 +23,8 @@ from tests.helpers.reports import PATHS, TRACES, Scripts, data, example, nasty_r
 from warpsim.cli import cli
 from warpsim.cli import main as run_cli
 from warpsim.execution.pipeline import rule_for
+from warpsim.explanation.documents import explanation_document
 from warpsim.explanation.explain import explain_inputs
-from warpsim.explanation.page import explanation_document
 from warpsim.isa.formats import FORMATS, Specials
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.places import feeds, lane_places, places

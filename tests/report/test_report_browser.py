@@ -15,7 +15,7 @@ from tests.helpers.reports import TRACES, example
 from warpsim.errors import Location
 from warpsim.explanation.digits import code_text
 from warpsim.explanation.explain import explain_inputs
-from warpsim.explanation.text import operand_table, product_table, reading_notes, term_table
+from warpsim.explanation.explanation_text import operand_table, product_table, reading_notes, term_table
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.places import feeds, lane_places

@@ -19,7 +19,7 @@ from tests.helpers.example_sets import example, kinds_of_form, sparse_form, unex
 from warpsim.cli import cli
 from warpsim.errors import OperandError
 from warpsim.execution.inputs import inputs_by_name
-from warpsim.files.inputs import inputs_kept
+from warpsim.files.read_files import inputs_kept
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import gather
 from warpsim.vectors.benches import bit_maps, write_bench

@@ -15,7 +15,7 @@ from tests.recording.test_timeline import timeline
 from warpsim.errors import TraceError
 from warpsim.recording.strips import Timeline
 from warpsim.vectors.formats.recording import read_recording, write_recording
-from warpsim.vectors.formats.timelines import timeline_document, timeline_from
+from warpsim.vectors.formats.timeline_data import timeline_document, timeline_from
 
 Document = dict[str, Any]
 

@@ -16,7 +16,7 @@ from warpsim.cli import main
 from warpsim.errors import TraceError
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.register_traces import read_register_trace
-from warpsim.vectors.register_traces.sass import ZERO, forms_by_name, name_of, parse
+from warpsim.vectors.register_traces.sass_forms import ZERO, forms_by_name, name_of, parse
 from warpsim.vectors.sets import VectorSet
 
 SPARSE = sparse_form()

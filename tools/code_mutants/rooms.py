@@ -35,7 +35,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "isa/architectures.py", "isa/comparisons.py", "isa/rules.py", "isa/instruction.py",
         "isa/families/*.py",
         "isa/tensor_maps/tensor_map_rules.py",
-        "linting/*.py", "explanation/rules.py", "arithmetic/panels.py", "arithmetic/chains.py",
+        "linting/*.py", "explanation/rule_steps.py", "arithmetic/panels.py", "arithmetic/chains.py",
         "host/fidelity.py",
     ),
     "parser": ("ptx/source.py", "ptx/statements.py", "ptx/parser.py", "ptx/qualifiers.py", "ptx/constants.py",

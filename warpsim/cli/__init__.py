@@ -17,7 +17,7 @@ import click
 
 from ..environment import default_environment
 from ..errors import WarpsimError
-from ..files.inputs import inputs_kept
+from ..files.read_files import inputs_kept
 from ..files.version import __version__
 from .output import (
     BROKEN,

@@ -72,16 +72,7 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
     "--start is where its box lands.",
 )
 @json_option
-def desc(
-    word: int | None,
-    major: Any,
-    touches: tuple[int, int, int] | None,
-    shared: Path | None,
-    tile: Path | None,
-    tensor_map: str | None,
-    as_json: bool,
-    **fields: Any,
-) -> int:
+def desc(word: int | None, major: Any, tensor_map: str | None, as_json: bool, **options: Any) -> int:
     """Explain a wgmma matrix descriptor: WORD (64 bits), or the descriptor of given fields; or a tensor map.
 
     With --shared and --tile, compare the tile that the descriptor reads with the expected tile and, where
@@ -93,14 +84,15 @@ def desc(
 
     The first has the dimensions as NumPy orders them; fields are those of warpsim.tensor_map.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
+    questions = {name: options.pop(name) for name in ("touches", "shared", "tile")}
+    given = {name: value for name, value in options.items() if value is not None}
     if tensor_map is not None:
         return _map(tensor_map, word, given, as_json)
     if (word is None) == (not given):
         raise click.UsageError("give either WORD, or fields such as --start 1024 --sbo 256 --swizzle 128B")
-    if (shared is None) != (tile is None):
+    if (questions["shared"] is None) != (questions["tile"] is None):
         raise click.UsageError("--shared and --tile go together")
-    document = attempt(_described, Path("WORD"), word, given, major, touches, shared, tile)
+    document = attempt(_described, Path("WORD"), word, given, major, questions)
     if isinstance(document, Failure):
         return document.code()
     if as_json:
@@ -111,22 +103,16 @@ def desc(
 
 
 def _described(
-    _: Path,
-    word: int | None,
-    fields: dict[str, Any],
-    major: Any,
-    touches: tuple[int, int, int] | None,
-    shared: Path | None,
-    tile: Path | None,
+    _: Path, word: int | None, fields: dict[str, Any], major: Any, questions: dict[str, Any]
 ) -> dict[str, Any]:
     from ..files.archives import read_array
     from ..views.descriptors import compared, explained, touched
 
     document = explained(word, fields, major)
-    if touches:
-        touched(document, *touches)
-    if shared and tile:
-        compared(document, read_array(shared), read_array(tile))
+    if questions["touches"]:
+        touched(document, *questions["touches"])
+    if questions["shared"] and questions["tile"]:
+        compared(document, read_array(questions["shared"]), read_array(questions["tile"]))
     return document
 
 

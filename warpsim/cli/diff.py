@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.warps import WARP
-from .operands import OPERANDS, operands_from, read_dump
+from .operand_values import OPERANDS, operands_from, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .sources import (
@@ -50,11 +50,10 @@ Diagnosed = list[tuple[str, Any]]
 def diff(
     source: str,
     operands: tuple[str, ...],
-    target: str | None,
     singles: bool,
-    element: str | None,
     selection: Selection | None,
     as_json: bool,
+    **reading: str | None,
 ) -> int:
     """Find the mistake that explains a wrong D bit for bit, or compare two dumps.
 
@@ -76,20 +75,12 @@ def diff(
     if is_file(source) and len(operands) == 1 and "=" not in operands[0]:
         if is_recording(source) and is_recording(operands[0]):
             return _compare_recordings(source, operands[0], selection, 1 if singles else 2, as_json)
-        return _compare(source, operands[0], element, as_json)
+        return _compare(source, operands[0], reading["element"], as_json)
     check_unselected(source, selection)
-    if is_file(source) and (target or (operands and not is_recording(source))):
+    if is_file(source) and (reading["target"] or (operands and not is_recording(source))):
         raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
-    found = attempt(
-        _diagnosed,
-        Path(source) if is_file(source) else Path("OPERANDS"),
-        source,
-        operands,
-        target,
-        1 if singles else 2,
-        selection,
-        element,
-    )
+    subject = Path(source) if is_file(source) else Path("OPERANDS")
+    found = attempt(_diagnosed, subject, source, operands, 1 if singles else 2, selection, reading)
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
@@ -136,10 +127,9 @@ def _diagnosed(
     _: Path,
     source: str,
     operands: tuple[str, ...],
-    target: str | None,
     most: int,
     selection: Selection | None,
-    layout: str | None = None,
+    reading: dict[str, str | None],
 ) -> Diagnosed:
     """Return the subjects and their diagnoses; of a trace, vector set or recording only what differs."""
     from .differing import of_recording, of_set, of_trace
@@ -149,7 +139,7 @@ def _diagnosed(
         return list(_against(found, operands, most) if operands else of_recording(found, most))
     if is_file(source):
         return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
-    return _of_operands(source, operands, target, most, layout)
+    return _of_operands(source, operands, reading["target"], most, reading["element"])
 
 
 def _of_operands(

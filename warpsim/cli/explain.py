@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .layout import place_of
-from .operands import OPERANDS
+from .operand_values import OPERANDS
 from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
 from .sources import SELECT, WHICH, decoded, is_file, subject_of
@@ -79,10 +79,10 @@ def _write(path: Path, text: str) -> None:
 
 def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return the functions that make the JSON document, the page and the text."""
-    from ..explanation import page as explain_page
-    from ..explanation import text as explain_text
+    from ..explanation import documents
+    from ..explanation import explanation_text as explain_text
     from ..explanation.accumulators import Walk
-    from ..explanation.page import walk_document, walk_page
+    from ..explanation.documents import walk_document, walk_page
     from ..explanation.records import TargetComparison
     from ..explanation.walk_text import walk_lines
 
@@ -91,13 +91,13 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
         return lambda: walk_document(found), lambda: walk_page(found), lambda: [*title, *walk_lines(found)]
     if isinstance(found, TargetComparison):
         return (
-            lambda: explain_page.comparison_document(found),
-            lambda: explain_page.comparison_page(found),
+            lambda: documents.comparison_document(found),
+            lambda: documents.comparison_page(found),
             lambda: [*title, *explain_text.comparison_lines(found)],
         )
     return (
-        lambda: explain_page.explanation_document(found),
-        lambda: explain_page.explanation_page(found),
+        lambda: documents.explanation_document(found),
+        lambda: documents.explanation_page(found),
         lambda: [*title, *explain_text.explanation_lines(found)],
     )
 

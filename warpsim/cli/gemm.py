@@ -101,16 +101,7 @@ class Options:
 @scheduler_option
 @json_option
 def gemm(
-    mnemonic: str,
-    target: str,
-    allow_undefined: bool,
-    scheduler: str | None,
-    as_json: bool,
-    split_k: int,
-    promote_every: int | None,
-    threads: int | None,
-    arrangement: str | None,
-    **paths: Any,
+    mnemonic: str, target: str, allow_undefined: bool, scheduler: str | None, as_json: bool, **given: Any
 ) -> int:
     """Multiply whole matrices, bit for bit as a kernel that issues MNEMONIC along k.
 
@@ -118,18 +109,13 @@ def gemm(
     are unsigned integers, which are taken as its raw codes: numpy.save(file, fp8.view(numpy.uint8)).
     The bits depend neither on --threads nor on the cluster of --scheduler.
     """
-    if (paths["metadata"] is None) != (arrangement is None):
+    if (given["metadata"] is None) != (given["arrangement"] is None):
         raise click.UsageError("--metadata and --arrangement go together")
-    if paths["metadata"] is not None and paths["indices"] is not None:
+    if given["metadata"] is not None and given["indices"] is not None:
         raise click.UsageError("--indices and --metadata say the same: give one of them")
-    options = Options(
-        arrangement=arrangement,
-        split_k=split_k,
-        promote_every=promote_every,
-        threads=threads,
-        undefined="fallback" if allow_undefined else "error",
-    )
-    document = _computed(mnemonic, target, Files(**paths), options, scheduler)
+    chosen = {name: given.pop(name) for name in ("arrangement", "split_k", "promote_every", "threads")}
+    options = Options(undefined="fallback" if allow_undefined else "error", **chosen)
+    document = _computed(mnemonic, target, Files(**given), options, scheduler)
     if isinstance(document, Failure):
         return fail(document, as_json)
     if as_json:
@@ -201,7 +187,7 @@ def _read(path: Path, element: Format | None) -> Any:
     import numpy as np
 
     from ..errors import TraceError
-    from ..files.inputs import note_input
+    from ..files.read_files import note_input
 
     try:  # copy on write: kernels are compiled for writable arrays
         array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)

@@ -208,7 +208,7 @@ def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
 def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ..errors import present
-    from ..files.inputs import note_input
+    from ..files.read_files import note_input
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)

@@ -46,7 +46,7 @@ def argument(text: str) -> Any:
     if colon and word in _types():
         return _number(text, word, rest)
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
-        from .operands import read_array_file
+        from .operand_values import read_array_file
 
         return read_array_file(text, "array")
     raise click.UsageError(f"--arg {text}: expected {KINDS}")

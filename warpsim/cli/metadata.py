@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from .operands import read_array_file, write_output
+from .operand_values import read_array_file, write_output
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .operands import read_matrix, read_numbers, read_words, write_output
+from .operand_values import read_matrix, read_numbers, read_words, write_output
 from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 
@@ -66,26 +66,17 @@ def _deliver(action: Callable[..., _Result], path: Path, as_json: bool, out: Pat
 @click.option("--codes", is_flag=True, help="Print codes instead of values.")
 @_OUT
 @json_option
-def unpack(
-    mnemonic: str,
-    operand: str,
-    file: str,
-    metadata: str | None,
-    selector: int,
-    codes: bool,
-    out: Path | None,
-    as_json: bool,
-) -> int:
+def unpack(mnemonic: str, operand: str, file: str, out: Path | None, as_json: bool, **choices: Any) -> int:
     """Turn registers into the matrix they hold; metadata registers into the indices they name.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text as a printf prints it, - for stdin: hexadecimal words, a line
     for each lane, perhaps with labels such as 'lane 5: a0 ='.
     """
-    if metadata and operand != "a":
+    if choices["metadata"] and operand != "a":
         raise click.UsageError("--e goes with operand a")
     if operand == "e":
-        return _deliver(_indices, Path(file), as_json, out, mnemonic, selector)
-    return _deliver(_unpacked, Path(file), as_json, out, mnemonic, operand, metadata, selector, codes)
+        return _deliver(_indices, Path(file), as_json, out, mnemonic, choices["selector"])
+    return _deliver(_unpacked, Path(file), as_json, out, mnemonic, operand, choices)
 
 
 def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
@@ -101,17 +92,15 @@ def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
     )
 
 
-def _unpacked(
-    path: Path, mnemonic: str, operand: str, metadata: str | None, selector: int, codes: bool
-) -> _Result:
+def _unpacked(path: Path, mnemonic: str, operand: str, choices: dict[str, Any]) -> _Result:
     from ..execution.interface import decode, decompress, unpack, unpack_metadata
 
     form = decode(mnemonic)
     matrix = unpack(form, operand, read_words(str(path), form, operand))
-    if metadata:
-        indices = unpack_metadata(form, read_words(metadata, form, "e"), selector)
-        matrix = decompress(matrix, indices, form)
-    return _matrix_result(form, operand, matrix, codes)
+    if choices["metadata"]:
+        words = read_words(choices["metadata"], form, "e")
+        matrix = decompress(matrix, unpack_metadata(form, words, choices["selector"]), form)
+    return _matrix_result(form, operand, matrix, choices["codes"])
 
 
 def _matrix_result(form: Instruction, operand: str, matrix: Any, as_codes: bool) -> _Result:
@@ -238,17 +227,15 @@ def _register_result(form: Instruction, registers: dict[str, Any]) -> _Result:
 @click.option("--stored", is_flag=True, help="Give the stored values and their indices instead of registers.")
 @_OUT
 @json_option
-def compress(
-    mnemonic: str, file: str, selector: int, prune: bool, stored: bool, as_json: bool, out: Path | None
-) -> int:
+def compress(mnemonic: str, file: str, as_json: bool, out: Path | None, **choices: Any) -> int:
     """Turn a logical sparse A into the registers of A and its metadata.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: A with all k columns.
     """
-    return _deliver(_compressed, Path(file), as_json, out, mnemonic, selector, prune, stored)
+    return _deliver(_compressed, Path(file), as_json, out, mnemonic, choices)
 
 
-def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: bool) -> _Result:
+def _compressed(path: Path, mnemonic: str, choices: dict[str, Any]) -> _Result:
     from ..errors import TraceError
     from ..execution.interface import compress, decode, pack, pack_metadata, prune
     from ..isa.fragments import require_sparse
@@ -258,10 +245,11 @@ def _compressed(path: Path, mnemonic: str, selector: int, pruned: bool, stored: 
     matrix = read_matrix(str(path), form, "a")
     if matrix.ndim < 2:
         raise TraceError(f"A has shape {matrix.shape}: it is a matrix, (..., m, k)")
-    values, indices = compress(prune(matrix, form) if pruned else matrix, form)
-    if stored:
+    values, indices = compress(prune(matrix, form) if choices["prune"] else matrix, form)
+    if choices["stored"]:
         return _stored(form, values, indices)
-    return _register_result(form, {"a": pack(form, "a", values), "e": pack_metadata(form, indices, selector)})
+    metadata = pack_metadata(form, indices, choices["selector"])
+    return _register_result(form, {"a": pack(form, "a", values), "e": metadata})
 
 
 def _stored(form: Instruction, values: Any, indices: Any) -> _Result:

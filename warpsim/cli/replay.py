@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     help="Write a vector set for every form found, to be verified or sent.",
 )
 @json_option
-def replay(
-    log: Path, target: str, after: Path | None, chip: str, show: int, out: Path | None, as_json: bool
-) -> int:
+def replay(log: Path, show: int, out: Path | None, as_json: bool, **reading: Any) -> int:
     """Execute the tensor-core instructions of a register trace and compare the D of the chip.
 
     LOG is what NVBit's record_reg_vals prints, or CUTracer's reg_trace (.ndjson), of HMMA, IMMA, QMMA and
@@ -64,7 +62,7 @@ def replay(
     The selector of sparse forms is read from the disassembly. Exit code 4: the log does not hold what is
     needed.
     """
-    trace = attempt(_read, log, target, after, chip)
+    trace = attempt(_read, log, reading)
     if isinstance(trace, Failure):
         return fail(trace, as_json)
     outcome = attempt(_verified, log, trace, show)
@@ -77,10 +75,10 @@ def replay(
     return worst([*codes, EXPECTED if trace.sets else UNCHECKED])
 
 
-def _read(path: Path, target: str, after: Path | None, chip: str) -> RegisterTrace:
+def _read(path: Path, reading: dict[str, Any]) -> RegisterTrace:
     from ..vectors.register_traces import read_register_trace
 
-    return read_register_trace(path, target, after=after, chip=chip)
+    return read_register_trace(path, **reading)
 
 
 def _verified(path: Path, trace: RegisterTrace, show: int) -> Outcome:

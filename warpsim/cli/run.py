@@ -17,8 +17,6 @@ from .progress import watching
 from .sources import is_recording, recorded
 
 if TYPE_CHECKING:
-    from ..checks.hazard import Mode
-    from ..execution.pipeline import Engine, Undefined
     from ..traces.running import Run
     from ..vectors.recordings import Recording
     from ..vectors.verification import Item
@@ -58,14 +56,7 @@ if TYPE_CHECKING:
     help="Write all registers after the run of a single trace.",
 )
 def run(
-    traces: tuple[Path, ...],
-    target: str | None,
-    engine: Engine,
-    allow_undefined: bool,
-    hazards: Mode,
-    show: str,
-    as_json: bool,
-    out: Path | None,
+    traces: tuple[Path, ...], allow_undefined: bool, show: str, as_json: bool, out: Path | None, **modes: Any
 ) -> int:
     """Execute traces and compare every bit they expect.
 
@@ -79,8 +70,7 @@ def run(
         raise click.UsageError("--out takes the registers of a trace, not of a recording")
     runs: list[Run | Again] = []
     failures: list[Failure] = []
-    undefined: Undefined = "fallback" if allow_undefined else "error"
-    modes = {"target": target, "engine": engine, "undefined": undefined, "hazards": hazards}
+    modes["undefined"] = "fallback" if allow_undefined else "error"
     for path in _tracked(traces, as_json):
         done = attempt(_executed, path, modes, len(traces) == 1)
         if isinstance(done, Failure):

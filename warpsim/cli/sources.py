@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .operands import operands_from
+from .operand_values import operands_from
 
 if TYPE_CHECKING:
     from ..isa.instruction import Inputs, Instruction

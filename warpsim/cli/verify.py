@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,14 +81,11 @@ class Options:
 @json_option
 def verify(
     files: tuple[Path, ...],
-    target: str | None,
-    engine: Engine,
     allow_undefined: bool,
-    show: int,
-    jobs: int | None,
     scheduler: str | None,
     junit: Path | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Execute vector sets and traces again and compare every bit of D.
 
@@ -96,13 +93,8 @@ def verify(
     trace (.ptx). Sets in .npz files may have any size: they are read and executed in parts. What is shown as
     expected comes from the file, what is shown as got from the model.
     """
-    options = Options(
-        target=target,
-        engine=engine,
-        undefined="fallback" if allow_undefined else "error",
-        kept=show,
-        jobs=jobs,
-    )
+    kept = given.pop("show")
+    options = Options(undefined="fallback" if allow_undefined else "error", kept=kept, **given)
     verified = attempt(_all_verified, _VERB, files, options, scheduler)
     if isinstance(verified, Failure):
         return fail(verified, as_json)

@@ -113,13 +113,9 @@ class Chain:
 
 def chain_of(
     form: Instruction,
-    row: int,
-    column: int,
-    A: npt.ArrayLike,
-    B: npt.ArrayLike,
-    C: npt.ArrayLike | None = None,
-    scale_a: npt.ArrayLike | None = None,
-    scale_b: npt.ArrayLike | None = None,
+    element: tuple[int, int],
+    matrices: tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike | None],
+    scales: tuple[npt.ArrayLike | None, npt.ArrayLike | None],
     undefined: Undefined = "error",
 ) -> Chain:
     """Return the instructions that make D[row, column] of A ``(m, k)``, B ``(k, n)`` and C; zeros fill up
@@ -127,8 +123,9 @@ def chain_of(
 
     Scales are ``(m, chunks)`` and ``(chunks, n)`` along the whole of k. Raises OperandError.
     """
+    (row, column), (A, B, C) = element, matrices
     left, right = _matrix(A, "A"), _matrix(B, "B")
-    shape, count = form.shape, _count(form, left, right, (row, column))
+    shape, count = form.shape, _count(form, left, right, element)
     top, first = row // shape.m * shape.m, column // shape.n * shape.n
     rows, columns = slice(top, top + shape.m), slice(first, first + shape.n)
     a = _filled(codes_of(left[rows], form.a, "A"), shape.m, count * shape.k)
@@ -137,10 +134,10 @@ def chain_of(
     if C is not None:
         whole = _shaped(_matrix(C, "C"), (left.shape[0], right.shape[1]), "C")
         c = _filled(codes_of(whole[rows, columns], form.c, "C"), shape.m, shape.n)
-    scales = _scales(form, scale_a, scale_b, (rows, columns), (left.shape, right.shape), count)
+    parts = _scales(form, *scales, (rows, columns), (left.shape, right.shape), count)
     links = (
         Link(a=a[:, at : at + shape.k], b=b[at : at + shape.k], scale_a=sa, scale_b=sb)
-        for at, (sa, sb) in zip(range(0, count * shape.k, shape.k), scales, strict=True)
+        for at, (sa, sb) in zip(range(0, count * shape.k, shape.k), parts, strict=True)
     )
     return Chain(
         form=form,

@@ -1,7 +1,7 @@
 """``warpsim explain``: how an element of D is computed, product by product and step by step.
 
 From registers, as warpsim.execute takes them, or from matrices, as warpsim.matmul does; on one target or on
-several side by side. The result is data: explain_text.py and explain_page.py show it.
+several side by side. The result is data: explanation_text.py and documents.py show it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..isa.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..views.operands import Gathered, from_matrices, from_registers
-from . import text  # noqa: F401  registers the texts of the records
+from . import explanation_text  # noqa: F401  registers the texts of the records
 from .records import Explanation, Factor, Parting, Product, Step, TargetComparison
-from .rules import Summation, steps_of
+from .rule_steps import Summation, steps_of
 from .yardsticks import yardsticks
 
 

@@ -54,7 +54,7 @@ def walk_product(
     """
     form = resolved(instruction, targets[0] if targets else None)
     names = tuple(dict.fromkeys(targets or (form.target or "",)))
-    chain = chain_of(form, row, column, A, B, C, scale_a, scale_b, undefined)
+    chain = chain_of(form, (row, column), (A, B, C), (scale_a, scale_b), undefined)
     tiles = {name: [chain.c, *chain.along(_moves(chain, chain.on(name)), chain.c)] for name in names}
     codes = {name: tuple(int(item[chain.element]) for item in each[1:]) for name, each in tiles.items()}
     together = enumerate(zip(*codes.values(), strict=True))

@@ -9,8 +9,8 @@ from ..views.text import words
 from .accumulators import Outcome, Walk
 from .changes import Change
 from .digits import code_text, hexadecimal, ulps_text
+from .explanation_text import comparison_lines, explanation_lines
 from .records import TargetComparison, lines_of
-from .text import comparison_lines, explanation_lines
 from .yardsticks import apart
 
 _SHOWN = 16  # instructions of a long walk that are listed

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, TraceError
-from .inputs import note_input
+from .read_files import note_input
 from .replacing import replacing
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from secrets import token_hex
 
-from .inputs import check_output
+from .read_files import check_output
 
 __all__ = ["replacing", "together"]
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from ..environment import in_default_environment
 from ..errors import OperandError, PtxError, WarpsimError
 from ..files.archives import read_text, write_lines
-from ..files.inputs import note_input
+from ..files.read_files import note_input
 from ..ptx.qualifiers import check_target
 from .launching import LoadedModule, load_text
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from ...isa.instruction import Instruction
-from ...vectors.register_traces.sass import name_of
+from ...vectors.register_traces.sass_forms import name_of
 
 SEEN = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
 

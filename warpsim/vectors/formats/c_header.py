@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..sets import VectorSet
 from .manifest import ArrayEntry, Manifest
 from .readmemh import identifier
-from .text import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, read_words, spelled
 
 _DEFINITION = re.compile(r"static const (u?int(?:8|32|64))_t \w+?((?:\[\d+\])+) = \{")
 

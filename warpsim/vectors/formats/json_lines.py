@@ -19,7 +19,7 @@ from ...errors import TraceError
 from ...files.archives import read_lines, write_lines
 from ..sets import VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
-from .text import Lines, check_array, read_words, spelled
+from .text_format import Lines, check_array, read_words, spelled
 
 
 class JsonLines:

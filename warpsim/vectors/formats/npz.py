@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...errors import TraceError
 from ...files.archives import array_header, write_arrays
-from ...files.inputs import note_input
+from ...files.read_files import note_input
 from ..sets import PART_BYTES, VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..sets import Spec, VectorSet
 from .manifest import Manifest
-from .text import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, read_words, spelled
 
 ImageWords = npt.NDArray[np.uint32]
 

@@ -4,9 +4,9 @@ The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), 
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
 ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. There may be
 ``packing``: findings on the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and
-``where``, and a ``timeline`` (timelines.py). The arrays of statement 0 are ``0.a``, ``0.b`` …; ``0.where`` is
-``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and time. Readers
-trust nothing: statements are parsed and bound again, hashes compared.
+``where``, and a ``timeline`` (timeline_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
+``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and
+time. Readers trust nothing: statements are parsed and bound again, hashes compared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
-from .timelines import timeline_document, timeline_from
+from .timeline_data import timeline_document, timeline_from
 
 Document = dict[str, Any]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..sets import VectorSet
 from .manifest import Manifest
-from .text import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, read_words, spelled
 
 
 def _header(shapes: dict[str, tuple[int, ...]]) -> list[str]:

@@ -28,7 +28,7 @@ from ...isa.fragments import codes_from, gather, registers_of
 from ...isa.instruction import Codes, Instruction, Operands
 from ..sets import VectorSet
 from .manifest import Manifest
-from .text import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, read_words, spelled
 
 Array = npt.NDArray[Any]
 

@@ -28,7 +28,7 @@ from ...isa.instruction import Instruction
 from ...ptx.qualifiers import check_target
 from ..sets import VectorSet
 from .logs import Record, read_records
-from .sass import ZERO, Sass, forms_by_name, is_matrix, parse
+from .sass_forms import ZERO, Sass, forms_by_name, is_matrix, parse
 
 HOW_TO_RECORD = """\
 In the tool's loop over operands, record every register of a matrix instruction's operand, not getSize() / 4

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ...errors import Location, TraceError
 from ...files.archives import read_lines
-from ..formats.text import Lines
+from ..formats.text_format import Lines
 
 LANES = 32
 

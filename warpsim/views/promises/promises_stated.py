@@ -140,7 +140,7 @@ GUARANTEED = (
         ERRORS,
         "a file is replaced when its successor is finished and not before; no input is written over",
         "files/replacing.py",
-        "files/inputs.py",
+        "files/read_files.py",
     ),
 )
 

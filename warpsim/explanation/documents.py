@@ -16,8 +16,7 @@ from ..views.layouts.figures import place_document
 from ..views.svg import element, page, table
 from .accumulators import Outcome, Walk
 from .digits import exact_text, hexadecimal, value_text
-from .records import Explanation, Factor, Product, Step, TargetComparison, Term, Yardstick, value_of
-from .text import (
+from .explanation_text import (
     alignment_text,
     comparison_table,
     heading_lines,
@@ -28,6 +27,7 @@ from .text import (
     term_table,
     yardstick_table,
 )
+from .records import Explanation, Factor, Product, Step, TargetComparison, Term, Yardstick, value_of
 from .walk_text import summary_lines
 
 Document = dict[str, Any]

@@ -209,7 +209,7 @@ def read_array_file(source: str, name: str) -> Any:
     """
     from ..errors import TraceError
     from ..files.archives import read_array, read_arrays
-    from ..files.tensors import read_tensors
+    from ..files.tensor_files import read_tensors
 
     if source.endswith(".npy"):
         return read_array(Path(source))
