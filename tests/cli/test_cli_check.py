@@ -182,7 +182,7 @@ def test_how_a_pipeline_finding_is_shown():
     (finding,) = pipeline_findings(parse(HEAD + MM + C + W + END, "k.ptx"))
     assert finding.render() == (
         "k.ptx:8:1: warning: this wgmma needs a wgmma.fence before it, but on some way from the start there "
-        "is none: ptxas inserts one (C7519) [fence]\n"
+        "is none: ptxas inserts a fence (C7519) [fence]\n"
         f"    {MM.strip()}\n"
         f"    ^{'~' * 48}\n"
         "k.ptx:8:1: fix: put wgmma.fence.sync.aligned; before the first wgmma, behind what writes its "

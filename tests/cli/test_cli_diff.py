@@ -326,7 +326,7 @@ def test_arrays_of_ml_dtypes_are_typed(folder):
     assert "2 equal, 1 1 ulp, of 3 elements\n  [2]: 0x44 0x45  3.0 against 3.25, +1 ulps" in result.output
     result = run("x.npy", "y.npy")
     assert result.return_value == 3
-    assert "an array of |V1: tell what it is by --type, one of e4m3, e5m2" in result.stderr
+    assert "an array of |V1: state its type by --type, one of e4m3, e5m2" in result.stderr
 
 
 def test_tensors_in_safetensors(folder):

@@ -281,7 +281,7 @@ def test_tensor_maps_are_made_of_other_arguments():
         ("tensor_map:2:box=16xY", "box=16xY is not like box=64x128 or box=64"),
         ("tensor_map:2:box=16x30", "a box with 30 elements of the innermost dimension of f16 has rows of 60"),
         ("tensor_map:2:box=16x32:pixels=3", "fields are missing, or too many: box, or lower, "),
-        ("tensor_map:7:box=16x32", "argument 7 is none of an array that stands before this one"),
+        ("tensor_map:7:box=16x32", "argument 7 is not an earlier argument that is an array"),
         ("tensor_map:3:box=16x32", "argument 3, i32:5, is no array"),
     ],
 )

@@ -143,7 +143,7 @@ def test_accumulators_part_where_one_is_changed() -> None:
     assert found.at == 4
     best = found.outcome.search.changes[0]
     assert (best.at, best.name) == (4, "from zero: the accumulators before it are lost")
-    assert "from the accumulators that came out, sm_80 makes another one at instruction 4" in str(found)
+    assert "from the accumulators that came out, sm_80 differs at instruction 4" in str(found)
 
 
 def test_what_follows_a_wrong_accumulator_is_no_other_parting() -> None:

@@ -261,7 +261,7 @@ def test_windows_line_ends(trace: Any, tmp_path: Path) -> None:
         (["//! load %r<1 = 0x1"],
          "t.ptx:1:10: error: '%r<1': expected a register, as '%r1', or up to 4096, as '%r<4>'"),
         (["//! load %r<99999999999> = 0x1"], "t.ptx:1:10: error: '%r<99999999999>': expected a register, "),
-        (["//! load %r = 0x1 0x2"], "t.ptx:1:15: error: 2 words: expected one for all lanes, or 32"),
+        (["//! load %r = 0x1 0x2"], "t.ptx:1:15: error: 2 words: expected 1 for all lanes, or 32"),
         (["//! load %r = 0x1, nine"], "t.ptx:1:15: error: 'nine' is no hexadecimal word of at most 64 bits"),
         (["//! load %r = 0x"], "t.ptx:1:15: error: '0x' is no hexadecimal word of at most 64 bits"),
         (["//! load %r = 0x10000000000000000"],

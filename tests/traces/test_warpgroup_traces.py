@@ -107,7 +107,7 @@ def test_words_for_128_lanes_and_blocks(tmp_path: Path) -> None:
         (".reg .b32 %r;\n//! warpgroup\n", "t.ptx:3:5: error: warpgroup is given after the first statement"),
         ("//! load %r = 0x1\n//! warpgroup\n", "t.ptx:3:5: error: warpgroup is given after the first load"),
         ("//! warpgroup\n//! load %r = 0x1 0x2\n",
-         "t.ptx:3:15: error: 2 words: expected one for all lanes, or 128"),
+         "t.ptx:3:15: error: 2 words: expected 1 for all lanes, or 128"),
         ("//! warpgroup\n//! shared a = 0x1\n",
          "t.ptx:3:12: error: no variable a in shared memory; there are: none"),
         ("//! warpgroup\n.shared .b32 b, c;\n//! expect shared a+4 = 0x1\n",
