@@ -15,7 +15,7 @@ _MOST = 1 << 10  # a pool with more threads is not faster
 
 
 def thread_count(threads: int | None) -> int:
-    """Return the number of threads; None is one for each available core. Raises OperandError."""
+    """Return the number of threads; None is the number of available cores. Raises OperandError."""
     if threads is None:
         cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         return len(cores)
