@@ -122,7 +122,7 @@ def test_colours_on_a_terminal_only(arguments):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--element", "1,1", "--lane", "0"], "--element and --lane are two questions: give only one of them"),
+        (["--element", "1,1", "--lane", "0"], "--element and --lane are two questions: give one of them"),
         (["--element", "0,0"], "--element needs --operand"),
         (["--register", "0"], "--register needs --lane and --operand"),
         (["--register", "0", "--lane", "0"], "--register needs --lane and --operand"),

@@ -79,7 +79,7 @@ def _is_question(choices: dict[str, Any]) -> bool:
 def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
     """Raise UsageError for options that do not go together."""
     if choices["element"] is not None and choices["lane"] is not None:
-        raise click.UsageError("--element and --lane are two questions: give only one of them")
+        raise click.UsageError("--element and --lane are two questions: give one of them")
     if choices["element"] is not None and choices["operand"] is None:
         raise click.UsageError("--element needs --operand")
     if choices["register"] is not None and (choices["lane"] is None or choices["operand"] is None):
