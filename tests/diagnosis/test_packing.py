@@ -70,7 +70,7 @@ def test_one_operand_is_looked_at_without_the_other() -> None:
 def test_every_thread_has_a_number_that_counts_in_sums() -> None:
     """Sums tell sets of threads apart: no thread is 0."""
     wave: Any = SimpleNamespace(
-        kept={},
+        slots={},
         grid=(2, 3, 1),
         ctas=np.array([[x, y, 0] for y in range(3) for x in range(2)]),
         cta=np.repeat(np.arange(6), 64),

@@ -7,7 +7,7 @@ Knows modes and wording; does not know memories. ``checks="error"`` raises the f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from ..errors import Location, OperandError, SourceLine, UndefinedBehavior
 
@@ -61,7 +61,7 @@ class Findings:
     mode: Mode = "error"
     found: list[LaunchFinding] = field(default_factory=list)
     known: set[tuple[object, ...]] = field(default_factory=set)
-    kept: dict[str, Any] = field(default_factory=dict)  # what observers of all waves have in common
+    slots: dict[object, object] = field(default_factory=dict)  # what observers of all waves have in common
 
     def __post_init__(self) -> None:
         if self.mode not in ("error", "warn", "off"):

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.load.entries import Entry
 from ..machine.run.clusters import far
 from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.slots import Slot
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import Shadow
 
@@ -28,7 +30,13 @@ if TYPE_CHECKING:
 
 SEVERAL = 255  # warps that have read a byte
 WARPGROUPS = 64  # plus its number in the CTA: a warpgroup whose wgmma has read a byte
-_KEPT = "strong statements"
+
+
+def _no_statements(findings: Findings) -> dict[Entry, Mask]:
+    return {}
+
+
+_STRONG_STATEMENTS = Slot(_no_statements)  # by kernel: statements with strong accesses
 _MOST = 256  # reads that wait to be noted
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ACQUIRES = frozenset({"acquire", "acq_rel", "sc"})
@@ -89,11 +97,11 @@ class Races(Observer):
 
     def _strong_of(self, wave: Wave) -> Mask:
         """``(statements,)``: which of them have strong accesses; found once in a launch."""
-        known: tuple[object, Mask] | None = self.findings.kept.get(_KEPT)
-        if known is None or known[0] is not wave.entry:
+        known = _STRONG_STATEMENTS.of(self.findings)
+        if wave.entry not in known:
             strong = np.fromiter((_is_strong(one) for one in wave.code), np.bool_, len(wave.code))
-            known = self.findings.kept[_KEPT] = wave.entry, strong
-        return known[1]
+            known[wave.entry] = strong
+        return known[wave.entry]
 
     # --- accesses ---
 

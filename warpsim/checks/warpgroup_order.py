@@ -20,6 +20,7 @@ from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import Observer, RegisterUse, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.slots import Slot
 from ..machine.state.spaces import Offsets
 from .copy_shadow import reduces
 from .findings import Findings, LaunchFinding
@@ -35,8 +36,14 @@ if TYPE_CHECKING:
     from ..machine.run.wave import Wave
 
 _PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
-_KEPT = "registers of wgmma"
 _OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles
+
+
+def _no_uses(findings: Findings) -> dict[int, RegisterUses]:
+    return {}
+
+
+_USES = Slot(_no_uses)  # by identity of the code, which RegisterUses keeps alive
 
 
 @dataclass(eq=False)
@@ -61,9 +68,10 @@ class WarpgroupOrder(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """The code, with records that tell where registers of wgmma are touched."""
-        kept: RegisterUses | None = self.findings.kept.get(_KEPT)
-        if kept is None or kept.original is not code:
-            kept = self.findings.kept[_KEPT] = RegisterUses(code)
+        known = _USES.of(self.findings)
+        if id(code) not in known:
+            known[id(code)] = RegisterUses(code)
+        kept = known[id(code)]
         self.uses = kept if kept.names else None
         self.active = self.uses is not None
         return kept.code

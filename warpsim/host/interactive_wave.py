@@ -87,9 +87,10 @@ class InteractiveWave(Wave):
             parameters=spaces.padded(0),
             shared_bytes=len(memory),
         )
-        self.kept |= modes_of(engine, undefined)
+        self.modes = modes_of(engine, undefined)
         if callable(engine):
-            self.kept["engine"] = partial(_single, self.kept["engine"], file.lanes, len(memory))
+            single = partial(_single, self.modes.engine, file.lanes, len(memory))
+            self.modes = replace(self.modes, engine=single)
         self.file = file
         self.frame = file.frame
         self.shared = memory.words

@@ -18,10 +18,12 @@ from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
 from ...machine.load.entries import Record
+from ...machine.run.engines import DEFAULT_MODES, Modes
 from ...machine.run.events import MatrixExecution, Observer
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.slots import Slot
 
 Words = npt.NDArray[Any]
 Sums = npt.NDArray[np.uint64]
@@ -67,7 +69,8 @@ class Watch(Observer):
         """Return a step that is noted, and then done as before."""
 
         def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-            wave.kept.setdefault("engine", self.engine)
+            if wave.modes is DEFAULT_MODES:
+                wave.modes = Modes(engine=self.engine)
             if lanes is not self.last:
                 self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
             self.executed[pc : pc + 1] += self.last_sum
@@ -119,12 +122,17 @@ def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Word
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:
     """Return ``(lanes,)``: a number for each thread of the grid."""
-    if "thread numbers" not in wave.kept:
-        x, y, z = wave.ctas[wave.cta].T
-        cta = x + wave.grid[0] * (y + wave.grid[1] * z)
-        wave.kept["thread numbers"] = (cta * 1024 + wave.thread + 1).astype(np.uint64)
-    numbers: Sums = wave.kept["thread numbers"]
-    return numbers[lanes.index]
+    return _THREAD_NUMBERS.of(wave)[lanes.index]
+
+
+def _numbers_of_threads(wave: Wave) -> Sums:
+    x, y, z = wave.ctas[wave.cta].T
+    cta = x + wave.grid[0] * (y + wave.grid[1] * z)
+    numbers: Sums = (cta * 1024 + wave.thread + 1).astype(np.uint64)
+    return numbers
+
+
+_THREAD_NUMBERS = Slot(_numbers_of_threads)
 
 
 def _sum_of(numbers: Sums) -> np.uint64:

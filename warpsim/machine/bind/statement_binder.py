@@ -33,6 +33,7 @@ from ...ptx.warpgroup import WarpgroupBound
 from ..opcodes.operation import bits_of, dtype_of
 from ..state import spaces, special
 from ..state.lanes import DivergentPath, Lanes, Values
+from ..state.slots import Slot
 from .constants import constant_bits
 from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 
@@ -217,12 +218,12 @@ class StatementBinder:
         value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
 
         def read(wave: Wave, path: DivergentPath) -> Values:
-            kept = wave.kept.get(name)
-            if kept is None:
-                kept = np.asarray(value(wave)).astype(dtype)
+            known = _SPECIAL.of(wave).get(name)
+            if known is None:
+                known = np.asarray(value(wave)).astype(dtype)
                 if special.REGISTERS[name].constant:
-                    wave.kept[name] = kept
-            return kept.astype(dtype, copy=False)
+                    _SPECIAL.of(wave)[name] = known
+            return known.astype(dtype, copy=False)
 
         return read
 
@@ -389,7 +390,7 @@ class StatementBinder:
         """The address of a variable in its own space, int64."""
         if variable.space in ("global", "const"):
             name = variable.name
-            return lambda wave, path: np.array(wave.kept["symbols"][name], np.int64)
+            return lambda wave, path: np.array(wave.symbols[name], np.int64)
         if variable.space == "local" or variable.framed:
             place = variable.offset
             return lambda wave, path: np.array(place + path.frame.local, np.int64)
@@ -444,6 +445,11 @@ class StatementBinder:
         return lambda wave, path: base(wave, path) + (offset + shift)
 
 
+def _no_values(wave: Wave) -> dict[str, Values]:
+    return {}
+
+
+_SPECIAL = Slot(_no_values)  # special registers of a wave that stay the same
 _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
 # Opcodes that take _ for a result; in vectors it may always stand.
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")

@@ -9,14 +9,20 @@ import numpy as np
 
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
-from ..state.lanes import DivergentPath, Lanes
+from ..state.lanes import DivergentPath, Lanes, Values
+from ..state.slots import Slot
 from .operation import Operation
 
 if TYPE_CHECKING:
     from ..bind.statement_binder import Reader, StatementBinder, Writer
     from ..run.wave import Step, Wave
 
-CARRY = "carry"  # the condition code register, kept for each frame of a wave
+
+def _no_carries(wave: Wave) -> dict[int, Values]:
+    return {}
+
+
+_CARRIES = Slot(_no_carries)  # by identity of a frame: its condition code register
 
 
 def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
@@ -112,7 +118,7 @@ def _with_carry(operation: Operation, readers: list[Reader], writers: list[Write
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         values = [read(wave, path) for read in readers]
-        carries = wave.kept.setdefault(CARRY, {})
+        carries = _CARRIES.of(wave)
         carry = carries.get(id(path.frame))
         if carry is None:
             carry = np.zeros(wave.lanes, np.bool_)

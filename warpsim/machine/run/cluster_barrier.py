@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..state.lanes import DivergentPath, Lanes, Mask
+from ..state.slots import Slot
 from .events import Observer
 from .mbarrier import undefined
 from .waits import LaneWait
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .wave import Wave
 
 Clusters = npt.NDArray[np.intp]  # their numbers in the wave
-_KEPT = "cluster barrier"
 
 
 class ClusterBarrier:
@@ -42,10 +42,7 @@ class ClusterBarrier:
     @classmethod
     def of(cls, wave: Wave) -> ClusterBarrier:
         """That of a wave."""
-        found: ClusterBarrier | None = wave.kept.get(_KEPT)
-        if found is None:
-            found = wave.kept[_KEPT] = cls(wave)
-        return found
+        return _BARRIER.of(wave)
 
     def arrive(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
@@ -94,6 +91,9 @@ class ClusterBarrier:
 
     def _count(self, mask: Mask) -> npt.NDArray[np.intp]:
         return np.bincount(self.cluster[mask], minlength=self.phase.size)
+
+
+_BARRIER = Slot(ClusterBarrier)
 
 
 def _missing(wave: Wave, path: DivergentPath) -> str:

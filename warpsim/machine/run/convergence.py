@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ...errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
+from ..state.slots import Slot
 from .waits import LaneWait
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ def together(
     return not path.lanes.count
 
 
+def _no_members(wave: Wave) -> Values:
+    return np.zeros(wave.lanes, np.uint32)
+
+
+_MEMBERS = Slot(_no_members)  # (lanes,): the members that each lane named when it last met others
+
+
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
     """Lanes go on when all their members stand at any statement that meets, with the same members.
 
@@ -68,7 +76,7 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
         wave.observers.met(wave, lanes)
         return False
-    known = wave.kept.setdefault("met", np.zeros(wave.lanes, np.uint32))
+    known = _MEMBERS.of(wave)
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, path, lanes.mask, known)
     halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
@@ -120,11 +128,7 @@ class Warpgroups:
     @classmethod
     def of(cls, wave: Wave) -> Warpgroups:
         """Those of a wave, made once."""
-        known = wave.kept.get("warpgroups")
-        if known is None:
-            known = wave.kept["warpgroups"] = cls(wave)
-        assert isinstance(known, Warpgroups)
-        return known
+        return _WARPGROUPS.of(wave)
 
     def counts(self, mask: Mask) -> npt.NDArray[np.int64]:
         """``(groups,)``: how many lanes of each are in a mask."""
@@ -140,6 +144,9 @@ class Warpgroups:
         """CTA and warpgroup in words."""
         cta = ", ".join(map(str, wave.ctas[self.cta[group]].tolist()))
         return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
+
+
+_WARPGROUPS = Slot(Warpgroups)
 
 
 def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups) -> None:

@@ -6,6 +6,7 @@ Knows names and what they stand for; does not know instructions.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
@@ -20,15 +21,28 @@ from ...isa.instruction import Inputs, Instruction
 Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 
 
-def modes_of(engine: EngineName | Engine, undefined: Undefined) -> dict[str, Any]:
-    """``engine`` and ``undefined`` as waves keep them; ``given`` says that a user gave a function.
+@dataclass(frozen=True, kw_only=True)
+class Modes:
+    """What computes matrix instructions, and how.
 
-    Such an engine gets D as it was before as ``c`` whatever scale-d says: a chip might read it. Raises
-    OperandError for others than there are.
+    ``literal`` computes with metadata that have no meaning instead of refusing them. ``given`` says that
+    ``engine`` is a function of the user: it gets D as it was before as ``c`` whatever scale-d says, as a chip
+    might read it.
     """
+
+    engine: Engine = execute_inputs
+    literal: bool = False
+    given: bool = False
+
+
+DEFAULT_MODES = Modes()
+
+
+def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
+    """Return the modes of a launch; raises OperandError for an engine or mode that does not exist."""
     if undefined not in get_args(Undefined):
         raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
-    return {"engine": _engine(engine), "undefined": undefined, "given": callable(engine)}
+    return Modes(engine=_engine(engine), literal=undefined == "fallback", given=callable(engine))
 
 
 def _engine(engine: EngineName | Engine) -> Engine:
@@ -61,4 +75,4 @@ def _listed(names: Any) -> str:
     return " or ".join(map(repr, get_args(names)))
 
 
-__all__ = ["Engine", "EngineName", "Undefined", "executions_of", "modes_of"]
+__all__ = ["DEFAULT_MODES", "Engine", "EngineName", "Modes", "Undefined", "executions_of", "modes_of"]

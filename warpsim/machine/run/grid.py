@@ -28,6 +28,7 @@ from ..state.device import Device
 from ..state.device_runtime import DeviceRuntime
 from ..state.spaces import DEVICE_BASE, Bytes
 from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
+from .engines import DEFAULT_MODES, Modes
 from .events import Observer
 from .livelock import LivelockDetector, waiting_loops
 from .schedules import Schedule
@@ -159,7 +160,7 @@ class Launch:
     cluster: Cluster = ALONE
     schedule: Schedule
     observers: Callable[[], Sequence[Observer]] = tuple
-    modes: Mapping[str, Any] = field(default_factory=dict)  # what opcode groups are told, by name
+    modes: Modes = DEFAULT_MODES
     lanes: int | None = None  # of a wave; None for LANES
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
     most_statements: int | None = None  # that are executed before the launch is said not to end
@@ -203,10 +204,9 @@ class Launch:
             observers=self.observers(),
             cluster=self.cluster,
         )
-        wave.kept |= self.modes
-        wave.kept["inferred"] = self.inferred
-        wave.kept["runtime"] = self.runtime or DeviceRuntime(heap=self.device.heap)
-        wave.kept["symbols"] = symbols_of(self.device, self.module)
+        wave.modes, wave.inferred = self.modes, self.inferred
+        wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
+        wave.symbols = symbols_of(self.device, self.module)
         wave.waits_at = self.waits_at
         wave.order = self.schedule.order_of(number)
         wave.asynchrony = self.schedule.asynchrony(number)

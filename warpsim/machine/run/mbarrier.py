@@ -24,6 +24,7 @@ from ...errors import UndefinedBehavior
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.memory_access import MemoryAccess
+from ..state.slots import Slot
 from .clusters import RANK_BYTES
 from .waits import LaneWait
 
@@ -32,8 +33,18 @@ if TYPE_CHECKING:
     from .wave import Wave
 
 MOST = (1 << 20) - 1  # arrivals, and bytes either way
-_SLEEPERS = "mbarriers that lanes wait for"
-_HISTORIES = "what has happened to mbarriers"
+
+
+def _asleep_nowhere(wave: Wave) -> Values:
+    return np.full(wave.lanes, -1)
+
+
+def _no_histories(wave: Wave) -> dict[int, History]:
+    return {}
+
+
+_SLEEPERS = Slot(_asleep_nowhere)  # (lanes,): offsets of the mbarriers that lanes wait for, -1 for none
+_HISTORIES = Slot(_no_histories)  # by offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,17 +158,14 @@ def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> Undefined
 
 def _wake(wave: Wave, offsets: list[int]) -> None:
     """Lanes that sleep until the phase of one of these objects is over try again."""
-    sleepers = wave.kept.get(_SLEEPERS)
-    if offsets and sleepers is not None:
-        wave.wake(_SLEEP, np.isin(sleepers, offsets))
+    if offsets:
+        wave.wake(_SLEEP, np.isin(_SLEEPERS.of(wave), offsets))
 
 
 def sleep(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values) -> bool:
     """Some lanes stop until the phase of their object is over, and then try again."""
-    sleepers = wave.kept.get(_SLEEPERS)
-    if sleepers is None:
-        sleepers = np.full(wave.lanes, -1)
-    wave.kept[_SLEEPERS] = np.where(lanes.mask, where % RANK_BYTES + wave.shared_base, sleepers)
+    offsets = where % RANK_BYTES + wave.shared_base
+    _SLEEPERS.set(wave, np.where(lanes.mask, offsets, _SLEEPERS.of(wave)))
     return wave.wait(path, lanes, _SLEEP, behind=False)
 
 
@@ -176,13 +184,12 @@ class History:
 
 def history_of(wave: Wave, offset: int) -> History:
     """What has happened to the object at an offset of shared memory since it was initialised."""
-    histories: dict[int, History] = wave.kept.setdefault(_HISTORIES, {})
-    return histories.setdefault(offset, History())
+    return _HISTORIES.of(wave).setdefault(offset, History())
 
 
 def begin(wave: Wave, offsets: spaces.Offsets) -> None:
     """Objects have been initialised."""
-    wave.kept.setdefault(_HISTORIES, {}).update({one: History() for one in offsets.tolist()})
+    _HISTORIES.of(wave).update({one: History() for one in offsets.tolist()})
 
 
 def _record(
@@ -217,7 +224,7 @@ def named(wave: Wave, offset: int) -> str:
 
 def _missing(wave: Wave, path: DivergentPath) -> str:
     """What the phases lack that lanes sleep for, and who may be at fault."""
-    wanted = np.unique(wave.kept[_SLEEPERS][path.lanes.index]).tolist()
+    wanted = np.unique(_SLEEPERS.of(wave)[path.lanes.index]).tolist()
     return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
 
 
@@ -265,7 +272,7 @@ def awaited(wave: Wave) -> frozenset[int]:
     asleep = [path.lanes.index for path in wave.waiting if path.waits is _SLEEP]
     if not asleep:
         return frozenset()
-    return frozenset(wave.kept[_SLEEPERS][np.concatenate(asleep)].tolist())
+    return frozenset(_SLEEPERS.of(wave)[np.concatenate(asleep)].tolist())
 
 
 def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:

@@ -8,8 +8,8 @@ Knows paths and the memories of its CTAs; does not know text, arguments, or what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,14 @@ import numpy.typing as npt
 from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
 from ..state import spaces
+from ..state.device_runtime import DeviceRuntime
 from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
 from ..state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
 from ..state.windows import PLACES
 from .asynchronous import Asynchrony, finish_all
 from .clusters import ALONE, Cluster
 from .cta_barriers import Barriers
+from .engines import DEFAULT_MODES
 from .events import Observer, Observers
 from .waits import LaneWait
 from .warp_scheduling import PATIENCE, Order, in_step
@@ -80,9 +82,11 @@ class Wave:
         watching = Observers(observers)
         self.code = watching.instrument(self.code)
         self.observers = watching.without_inactive()
-        self.kept: dict[
-            str, Any
-        ] = {}  # what opcode groups keep for the wave: special registers, async copies
+        self.slots: dict[object, object] = {}  # what groups of opcodes keep for the wave (state/slots.py)
+        self.modes = DEFAULT_MODES
+        self.symbols: Mapping[str, int] = {}  # addresses of the module's variables in device memory
+        self.runtime: DeviceRuntime | None = None  # what system calls use
+        self.inferred: dict[int, str] = {}  # statements that rest on what is inferred, and why
         everyone = Lanes(self.thread < self.threads)
         self.alive = everyone.count
         self.alive_of_cta = np.full(len(ctas), self.threads)
@@ -357,7 +361,7 @@ class Wave:
 
     def infer(self, pc: int, why: str) -> None:
         """What a statement did here rests on what is inferred, for that reason."""
-        self.kept.setdefault("inferred", {})[pc] = why
+        self.inferred[pc] = why
 
     def describe_lanes(self, lanes: Lanes) -> str:
         """Lanes in words: CTA, warp and lane of the first, and how many more."""

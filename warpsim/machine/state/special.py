@@ -96,8 +96,7 @@ def _workspace(shift: int) -> SpecialRegister:
     """Half of the address that cooperative groups find the barrier of the grid at."""
 
     def value(wave: Wave) -> Values:
-        runtime = wave.kept.get("runtime")
-        return np.array(0 if runtime is None else runtime.grid_workspace >> shift & 0xFFFF_FFFF)
+        return np.array(0 if wave.runtime is None else wave.runtime.grid_workspace >> shift & 0xFFFF_FFFF)
 
     return SpecialRegister(type="u32", value=value)
 

@@ -23,6 +23,7 @@ from ...run.events import Observer
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.memory_access import MemoryAccess
+from ...state.slots import Slot
 from ..effect import Effect
 from ..memory.transfers import load
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from ...run.wave import Step, Wave
 
 Counts = npt.NDArray[np.int64]
-_KEPT = "asynchronous copies"
 
 
 @dataclass(eq=False)
@@ -82,21 +82,21 @@ def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
         wave.observers.landed(wave, MemoryAccess(path, Lanes(mask), wave.shared, flight.offsets, flight.size))
 
 
-def _copies(wave: Wave) -> Copies:
-    found: Copies | None = wave.kept.get(_KEPT)
-    if found is None:
-        found = wave.kept[_KEPT] = Copies(np.zeros(wave.lanes, np.int64))
-    return found
+def _no_copies(wave: Wave) -> Copies:
+    return Copies(np.zeros(wave.lanes, np.int64))
+
+
+_COPIES = Slot(_no_copies)
 
 
 def flights(wave: Wave) -> list[Flight]:
     """The copies in flight, those of lanes that have exited included."""
-    return list(_copies(wave).flights) if _KEPT in wave.kept else []
+    return list(_COPIES.of(wave).flights)
 
 
 def land_all(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
     """Every copy that these lanes have started lands."""
-    copies = _copies(wave)
+    copies = _COPIES.of(wave)
     copies.land(wave, path, lanes, copies.committed + 1)
 
 
@@ -118,7 +118,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
         memory, offsets = wave.locate("shared", lanes, to, size)
         sizes = None if filled is None else np.broadcast_to(filled(wave, path), (wave.lanes,))
         words = _read(wave, path, lanes, where, size, sizes)
-        copies = _copies(wave)
+        copies = _COPIES.of(wave)
         flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
         copies.flights.append(flight)
         if wave.observers.hear(Observer.copying):
@@ -195,7 +195,7 @@ def _commit(binder: StatementBinder, *modifiers: str) -> Step:
     binder.count(0)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        copies = _copies(wave)
+        copies = _COPIES.of(wave)
         copies.committed = copies.committed + lanes.mask
 
     return step
@@ -210,7 +210,7 @@ def _wait_group(binder: StatementBinder, *modifiers: str) -> Step:
     most = min(operand.value & 0xFFFF_FFFF, 1 << 31)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        copies = _copies(wave)
+        copies = _COPIES.of(wave)
         copies.land(wave, path, lanes, copies.committed - most)
 
     return step

@@ -27,6 +27,7 @@ from ....isa.tensor_maps.tensor_map import TensorMap, decode
 from ...run.clusters import RANK_BYTES
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.slots import Slot
 from ...state.spaces import InvalidAccess, Offsets
 from ..memory.transfers import load, store
 from .tensor_moves import REDUCTIONS
@@ -123,9 +124,16 @@ def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[Na
 # --- maps --------------------------------------------------------------------------------------------
 
 
+def _no_maps(wave: Wave) -> dict[int, TensorMap]:
+    return {}
+
+
+_PARAMETER_MAPS = Slot(_no_maps)  # by address: maps among the parameters, which stay the same
+
+
 def map_at(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorMap:
     """The map at a generic address. Raises InvalidAccess, and OperandError for what is none."""
-    known: dict[int, TensorMap] = wave.kept.setdefault("tensor maps", {})  # among the parameters, which stay
+    known = _PARAMETER_MAPS.of(wave)
     if address in known:
         return known[address]
     wave.observers.map_used(wave, path, one, address)

@@ -16,6 +16,7 @@ from ....ptx.constants import Immediate
 from ...run.convergence import meet
 from ...run.waits import BarrierWait
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
+from ...state.slots import Slot
 from ..effect import Effect
 
 if TYPE_CHECKING:
@@ -128,9 +129,16 @@ def _barrier(binder: StatementBinder, level: str, kind: str, aligned: str = "") 
 # --- reductions ------------------------------------------------------------------------------------
 
 
+def _no_ballots(wave: Wave) -> dict[int, tuple[Mask, Mask]]:
+    return {}
+
+
+_BALLOTS = Slot(_no_ballots)  # by number of a barrier: lanes that have voted, and those that voted yes
+
+
 def _ballots(wave: Wave, number: int) -> tuple[Mask, Mask]:
     """Who has voted at a barrier, and who said yes; to be changed in place."""
-    ballots: dict[int, tuple[Mask, Mask]] = wave.kept.setdefault("ballots", {})
+    ballots = _BALLOTS.of(wave)
     if number not in ballots:
         ballots[number] = np.zeros(wave.lanes, np.bool_), np.zeros(wave.lanes, np.bool_)
     return ballots[number]

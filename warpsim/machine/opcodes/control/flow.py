@@ -236,7 +236,8 @@ def _trap(binder: StatementBinder) -> Step:
     binder.count(0)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        why = "" if wave.kept["runtime"].grid_workspace or not _asks_for_grid(wave) else _COOPERATIVE
+        cooperative = wave.runtime is not None and wave.runtime.grid_workspace
+        why = "" if cooperative or not _asks_for_grid(wave) else _COOPERATIVE
         raise Fault(f"trap{why} [{wave.describe_lanes(lanes)}]", binder.statement.location())
 
     return step

@@ -24,6 +24,7 @@ from ...run.convergence import EVERYONE, together
 from ...run.mbarrier import undefined
 from ...run.waits import LaneWait
 from ...state.lanes import DivergentPath, Lanes
+from ...state.slots import Slot
 from ..effect import Effect
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 LEAST, MOST, STEP = 24, 256, 8
 REGISTERS = LARGEST.registers  # of a multiprocessor, on every chip
 _WARPS = 4  # of a warpgroup
-_KEPT = "registers of warps"
 
 
 def registers_at_entry(tuning: Tuning) -> int | None:
@@ -70,11 +70,7 @@ class Pool:
     @classmethod
     def of(cls, wave: Wave) -> Pool | None:
         """That of a wave; None where nobody knows with how many registers its lanes begin."""
-        if _KEPT not in wave.kept:
-            begun = registers_at_entry(wave.entry.tuning)
-            wave.kept[_KEPT] = None if begun is None else cls(wave, begun)
-        found: Pool | None = wave.kept[_KEPT]
-        return found
+        return _POOL.of(wave)
 
     def group(self, wave: Wave, warp: int) -> range:
         """The warps of the warpgroup of a warp."""
@@ -136,6 +132,14 @@ class Pool:
                         f"{other % wave.warps} of its warpgroup has not [{wave.describe_lane(other * WARP)}]"
                     )
                     raise UndefinedBehavior(message, statement.location())
+
+
+def _pool(wave: Wave) -> Pool | None:
+    begun = registers_at_entry(wave.entry.tuning)
+    return None if begun is None else Pool(wave, begun)
+
+
+_POOL = Slot(_pool)
 
 
 def _short(wave: Wave, path: DivergentPath) -> str:

@@ -106,8 +106,8 @@ def calls_the_system(entry: Entry) -> bool:
 
 def runtime_of(wave: Wave) -> DeviceRuntime:
     """What the launch has of a device runtime."""
-    found: DeviceRuntime = wave.kept["runtime"]
-    return found
+    assert wave.runtime is not None, "a wave of a launch has a runtime"
+    return wave.runtime
 
 
 def bytes_behind(wave: Wave, lane: int, address: int) -> spaces.Bytes | None:

@@ -1,8 +1,7 @@
 """mma and mma.sp: all warps that stand at one are computed together.
 
 Knows how registers become the inputs of an instruction; forms, operands and arithmetic are those of isa, ptx
-and execution. ``wave.kept["engine"]`` is what computes, ``(instruction, inputs) -> d``, and
-``wave.kept["undefined"]`` "error" or "fallback", the mode of metadata without a meaning (PTX ISA 9.1,
+and execution. ``wave.modes`` has what computes, and the mode of metadata without a meaning (PTX ISA 9.1,
 sections 9.7.14.5.14 and 9.7.14.6.3).
 """
 
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from ....errors import Location, NotModelled, UndefinedBehavior, located
-from ....execution.pipeline import execute_inputs
 from ....isa.families import forms
 from ....isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
 from ....isa.warps import WARP
@@ -201,7 +199,7 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
         registers = {
             role: stacked(wave, path, warps, readers, dtypes[role]) for role, readers in sources.items()
         }
-        inputs = Inputs.plain(registers, bound.selector, wave.kept.get("undefined") == "fallback")
+        inputs = Inputs.plain(registers, bound.selector, wave.modes.literal)
         if bound.ids:
             inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
         d = computed(wave, form, inputs, warps, metadata)
@@ -222,7 +220,7 @@ def computed(
 
     Only metadata can be undefined or not modelled: errors point at its place.
     """
-    engine: Engine = wave.kept.get("engine", execute_inputs)
+    engine = wave.modes.engine
     try:
         return engine(form, inputs)
     except (UndefinedBehavior, NotModelled):
@@ -234,7 +232,7 @@ def computed(
 
 def _compute_alone(wave: Wave, form: Instruction, inputs: Inputs, warp: int) -> None:
     """Compute one execution for its error, whose message then names the warp."""
-    engine: Engine = wave.kept.get("engine", execute_inputs)
+    engine = wave.modes.engine
     try:
         engine(form, inputs)
     except (UndefinedBehavior, NotModelled) as error:

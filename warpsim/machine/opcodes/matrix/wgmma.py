@@ -23,6 +23,7 @@ from ...bind.scope import RegisterName
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
 from ...state.lanes import DivergentPath, Lanes
+from ...state.slots import Slot
 from ..effect import Effect
 from .mma import MatrixRow, bound_of, source_of, sources_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
@@ -138,10 +139,17 @@ class _Completion:
         self.later.multiply(wave, [self.group])
 
 
+def _no_operations(wave: Wave) -> dict[int, Pending]:
+    return {}
+
+
+_LATEST = Slot(_no_operations)  # by warpgroup: the wgmma that it has issued last
+
+
 def _issue(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
     """Each warpgroup of an execution has one more operation in flight, behind those that it has."""
     places = Warpgroups.of(wave)
-    latest: dict[int, Pending] = wave.kept.setdefault("the latest wgmma of each warpgroup", {})
+    latest = _LATEST.of(wave)
     later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), one, share), list[Pending]()
     for group in share.groups.tolist():
         base = int(places.cta[group]) * wave.shared_stride

@@ -122,7 +122,7 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
 def _share(
     wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups, named: dict[str, int]
 ) -> Share:
-    literal = wave.kept.get("undefined") == "fallback"
+    literal = wave.modes.literal
     ranges = [_NO_RANGES]
     for side, name in enumerate("ab"):
         if name in named:
@@ -174,7 +174,7 @@ def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, 
     word = np.dtype(np.uint32)
     before = one.accumulators
     if not share.scale_d:
-        before = _whatever_is_there(one) if wave.kept.get("given") else []
+        before = _whatever_is_there(one) if wave.modes.given else []
     sources = one.sources | ({"c": before} if before else {})
     registers = {
         role: stacked(wave, path, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
@@ -185,7 +185,7 @@ def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, 
     return Inputs(
         registers=registers,
         selector=bound.selector,
-        literal=wave.kept.get("undefined") == "fallback",
+        literal=wave.modes.literal,
         shared=_memories(wave, share.groups),
         a_descriptor=None if share.a is None else np.full(count, share.a, np.uint64),
         b_descriptor=np.full(count, share.b, np.uint64),

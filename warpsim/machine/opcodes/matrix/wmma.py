@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import IllegalInstruction
-from ....execution.pipeline import execute_inputs
 from ....isa.features import Feature
 from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from, registers_of
@@ -331,7 +330,7 @@ def _mma(
             if role != "d"
         }
         c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
-        d = product(wave.kept.get("engine", execute_inputs), form, codes["a"], codes["b"], c)
+        d = product(wave.modes.engine, form, codes["a"], codes["b"], c)
         lines = np.ascontiguousarray(d).view(np.uint8)
         unstack(wave, path, lanes, warps, writers, fragments["d"].words_of(lines, count))
 
