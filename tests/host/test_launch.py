@@ -183,7 +183,12 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         (1, (32, 64), {}, "block (32, 64, 1) has 2048 threads: at most 1024"),
         (1, 65, {}, "block (65, 1, 1) has 65 threads: the kernel says .maxntid 64"),
         (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: it is an integer, at least 0"),
-        (1, 1, {"shared_bytes": 1 << 20}, "1048576 bytes of shared memory: a CTA has at most 232448"),
+        (
+            1,
+            1,
+            {"shared_bytes": 1 << 20},
+            "1048576 bytes of shared memory (0 static, 1048576 dynamic): a CTA on sm_80 has at most 166912",
+        ),
         (2, 1, {"cluster": 2}, "a cluster of 2 x 1 x 1 CTAs: clusters need sm_90, not sm_80"),
         (
             1,

@@ -128,6 +128,14 @@ class Architecture:
         return self.parent.limits
 
     @property
+    def static_shared_bytes(self) -> int:
+        """Return the most bytes of shared memory that a kernel may declare, as ptxas 13.5 counts them.
+
+        Targets of one chip, such as sm_90a, allow all that a CTA can have.
+        """
+        return self.limits.shared_bytes if self.suffix == "a" else self.limits.static_shared_kib * 1024
+
+    @property
     def unsorted_operations(self) -> frozenset[str]:
         """Return the operations with which descending plain ``.sp`` metadata is not modelled."""
         if self.unsorted is not None or self.parent is None:

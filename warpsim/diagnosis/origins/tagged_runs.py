@@ -129,7 +129,7 @@ def job_of(
         grid=ctas,
         block=threads,
         arguments=arguments,
-        shared_bytes=shared_total(entry, shared_bytes),
+        shared_bytes=shared_total(entry, shared_bytes, kernel._module.target),
         cluster=clusters,
         named=named,
         most_statements=checked(most_statements),

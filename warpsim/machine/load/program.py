@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from ...errors import IllegalInstruction, PtxError, WarpsimError, located
+from ...isa.architectures import ARCHITECTURES
 from ...ptx.decode import parse_version
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
@@ -235,7 +236,18 @@ class Module:
                 function.start, known = len(self.code), len(self.problems)
                 self.problems += directive_problems(function.kernel, self.target, self.version)
                 load_body(self, function)
+                self.noted(partial(self._check_shared, function))
                 function.problems = self.problems[known:]
+
+    def _check_shared(self, function: Function) -> None:
+        """Raise IllegalInstruction for a kernel that declares more shared memory than its target has."""
+        most, size = ARCHITECTURES[self.target].static_shared_bytes, self.static_shared_bytes(function)
+        if function.kernel.kind == "entry" and size > most:
+            message = (
+                f"{demangled(function.name)} declares {size} bytes of shared memory: at most {most} on "
+                f"{self.target}; declare it .extern, with its size given at the launch, for more"
+            )
+            raise IllegalInstruction(message, function.kernel.location())
 
     def noted(self, action: Callable[[], object]) -> None:
         """Do something; its error is a problem of the module."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
-from ...isa.architectures import LARGEST
+from ...isa.architectures import ARCHITECTURES, LARGEST
 from ...isa.warps import WARP
 from ..bind.scope import Variable
 from ..load.entries import Entry
@@ -80,13 +80,15 @@ def check_block(entry: Entry, block: Dimensions) -> None:
         )
 
 
-def shared_total(entry: Entry, shared_bytes: int) -> int:
-    """Bytes of shared memory of a CTA; raises OperandError for more than there is."""
+def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
+    """Bytes of shared memory of a CTA; raises OperandError for more than the chip has."""
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
         raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
     total = entry.static_shared_bytes + int(shared_bytes)
-    if total > LARGEST.shared_bytes:
-        raise OperandError(f"{total} bytes of shared memory: a CTA has at most {LARGEST.shared_bytes}")
+    most = ARCHITECTURES[target].limits.shared_bytes
+    if total > most:
+        parts = f"{entry.static_shared_bytes} static, {shared_bytes} dynamic"
+        raise OperandError(f"{total} bytes of shared memory ({parts}): a CTA on {target} has at most {most}")
     return total
 
 
@@ -142,7 +144,7 @@ def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: in
     ctas, clusters = placed(entry, grid, cluster, target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
     check_block(entry, threads)
-    total = shared_total(entry, shared_bytes)
+    total = shared_total(entry, shared_bytes, target)
     return Sizes(grid=ctas, block=threads, cluster=clusters, shared_bytes=total)
 
 

@@ -92,12 +92,12 @@ def leave(addresses: Offsets, size: int, limit: int) -> bool:
     return bool(addresses.size and (addresses.min() < 0 or addresses.max() > limit - size))
 
 
-def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str) -> None:
+def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str, hint: str = "") -> None:
     """Raise InvalidAccess for the first address from which the bytes leave a memory of ``limit``."""
     if leave(addresses, size, limit):
         place = int(np.flatnonzero((addresses < 0) | (addresses > limit - size))[0])
         lane, address = _culprit(lanes, addresses, place)
-        raise InvalidAccess(lane, address, f"leaves {what} of {limit} bytes")
+        raise InvalidAccess(lane, address, f"leaves {what} of {limit} bytes{hint}")
 
 
 def _culprit(lanes: Lanes, addresses: Offsets, place: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...ptx.symbols import demangled
 from ..run.clusters import cluster_places, near
 from . import spaces
 from .lanes import Lanes, Values
@@ -28,8 +29,20 @@ def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
     spaces.check_alignment(addresses, size, lanes)
     if spaces.leave(addresses, size, wave.shared_bytes):
         addresses = near(wave, lanes, addresses)
-        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory")
+        hint = _dynamic_hint(wave)
+        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory", hint)
     return wave.shared, addresses + lanes.of(wave.shared_base)
+
+
+def _dynamic_hint(wave: Wave) -> str:
+    """What to do where a kernel declares dynamic shared memory and the launch gives none."""
+    names = [demangled(one.name) for one in wave.entry.shared if one.dynamic]
+    if not names or wave.shared_bytes > wave.entry.static_shared_bytes:
+        return ""
+    return (
+        f"; the kernel declares dynamic shared memory ({', '.join(names)}), and this launch gives none: "
+        "pass its size as shared_bytes, or --shared"
+    )
 
 
 def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
