@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.helpers.first_work import done_by_kernels
+from tests.helpers.compilation import done_by_kernels
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -35,7 +35,7 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
     },
     "arithmetic.kernels": {"isa", "errors", "ml_dtypes"},
     "arithmetic.reference": {"kernels", "planes", "codes", "numerics", "ml_dtypes", "numba"},
-    **{f"execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "batches")},
+    **{f"execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "fused_registers")},
 }
 ONLY_IN = {  # other packages, print -> the parts that may use them
     "numba": ("arithmetic.kernels", "compilers.numba_kernels"),

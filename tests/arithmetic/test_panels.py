@@ -20,7 +20,7 @@ from warpsim.arithmetic.cores import thread_count
 from warpsim.arithmetic.kernels import decode, variants
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.variants import Variant
-from warpsim.execution import batches, recipes
+from warpsim.execution import fused_registers, matrix_kernels, pipeline, recipes
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import fields_of, registers_of, write_fields
@@ -29,7 +29,7 @@ from warpsim.products.gemm import gemm
 
 Array = Any
 BLOCKS, SIDE = 2, 16  # instructions along k; rows and columns
-SHARE = batches._SHARE // 128  # instructions of 128 words of D that one thread takes
+SHARE = fused_registers._SHARE // 128  # instructions of 128 words of D that one thread takes
 
 # Of the 25 pairs of formats that 8-bit kinds have, those of equal formats and those with e5m2 first.
 FORMS = [
@@ -134,7 +134,9 @@ def test_batches_equal_the_scalar_kernels(form: Instruction) -> None:
             one = replace(one, scale_a=one.scale_a[:, :m], scale_b=one.scale_b[..., :n])
         operands = _twice(one)
         expected = numerics.compute(operands, rule)
-        np.testing.assert_array_equal(batches.compute(operands, rule), expected, make.__name__)
+        np.testing.assert_array_equal(
+            matrix_kernels.compute_matrices(operands, rule), expected, make.__name__
+        )
         if form.family.rules == "mma" and recipes.applies_to_registers(form.product, rule):
             indices = None if problem.indices is None else problem.indices[:m]
             _check_registers(form, operands, indices, expected)
@@ -159,7 +161,7 @@ def _check_registers(form: Instruction, operands: Operands, indices: Array, expe
             both = np.stack([indices, indices[::-1]])
             e = write_fields(form, fields_of(form, both), selector)
         registers = dict(zip("abc", words, strict=True)) | ({} if e is None else {"e": e})
-        d = batches.execute(form, Inputs(registers=registers, selector=selector, literal=True))
+        d = fused_registers.execute(form, Inputs(registers=registers, selector=selector, literal=True))
         assert d is not None
         np.testing.assert_array_equal(d, registers_of(expected, form, "d"))
 
@@ -174,7 +176,7 @@ def test_illegal_metadata_is_left_to_the_caller(variant: str) -> None:
     del zero["d"]
 
     def run(literal: bool = False) -> Array:
-        return batches.execute(form, Inputs(registers=zero | {"e": e}, literal=literal))
+        return fused_registers.execute(form, Inputs(registers=zero | {"e": e}, literal=literal))
 
     assert run() is not None
     e[2, 5] = 0x44144444  # descending in chunk 5
@@ -192,21 +194,24 @@ def test_what_is_not_for_batches_is_left_to_the_caller() -> None:
     }
     registers["e"][...] = 0x44444444
     form = warpsim.decode(mnemonic.format("bf16"), target="sm_100a")
-    d = batches.execute(form, Inputs(registers=registers))
+    d = fused_registers.execute(form, Inputs(registers=registers))
     assert d is not None
     assert d.shape == (2, 3, 32, 4)
-    assert batches.execute(form, Inputs(registers=registers, selector=3)) is None
-    assert batches.execute(form, Inputs(registers=registers | {"a": registers["a"][:, :2]})) is None
+    assert fused_registers.execute(form, Inputs(registers=registers, selector=3)) is None
+    assert fused_registers.execute(form, Inputs(registers=registers | {"a": registers["a"][:, :2]})) is None
     narrow = {"a": registers["a"][..., :2]}
-    assert batches.execute(form, Inputs(registers=registers | narrow)) is None
-    assert batches.execute(form, Inputs(registers=registers | {"d": registers["c"]})) is None
-    assert batches.execute(form, Inputs(registers=registers | {"c": registers["c"].astype(np.int64)})) is None
+    assert fused_registers.execute(form, Inputs(registers=registers | narrow)) is None
+    assert fused_registers.execute(form, Inputs(registers=registers | {"d": registers["c"]})) is None
+    assert (
+        fused_registers.execute(form, Inputs(registers=registers | {"c": registers["c"].astype(np.int64)}))
+        is None
+    )
     no_target = warpsim.decode(mnemonic.format("bf16"))
-    assert batches.execute(no_target, Inputs(registers=registers)) is None
+    assert fused_registers.execute(no_target, Inputs(registers=registers)) is None
     registers["e"][1, 2, 9] = 0x44414444  # descending: its effect on sm_100 is not known for bf16
-    assert batches.execute(form, Inputs(registers=registers)) is None
+    assert fused_registers.execute(form, Inputs(registers=registers)) is None
     sorted_in_software = warpsim.decode(mnemonic.format("f16"), target="sm_100a")
-    assert batches.execute(sorted_in_software, Inputs(registers=registers)) is not None
+    assert fused_registers.execute(sorted_in_software, Inputs(registers=registers)) is not None
 
 
 @compiled
@@ -221,7 +226,7 @@ def test_matrices_of_many_columns(columns: int) -> None:
         c=nasty.random_codes(form.c, (2, 64, columns), rng),
     )
     expected = numerics.compute(operands, rule_for(form))
-    np.testing.assert_array_equal(batches.compute(operands, rule_for(form)), expected)
+    np.testing.assert_array_equal(matrix_kernels.compute_matrices(operands, rule_for(form)), expected)
 
 
 # --- decoding ----------------------------------------------------------------------------------------
@@ -341,11 +346,11 @@ def test_leading_axes_broadcast() -> None:
     rng = np.random.default_rng(0)
     shapes = {"a": (3, 1, 32, 4), "b": (32, 2), "c": (2, 32, 4)}
     registers = {name: rng.integers(0, 1 << 32, shape, np.uint32) for name, shape in shapes.items()}
-    d = batches.execute(form, Inputs(registers=registers))
+    d = fused_registers.execute(form, Inputs(registers=registers))
     assert d is not None
     assert d.shape == (3, 2, 32, 4)
     one = {"a": registers["a"][2, 0], "b": registers["b"], "c": registers["c"][1]}
-    np.testing.assert_array_equal(d[2, 1], batches.execute(form, Inputs(registers=one)))
+    np.testing.assert_array_equal(d[2, 1], fused_registers.execute(form, Inputs(registers=one)))
 
 
 @compiled
@@ -421,7 +426,7 @@ def _warpgroup_words(form: Instruction, count: int, rng: np.random.Generator) ->
 def _both_ways(form: Instruction, monkeypatch: pytest.MonkeyPatch, **operands: Any) -> None:
     fast = warpsim.execute(form, **operands)
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "execute", lambda *_: None)
+        patch.setattr(pipeline, "_shortcut", lambda: lambda *_: None)
         slow = warpsim.execute(form, **operands)
     np.testing.assert_array_equal(fast, slow)
 
@@ -434,7 +439,7 @@ def test_warpgroups_equal_the_scalar_kernels(form: Instruction, monkeypatch: pyt
     swizzle = ("none", "64B", "128B")[rng.integers(3)]  # 32B is too narrow for sparse forms
     b = _descriptor(form, 0, form.shape.n, form.shape.k, swizzle)
     assert recipes.tiles_of(form, _inputs(given, b)) is not None
-    assert batches.execute(form, _inputs(given, b)) is not None
+    assert fused_registers.execute(form, _inputs(given, b)) is not None
     _both_ways(form, monkeypatch, b_desc=b, **given)
     _both_ways(form, monkeypatch, b_desc=b, **given | {"c": None}, scale_d=0)
     _both_ways(form, monkeypatch, b_desc=b, **given | {"shared": given["shared"][1]})
@@ -458,7 +463,7 @@ def test_what_is_not_in_words_along_k_is_left_to_the_slow_way() -> None:
     given = _warpgroup_words(form, 2, np.random.default_rng(0))
     b = _descriptor(form, 0, 16, 16, "none")
     inputs = _inputs(given, b)
-    assert batches.execute(form, inputs) is not None
+    assert fused_registers.execute(form, inputs) is not None
     other = _descriptor(form, 512, 16, 16, "none")
     for change in (
         {"transposed": (False, True)},
@@ -469,4 +474,4 @@ def test_what_is_not_in_words_along_k_is_left_to_the_slow_way() -> None:
         {"shared": given["shared"].astype(np.int16)},
         {"shared": given["shared"][:, :256]},
     ):
-        assert batches.execute(form, replace(inputs, **change)) is None, change
+        assert fused_registers.execute(form, replace(inputs, **change)) is None, change

@@ -14,7 +14,7 @@ import pytest
 import warpsim
 from warpsim.arithmetic import panels
 from warpsim.errors import OperandError
-from warpsim.execution import batches, pipeline
+from warpsim.execution import fused_registers, pipeline
 from warpsim.isa.arrays import as_array, as_integer
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
@@ -44,7 +44,7 @@ def only_kernels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     if panels.interpreted():
         pytest.skip("nothing is compiled")
     runs: list[int] = []
-    run = batches._run
+    run = fused_registers._run
 
     def counted(*arguments: Any) -> Any:
         runs.append(1)
@@ -53,8 +53,8 @@ def only_kernels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def refuse(*arguments: Any) -> Any:
         raise AssertionError("the slow way was taken")
 
-    monkeypatch.setattr(batches, "_run", counted)
-    monkeypatch.setattr(pipeline, "execute_operands", refuse)
+    monkeypatch.setattr(fused_registers, "_run", counted)
+    monkeypatch.setattr(pipeline, "_codes", refuse)
     return runs
 
 

@@ -101,7 +101,7 @@ def _many(array: Any) -> Any:
 
 def _by_numpy(job: Callable[[], Any]) -> Any:
     """The result of a call for which nothing is compiled."""
-    from tests.helpers.first_work import done_by_numpy
+    from tests.helpers.compilation import done_by_numpy
 
     with done_by_numpy():
         return job()
@@ -252,7 +252,7 @@ def main(environment: str, every: bool) -> dict[str, Any]:
     changed: list[str] = []
     set_environment(environment)
     before = control()
-    from tests.helpers.first_work import done_by_kernels
+    from tests.helpers.compilation import done_by_kernels
 
     for name, job in all_jobs(every):
         with done_by_kernels():

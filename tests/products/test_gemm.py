@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tests.helpers.first_work import done_by_kernels
+from tests.helpers.compilation import done_by_kernels
 from warpsim.arithmetic import panels
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.isa.instruction import Instruction

@@ -11,19 +11,19 @@ import pytest
 
 import warpsim
 from tests.helpers.command_runner import CliRunner
-from tests.helpers.first_work import done_by_numpy
+from tests.helpers.compilation import done_by_numpy
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.cli import cli
-from warpsim.execution import first_work
+from warpsim.execution.compilation_budget import PROCESS
 from warpsim.products import warming
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32"  # which sm_75 has not
 EXECUTE = """
 import numpy as np
 import warpsim
-from warpsim.execution import first_work
+from warpsim.execution.compilation_budget import PROCESS
 from warpsim.products import warming
-first_work.LIMIT = 0
+PROCESS.limit = 0
 for form in warpsim.instructions("sm_75"):
     words = {name: np.zeros((32, n), np.uint32) for name, n in form.registers.items() if name != "d"}
     warpsim.execute(form, **words)
@@ -71,10 +71,10 @@ def test_kernels_compute_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warming, "interpreted", lambda: False)
     form, other = next(warpsim.instructions("sm_75")), warpsim.decode(SPARSE, target="sm_90a")
     with done_by_numpy():
-        assert first_work.takes(form.product, 1)
+        assert PROCESS.spend(form.product, 1)
         warpsim.warmup("sm_75")
-        assert not first_work.takes(form.product, 1)
-        assert first_work.takes(other.product, 1)
+        assert not PROCESS.spend(form.product, 1)
+        assert PROCESS.spend(other.product, 1)
 
 
 def test_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:

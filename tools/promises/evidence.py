@@ -35,7 +35,7 @@ EVIDENCE = {
         tests=(
             "tests/arithmetic/test_kernels.py",
             "tests/products/test_gemm.py",
-            "tests/execution/test_first_work.py",
+            "tests/execution/test_compilation_budget.py",
             "tests/arithmetic/test_cache.py",
         )
     ),

@@ -29,7 +29,8 @@ from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
 from .inputs import inputs_from
-from .pipeline import Engine, Undefined, execute_inputs, matmul_matrices
+from .logical_matrices import matmul_matrices
+from .pipeline import Engine, Undefined, execute_inputs
 from .pipeline import evidence as _evidence
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..execution.pipeline import Undefined, matmul_matrices
+from ..execution.logical_matrices import matmul_matrices
+from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of, scale_codes_of
 from ..isa.formats import Format
 from ..isa.instruction import Codes, Instruction

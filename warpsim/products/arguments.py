@@ -13,7 +13,8 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.pipeline import Undefined, rule_for, stored_pair
+from ..execution.logical_matrices import stored_pair
+from ..execution.pipeline import Undefined, rule_for
 from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.formats import Format

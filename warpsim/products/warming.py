@@ -15,7 +15,8 @@ from ..arithmetic import chains, numerics
 from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
-from ..execution import batches, first_work
+from ..execution import fused_registers, matrix_kernels
+from ..execution.compilation_budget import PROCESS
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
 from ..execution.recipes import applies_to_registers, narrow_plan
@@ -45,7 +46,7 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
             progress(number, len(jobs))
         job()
     if jobs:
-        first_work.beyond.update(form.product for form in instructions(target))
+        PROCESS.compiled.update(form.product for form in instructions(target))
     return len(jobs)
 
 
@@ -100,7 +101,7 @@ def _scalar(form: Instruction, rule: Rule) -> None:
 
 
 def _matrices(form: Instruction, rule: Rule) -> None:
-    batches.compute(_zeros(form), rule)
+    matrix_kernels.compute_matrices(_zeros(form), rule)
 
 
 def _panel(form: Instruction) -> None:
@@ -134,7 +135,7 @@ def _registers(form: Instruction) -> None:
     }
     if "e" in registers:
         registers["e"][...] = 0x44444444
-    batches.execute(form, _with_tiles(form, registers))
+    fused_registers.execute(form, _with_tiles(form, registers))
 
 
 def _with_tiles(form: Instruction, registers: dict[str, Any]) -> Inputs:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OperandError
-from ..execution.pipeline import checked_inputs, is_literal, matrix_operands
+from ..execution.logical_matrices import matrix_operands
+from ..execution.pipeline import checked_inputs, is_literal
 from ..isa.fragments import Fields, fields_of, gather, read_fields
 from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
 from ..isa.places import NO_SCALES

@@ -49,7 +49,7 @@ GUARANTEED = (
         "for any number of threads, tiles and batches",
         "arithmetic/panels.py",
         "products/accumulation.py",
-        "execution/batches.py",
+        "execution/matrix_kernels.py",
     ),
     _guaranteed(
         "compiled or not",

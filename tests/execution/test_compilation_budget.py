@@ -1,4 +1,4 @@
-"""The little that an instruction is first asked for: NumPy computes it, and bits are equal."""
+"""The first, small calls of a product: NumPy computes them, and bits are equal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
-from tests.helpers.first_work import done_by_kernels, done_by_numpy
+from tests.helpers.compilation import done_by_kernels, done_by_numpy
 from warpsim.arithmetic import numerics
-from warpsim.execution import first_work, pipeline
+from warpsim.execution import pipeline
+from warpsim.execution.compilation_budget import CALL, PROCESS
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
 
@@ -58,7 +59,7 @@ def test_numpy_and_kernels_give_the_same_registers(form: Instruction, lead: tupl
         expected = warpsim.execute(form, **words)
     with done_by_numpy():
         found = warpsim.execute(form, **words)
-        assert bool(first_work.done) == (not numerics.needs_compiler(rule_for(form)))
+        assert bool(PROCESS.spent) == (not numerics.needs_compiler(rule_for(form)))
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
 
@@ -73,7 +74,7 @@ def test_wgmma_and_matmul_too() -> None:
         expected = warpsim.matmul(form, A, B, C)
     with done_by_numpy():
         np.testing.assert_array_equal(warpsim.matmul(form, A, B, C).view("u4"), expected.view("u4"))
-        assert list(first_work.done) == [form.product]
+        assert list(PROCESS.spent) == [form.product]
 
 
 @pytest.mark.parametrize("wrong", ["metadata", "selector", "register", "batch", "threads"])
@@ -99,13 +100,13 @@ def test_errors_are_those_of_kernels(wrong: str) -> None:
 def kernels_called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Mnemonics of what kernels are asked for, from registers."""
     called: list[str] = []
-    execute = pipeline._batches().execute
+    fused_call = pipeline._shortcut()
 
     def noted(form: Instruction, *rest: Any) -> Any:
         called.append(form.mnemonic)
-        return execute(form, *rest)
+        return fused_call(form, *rest)
 
-    monkeypatch.setattr(pipeline._batches(), "execute", noted)
+    monkeypatch.setattr(pipeline, "_shortcut", lambda: noted)
     return called
 
 
@@ -114,7 +115,7 @@ def test_kernels_take_over_after_the_first_work(kernels_called: list[str]) -> No
     dense, sparse = FORMS[1], FORMS[0]
     words = registers(dense)
     products = dense.product.multiplications
-    with done_by_numpy(3 * (products + first_work._CALL)):
+    with done_by_numpy(3 * (products + CALL)):
         for _ in range(3):
             warpsim.execute(dense, **words)
         assert not kernels_called
@@ -122,7 +123,7 @@ def test_kernels_take_over_after_the_first_work(kernels_called: list[str]) -> No
             warpsim.execute(dense, **words)
         warpsim.execute(sparse, **registers(sparse))
         assert kernels_called == [dense.mnemonic] * 2
-        assert first_work.beyond == {dense.product}
+        assert PROCESS.compiled == {dense.product}
 
 
 def test_a_large_batch_is_for_kernels_from_the_start(kernels_called: list[str]) -> None:

@@ -1,0 +1,40 @@
+"""The first, small calls of a product use a NumPy implementation with identical results.
+
+Loading Numba and a kernel takes half a second, compiling a kernel takes seconds; NumPy alone needs half a
+millisecond for an instruction. A budget records what NumPy has computed of each product: up to about a
+twentieth of a second in total. Later calls and larger ones use compiled kernels. Knows no arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..isa.products import Product
+
+CALL = 1 << 15  # multiplications that take as long as all other work of a call
+
+
+@dataclass(kw_only=True, eq=False)
+class CompilationBudget:
+    """The multiplications of each product that NumPy has computed, out of ``limit``.
+
+    ``compiled`` holds the products that kernels compute from now on.
+    """
+
+    limit: int = 1 << 21
+    spent: dict[Product, int] = field(default_factory=dict)
+    compiled: set[Product] = field(default_factory=set)
+
+    def spend(self, product: Product, multiplications: int) -> bool:
+        """Return whether the budget covers the multiplications, which then count as spent."""
+        if product in self.compiled:
+            return False
+        total = self.spent.get(product, 0) + multiplications + CALL
+        if total > self.limit:
+            self.compiled.add(product)
+            return False
+        self.spent[product] = total
+        return True
+
+
+PROCESS = CompilationBudget()  # of all calls that name no other

@@ -1,0 +1,157 @@
+"""The shortcut: one kernel from registers and tiles to registers of D, many executions at once.
+
+Follows recipes.py and does not pass ``Operands``; in threads where there is enough to do. Serves instructions
+that have recipes, on uint32 registers of the right shape. The results are those of the general path, bit for
+bit; metadata without a meaning is left to the general path, which reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+
+import numpy as np
+
+from ..arithmetic.cores import thread_count
+from ..environment import default_environment, in_default_environment, is_default
+from ..errors import present
+from ..isa.instruction import Inputs, Instruction
+from ..isa.registers import Words, with_registers
+from .recipes import Recipe, recipe_of, tiles_of
+
+_SHARE = 1 << 16  # words of D that a thread makes at a time
+
+_NO_WORDS = np.zeros(0, np.uint32)
+_WORD = np.dtype(np.uint32)
+_NO_IDS = Inputs.scale_selectors  # the default
+
+
+# The shortcut for given inputs: D registers of a number of threads, None for metadata without a meaning.
+FusedCall = Callable[[int | None], Words | None]
+
+
+def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
+    """Return the call that executes the inputs; None without a recipe that registers match."""
+    tiles, registers = None, inputs.registers
+    ids = inputs.scale_selectors
+    if ids is not _NO_IDS and ids != _NO_IDS:  # of block scales, which have no recipes
+        return None
+    if not inputs.warp_level:
+        tiles = tiles_of(instruction, inputs)
+        if tiles is None:
+            return None
+        registers = _with_memory(instruction, inputs)
+    recipe = recipe_of(instruction, inputs.selector, inputs.literal, tiles)
+    given = None if recipe is None else _matching(recipe, registers)
+    return None if given is None or recipe is None else partial(_run, recipe, given)
+
+
+def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:
+    """Return D registers ``(..., lanes, registers)``; None where the shortcut does not serve the inputs."""
+    call = fused_call(instruction, inputs)
+    return None if call is None else call(threads)
+
+
+def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
+    """Return the registers of wgmma, its shared memory as words, and zeros for C where scale-d is false."""
+    shared = present(inputs.shared, "shared")
+    memory = np.ascontiguousarray(shared)
+    memory = memory if memory.ctypes.data % 4 == 0 else memory.copy()
+    registers = inputs.registers | {"shared": memory.view(_WORD)[..., None, :]}
+    if not inputs.scale_d:
+        lead = next(
+            (array.shape[:-2] for name, array in registers.items() if name not in ("c", "shared")), ()
+        )
+        shape = instruction.in_registers("c").shape
+        registers["c"] = np.broadcast_to(np.zeros((), _WORD), (*lead, *shape))
+    return registers
+
+
+def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | None:
+    """Return D registers of registers that match; None where metadata is not legal."""
+    if not is_default():  # a block or a decorator around every call would take longer
+        with default_environment():
+            return _run(recipe, given, threads)
+    d = np.empty(given[2].shape, _WORD)
+    # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
+    flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
+    if len(flat) == 3:
+        flat.append(_NO_WORDS)
+    if d.ndim > 2:
+        wrong = _many(recipe, flat, d.ravel(), threads)
+    else:
+        wrong = recipe.kernel(*flat, d.ravel(), 1, recipe.table)
+    return d if wrong < 0 else None
+
+
+def _many(recipe: Recipe, flat: list[Words], d: Words, threads: int | None) -> int:
+    """Run the kernel over a batch, in threads if there is enough to do; -1 unless a case is in error."""
+    count = d.size // recipe.sizes[2]
+    share = max(1, _SHARE // recipe.sizes[2])
+    workers = 1 if count < 2 * share else thread_count(threads)
+    if workers == 1:
+        return recipe.kernel(*flat, d, count, recipe.table)
+    return _shared_out(recipe, flat, d, (count, share), workers)
+
+
+def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None:
+    """Return the operands in the order of the kernel; None where they are not exactly what it takes."""
+    if registers.keys() != recipe.sources:
+        return None
+    given = [registers[name] for name in recipe.names]
+    for array in given:
+        if array.dtype is not _WORD and array.dtype != _WORD:
+            return None
+    if _alike(recipe, given):
+        return given
+    for place in recipe.singles:
+        given[place] = with_registers(given[place], *recipe.shapes[place])
+    return given if _alike(recipe, given) else _broadcast(recipe, given)
+
+
+def _alike(recipe: Recipe, given: list[Words]) -> bool:
+    """Return whether all shapes are those of the recipe, or a batch of them with equal leading axes."""
+    shapes = [array.shape for array in given]
+    return shapes == recipe.shapes or shapes == _batched(recipe, shapes[2][:-2])
+
+
+@lru_cache(maxsize=256)
+def _batched(recipe: Recipe, lead: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the shapes of operands with these leading axes, except of operands that all cases share."""
+    pairs = zip(recipe.sizes, recipe.shapes, strict=True)
+    return [(*lead, *shape) if size else shape for size, shape in pairs]
+
+
+def _broadcast(recipe: Recipe, given: list[Words]) -> list[Words] | None:
+    """Return all operands with the same leading axes; None where those do not broadcast together."""
+    if any(array.shape[-2:] != shape for array, shape in zip(given, recipe.shapes, strict=True)):
+        return None
+    varying = [array for array, size in zip(given, recipe.sizes, strict=True) if size]
+    try:
+        lead = np.broadcast_shapes(*(array.shape[:-2] for array in varying))
+    except ValueError:
+        return None
+    wide = [
+        (*lead, *array.shape[-2:]) if size else array.shape
+        for array, size in zip(given, recipe.sizes, strict=True)
+    ]
+    return [np.broadcast_to(array, shape) for array, shape in zip(given, wide, strict=True)]
+
+
+def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, int], threads: int) -> int:
+    """Run the kernel over ``batch = (cases, cases of a share)`` in threads; -1 unless a case is in error."""
+    count, share = batch
+    sizes = (*recipe.sizes, *(0 for _ in flat[len(recipe.sizes) :]), recipe.sizes[2])
+
+    @in_default_environment
+    def run(first: int) -> int:
+        stop = min(first + share, count)
+        parts = [
+            array[first * size : stop * size] if size else array
+            for array, size in zip((*flat, d), sizes, strict=True)
+        ]
+        return recipe.kernel(*parts, stop - first, recipe.table)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return max(pool.map(run, range(0, count, share)))
