@@ -35,7 +35,7 @@ from warpsim.report.layouts import PLACE_FIELDS, format_documents
 from warpsim.report.page import bundle
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
-from warpsim.views.operands import from_registers
+from warpsim.views.gathered_operands import from_registers
 
 SPARSE = "mma_sp_m16n8k32_f16"
 STATIC = Path(warpsim.__file__).parent / "report" / "static"

@@ -74,7 +74,7 @@ def _listed(
     _: Path, element: str, choices: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     from ..isa.metadata.arrangements import arrangements
-    from ..views.text import words
+    from ..views.text_columns import words
 
     known = arrangements(_known(element))
     rows = [[item.name, f"{item.dtype.name} words", item.description] for item in known]

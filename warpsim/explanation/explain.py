@@ -21,7 +21,7 @@ from ..isa.instruction import Inputs, Instruction
 from ..isa.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
-from ..views.operands import Gathered, from_matrices, from_registers
+from ..views.gathered_operands import Gathered, from_matrices, from_registers
 from . import explanation_text  # noqa: F401  registers the texts of the records
 from .records import Explanation, Factor, Parting, Product, Step, TargetComparison
 from .rule_steps import Summation, steps_of

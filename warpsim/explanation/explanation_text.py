@@ -13,7 +13,7 @@ from itertools import groupby
 from ..errors import present
 from ..isa.rules import FusedSum
 from ..views.information import rule_text
-from ..views.text import words
+from ..views.text_columns import words
 from .digits import bits_text, code_text, exact_text, fraction_text, hexadecimal, ulps_text, value_text
 from .records import Explanation, Factor, Product, Step, TargetComparison, Term, lines_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..arithmetic.reference import decode
-from ..views.text import words
+from ..views.text_columns import words
 from .accumulators import Outcome, Walk
 from .changes import Change
 from .digits import code_text, hexadecimal, ulps_text

@@ -24,7 +24,7 @@ from ..recording.recorder import LaunchEvent
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from ..vectors.recordings import Recording
-from ..views.operands import Gathered, from_registers
+from ..views.gathered_operands import Gathered, from_registers
 from ..views.report import names_of
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations

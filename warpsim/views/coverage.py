@@ -11,7 +11,7 @@ import numpy as np
 
 from ..isa.codes import matrix_of
 from ..isa.formats import Format
-from .text import words
+from .text_columns import words
 
 if TYPE_CHECKING:
     from ..generation.coverage.vector_coverage import Coverage

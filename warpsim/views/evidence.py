@@ -12,7 +12,7 @@ from ..isa.architectures import ARCHITECTURES, targets_text
 from ..isa.comparisons import Evidence
 from ..isa.instruction import Instruction
 from .information import Document, rule_on
-from .text import words
+from .text_columns import words
 
 
 @dataclass(frozen=True, kw_only=True)

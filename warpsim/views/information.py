@@ -11,7 +11,7 @@ from ..isa.architectures import ARCHITECTURES, rule_of, targets_text
 from ..isa.comparisons import Evidence
 from ..isa.instruction import Instruction
 from ..isa.rules import Rule
-from .text import words
+from .text_columns import words
 
 Document = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..diagnosis.origins.element_origins import OperandOrigins, Origins
 from ..diagnosis.origins.packing_checks import PackingFinding
-from .text import words
+from .text_columns import words
 
 Document = dict[str, Any]
 _STATEMENTS = 4  # that are shown

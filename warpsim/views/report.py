@@ -19,7 +19,7 @@ from ..recording.events import Event
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from .information import Document, evidence_document
-from .text import numbers
+from .text_columns import numbers
 
 # --- text ------------------------------------------------------------------------------------------
 

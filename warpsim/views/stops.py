@@ -22,10 +22,10 @@ from ..isa.instruction import Inputs, Instruction
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.events import Event
+from .gathered_operands import from_registers
 from .information import Document
-from .operands import from_registers
 from .report import matrix_lines, names_of
-from .text import words
+from .text_columns import words
 
 _VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
     **{f"u{bits}": f"u{bits // 8}" for bits in (8, 16, 32, 64)},

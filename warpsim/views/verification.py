@@ -11,7 +11,7 @@ from ..vectors.outcomes import Outcome
 from ..vectors.verification import Item, Mismatch, Tally
 from .information import Document, evidence_document, rule_on
 from .report import difference_document, error_document
-from .text import words
+from .text_columns import words
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -1,7 +1,7 @@
 """The explorer: one HTML file with the layouts of all forms of all targets, that needs nothing but itself.
 
-catalogue.py gathers what the tables of isa and the views know, as few numbers; page.py puts them into a page,
-whose scripts in static/ evaluate them, draw them and write them down.
+catalogue.py gathers what the tables of isa and the views know, as few numbers; explorer_page.py makes a page,
+whose scripts in static/ evaluate, draw and write them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...files.archives import write_lines
 from ...ptx.decode import Form, resolved
 from ..page import frame
 from .catalogue import catalogue
-from .page import page
+from .explorer_page import page
 
 __all__ = ["Explorer", "explore"]
 

@@ -16,7 +16,7 @@ from ...isa.instruction import Instruction, ScaleSelectors
 from ...isa.places import NO_SCALES, check_operand, lane_places, places, register_operands
 from ..drawing import escaped, figure_lines, figure_markup
 from ..svg import boxed, element, figures_element, figures_svg, page
-from ..text import words
+from ..text_columns import words
 from .cute import cute_layouts
 from .figures import Figure, figure_document, figures, place_document
 from .formulas import formula, logical_column_lines

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...isa.instruction import Instruction, ScaleSelectors
 from ...isa.places import NO_SCALES, Place, element_place, feeds, lane_places
-from ..text import words
+from ..text_columns import words
 from .figures import place_document
 
 Document = dict[str, Any]

@@ -198,9 +198,10 @@ NOT_MODELLED = (
     ),
     _refused(
         "kernel statements in warps",
-        ".global, .const and .param memory, registers of vectors and whole kernels, in a Warp or Warpgroup",
+        "special registers without a model, .global, .const and .param memory, registers of vectors and "
+        "whole kernels, in a Warp or Warpgroup",
         "host/interactive_binder.py",
-        "host/register_file.py",
+        "host/interactive_wave.py",
         "host/shared_memory.py",
         "host/interactive.py",
     ),
