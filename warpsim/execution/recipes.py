@@ -85,7 +85,10 @@ def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
 @lru_cache(maxsize=1024)
 def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Tiles | None) -> Recipe | None:
     """None where the kernel does not handle the instruction, or something is not legal."""
+    product = instruction.product
     if instruction.target is None or selector not in (instruction.selectors or (0,)):
+        return None
+    if any(product.negated + product.transposed):
         return None
     family, types = instruction.family.rules, (instruction.a.name, instruction.b.name)
     rule = rule_of(

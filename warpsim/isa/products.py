@@ -126,9 +126,11 @@ class Product:
 
     def with_immediates(self, negated: tuple[bool, bool], transposed: tuple[bool, bool]) -> Product:
         """Return the product of a statement whose immediates flip signs of A and B or transpose them."""
-        if negated == self.negated and transposed == self.transposed:
+        if negated == transposed == (False, False):
             return self
-        return replace(self, negated=negated, transposed=transposed)
+        signs = (self.negated[0] != negated[0], self.negated[1] != negated[1])
+        majors = (self.transposed[0] != transposed[0], self.transposed[1] != transposed[1])
+        return replace(self, negated=signs, transposed=majors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,118 @@
+"""A family whose shape and signs come from a register: the same numbers as the mma that states them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpsim
+from tests.helpers.compilation import done_by_kernels, done_by_numpy
+from warpsim.errors import OperandError
+from warpsim.execution.pipeline import execute_inputs
+from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
+from warpsim.isa.families.mma import fragment
+from warpsim.isa.formats import FORMATS
+from warpsim.isa.instruction import (
+    REGISTERS,
+    Family,
+    Inputs,
+    Instruction,
+    Spelling,
+    in_shared_memory,
+)
+from warpsim.isa.products import Product, Shape
+
+TARGET = "sm_90a"
+NEGATE_A = 1 << 16
+
+
+def described(spelling: Spelling, descriptor: int) -> Product:
+    """Bits 0-15: k. Bit 16: negate A. The mnemonic states the types, as kinds of tcgen05 do."""
+    k = descriptor & 0xFFFF
+    if k not in (8, 16):
+        raise OperandError(f"descriptor {descriptor:#x}: k is 8 or 16, not {k}")
+    half, single = FORMATS["f16"], FORMATS["f32"]
+    negated = (bool(descriptor & NEGATE_A), False)
+    shape = Shape(16, 8, k)
+    return Product(shape=shape, a=half, b=half, c=single, d=single, operation="f16", negated=negated)
+
+
+def toy(**places: object) -> Spelling:
+    family = Family(
+        name="toy",
+        opcode="toy",
+        lanes=32,
+        rules="mma",
+        rows=(),
+        fragment=fragment,
+        places=REGISTERS | places,  # type: ignore[operator]
+        product=described,
+    )
+    mnemonic = "toy.mma.sync.aligned.kind::f16"
+    return Spelling(
+        mnemonic=mnemonic, target=TARGET, family=family, since=(9, 0), targets=frozenset({TARGET})
+    )
+
+
+def stated(k: int) -> Instruction:
+    return warpsim.decode(f"mma.sync.aligned.m16n8k{k}.row.col.f32.f16.f16.f32", target=TARGET)
+
+
+def matrices(form: Instruction) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(form.shape.k)
+    return {x: rng.standard_normal(form.matrix_shape(x)).astype(form.format(x).dtype) for x in "abc"}
+
+
+@pytest.mark.parametrize("k", [8, 16])
+@pytest.mark.parametrize("way", [done_by_kernels, done_by_numpy])
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_a_descriptor_states_the_shape(k: int, way, engine) -> None:
+    instruction, form = toy().described(k), stated(k)
+    assert instruction.registers == form.registers
+    registers = {x: warpsim.pack(form, x, matrix) for x, matrix in matrices(form).items()}
+    with way():
+        d = execute_inputs(instruction, Inputs(registers=registers), engine)
+        np.testing.assert_array_equal(d, warpsim.execute(form, **registers))
+
+
+@pytest.mark.parametrize("way", [done_by_kernels, done_by_numpy])
+def test_a_descriptor_states_signs(way) -> None:
+    form = stated(16)
+    given = matrices(form)
+    registers = {x: warpsim.pack(form, x, matrix) for x, matrix in given.items()}
+    negative = registers | {"a": warpsim.pack(form, "a", -given["a"])}
+    with way():
+        d = execute_inputs(toy().described(16 | NEGATE_A), Inputs(registers=registers))
+        np.testing.assert_array_equal(d, warpsim.execute(form, **negative))
+
+
+def test_operands_lie_where_the_family_says() -> None:
+    """B as a tile of shared memory, with a fragment of A and D in registers."""
+    instruction, form = toy(b=(in_shared_memory,)).described(16), stated(16)
+    given = matrices(form)
+    registers = {x: warpsim.pack(form, x, given[x]) for x in "abc"}
+    image = canonical_image(given["b"].T, major="K", swizzle="none")
+    word = canonical_descriptor(0, mn=8, k=16, element_bits=16, major="K", swizzle="none").encode()
+    inputs = Inputs(
+        registers={x: registers[x] for x in "ac"},
+        shared=image,
+        b_descriptor=np.array(word, np.uint64),
+    )
+    for engine in ("kernel", "reference"):
+        d = execute_inputs(instruction, inputs, engine)
+        np.testing.assert_array_equal(d, warpsim.execute(form, **registers))
+
+
+def test_errors_of_a_descriptor_are_those_of_the_family() -> None:
+    with pytest.raises(OperandError, match="k is 8 or 16, not 12"):
+        toy().described(12)
+
+
+def test_a_mnemonic_that_states_its_product_has_no_descriptor() -> None:
+    with pytest.raises(AssertionError, match="the mnemonic states the product"):
+        stated(16).described(16)
+
+
+def test_signs_of_a_descriptor_and_of_immediates_cancel() -> None:
+    product = toy().described(16 | NEGATE_A).product
+    assert product.with_immediates((True, True), (False, False)).negated == (False, True)
