@@ -157,17 +157,15 @@ def find_origins(
     cluster: int | Sequence[int] | None = None,
     most_statements: int | None = None,
 ) -> Origins:
-    """Return which element of which array each element of each matrix instruction is; nothing is written
-    back.
+    """Return the array and element that each element of each matrix instruction is; write nothing back.
 
     ``kernel``, ``grid``, ``block``, ``args``, ``shared_bytes``, ``cluster`` and ``most_statements`` are those
-    of a launch.
-    ``origins`` are the parameters to trace, by name or index, or a mapping of names for them:
+    of a launch. ``origins`` are the parameters to trace, by name or index, or a mapping of names for them:
     ``{"A": 0, "B": 2}``. Arrays with their real shapes give rows and columns; others keep their data. Raises
     OperandError, and what a launch raises.
     """
     named = parameters_named(kernel.parameters, origins)
-    job = job_of(kernel, grid, block, args, shared_bytes, named, cluster, most_statements)
+    job = job_of(kernel, (grid, block, cluster), args, named, shared_bytes, most_statements)
     return Origins(movement=movement_of(job))
 
 

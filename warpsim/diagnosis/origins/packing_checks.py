@@ -194,7 +194,7 @@ def _stage_text(anchored: Anchored, by: int) -> str:
 
 
 def repeated_products(pairs: Sequence[tuple[Anchored, Anchored]]) -> Iterator[PackingFinding]:
-    """Yield the same tiles of A and B multiplied twice by one warp, by the same statement or another one."""
+    """Yield the same tiles of A and B multiplied twice by one warp, by the same statement or another."""
     seen: dict[tuple[object, ...], None] = {}
     for a, b in pairs:
         keys = np.column_stack([a.tiles.operand.places[:, :4], a.outer, a.inner, b.outer, b.inner])
@@ -269,7 +269,7 @@ def _factor(index: Indices, known: Mask, bit: int) -> int:
 
 
 def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDArray[np.bool_]) -> str:
-    """Return the first wrong elements and the right ones, without the places of the execution."""
+    """Describe the first wrong elements and what they should be, without places of the execution."""
     assert operand.buffer is not None
     values, width = operand.bits.shape[2], operand.width
     places = np.flatnonzero(wrong)

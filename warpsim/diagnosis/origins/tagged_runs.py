@@ -108,18 +108,22 @@ class Job:
     most_statements: int | None = None
 
 
+Size = int | Sequence[int]
+
+
 def job_of(
     kernel: Any,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    sizes: tuple[Size, Size, Size | None],
     arguments: Sequence[Any],
-    shared_bytes: int,
     named: Mapping[str, Parameter],
-    cluster: int | Sequence[int] | None = None,
+    shared_bytes: int = 0,
     most_statements: int | None = None,
 ) -> Job:
-    """Return a launch, checked as a real launch is. Raises OperandError."""
-    entry = kernel._entry
+    """Return a launch with ``sizes`` of grid, block and cluster, checked as a real launch is.
+
+    Raises OperandError.
+    """
+    (grid, block, cluster), entry = sizes, kernel._entry
     ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
     check_block(entry, threads)

@@ -303,13 +303,13 @@ def _scattered(pattern: Pattern) -> str:
     )
 
 
-Tell = Callable[[Pattern], str]
-ORDERS: tuple[tuple[str, Tell], ...] = (  # where the tile begins is known from its own elements
+Description = Callable[[Pattern], str]
+ORDERS: tuple[tuple[str, Description], ...] = (  # where the tile begins is known from its own elements
     ("order", _permuted),
     ("registers", _permuted_registers),
     ("ldmatrix row", _slipped_rows),
 )
-PATTERNS: tuple[tuple[str, Tell], ...] = (
+PATTERNS: tuple[tuple[str, Description], ...] = (
     ("stride", _strides),
     ("swizzle", _swizzled),
     ("scattered", _scattered),

@@ -35,7 +35,7 @@ def encode(element: Format, exponent: Any, fraction: Any = 0, negative: Any = Fa
 
 @cache
 def catalogue(element: Format) -> Array:
-    """Return every nasty code of a format.
+    """Return every edge-case code of a format.
 
     Of a floating-point format both signs of exponent fields 0, 1, bias, largest less one and largest with
     fractions 0, 1, upper half and all ones (hence zeros, subnormal, smallest and largest normal numbers,
@@ -105,7 +105,7 @@ def signs(shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def fractions(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Return fractions: none, the last bit, the first bit, all ones, or random ones."""
+    """Return fractions: none, the last bit, the first bit, all bits, or random bits."""
     full = (1 << element.fraction_bits) - 1
     edges = np.array([0, 1 & full, (full + 1) >> 1 & full, full])
     edge = edges[rng.integers(0, len(edges), shape)]

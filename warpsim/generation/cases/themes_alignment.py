@@ -62,7 +62,7 @@ def _before(limits: Limits, d: Draft, role: Array) -> Array:
 
 
 def _later_slots(limits: Limits, d: Draft, before: Array) -> tuple[Array, Array, Array]:
-    """Return three slots of one step; of the second step where the one before stands for C."""
+    """Return three slots of one step; of the second step where the first stands for C."""
     slots = np.stack(d.slots(3))
     later = np.flatnonzero(limits.groups == min(1, limits.groups.max()))
     chosen = np.stack([np.resize(d.rng.permutation(later), 3) for _ in range(d.count)], axis=1)
@@ -129,7 +129,7 @@ def leaders(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def leading_zeros(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Return a subnormal factor times a large one, cancelled or not, and terms F - 3 to F + 1 binades below.
+    """Return a subnormal times a large factor, cancelled or not, and terms F - 3 to F + 1 binades below.
 
     Its leading zeros do not move the alignment: what lies below is cut as if they were set.
     """

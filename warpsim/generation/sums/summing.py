@@ -275,7 +275,7 @@ def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list
         total = members.value.sum(-1)
         total = np.where((~members.nonzero & members.negative).all(-1), -0.0, total)
         values.append(total * scale.value)
-        exponents.append(scale.exponent)  # the scales' exponent is the one to align by
+        exponents.append(scale.exponent)  # the sum is aligned by the scales' exponent
         counted.append(scale.nonzero & members.nonzero.any(-1))
     groups = Terms(value=np.stack(values, -1), exponent=np.stack(exponents, -1))
     if change.normalise:
