@@ -47,7 +47,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "execution": ("execution/*.py", "products/*.py", "host/interactive*.py", "machine/run/wave.py",
                   "machine/state/lanes.py", "machine/run/convergence.py",
                   "machine/run/grid.py",
-                  "host/launching.py"),
+                  "host/launching.py", "host/launch_execution.py"),
     "opcode": ("machine/opcodes/*.py", "machine/opcodes/*/*.py",),
     "memory": ("isa/memory.py", "machine/state/spaces.py", "host/shared_memory.py", "host/register_file.py",
                "machine/bind/register_arrays.py", "machine/run/clusters.py",

@@ -1,61 +1,33 @@
 """Modules and kernels as users hold them: ``module = load(...)``, ``module["name"](grid, block, args)``.
 
-The shape is that of CuPy's RawModule and RawKernel. Knows arguments and reports; what happens in a
-launch is grid.py's and wave.py's business, where modules come from is loading.py's.
+The shape is that of CuPy's RawModule and RawKernel. A call is executed by launch_execution.py; modules come
+from loading.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..checks.cluster_checks import check_portable, cluster_checks
-from ..checks.defaults import checks_of
-from ..checks.findings import Findings, LaunchFinding, Mode
+from ..checks.findings import Mode
 from ..environment import in_default_environment
 from ..errors import OperandError, WarpsimError
 from ..machine.load.entries import Entry, Parameter
 from ..machine.load.program import Module, load_module
-from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
+from ..machine.run.engines import Engine, EngineName, Undefined
 from ..machine.run.events import Observer
-from ..machine.run.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
-from ..machine.run.schedules import Schedule
-from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device as DeviceState
-from ..machine.state.device_runtime import DeviceRuntime, Printed
 from ..ptx.source_lines import Reader, unread
 from ..ptx.symbols import demangled
-from ..recording.recorder import LaunchEvent, Recorder
-from ..recording.selection import Selection, selection_of
-from ..recording.strips import Timeline
-from ..recording.timeline import TimelineRecorder
-from .arguments import arguments_of, device_of
+from ..recording.selection import Selection
 from .device import Device
-from .device_output import note_runtime, to_stdout
-from .fidelity import Fidelity, fidelity_of
+from .device_output import to_stdout
+from .launch_execution import LaunchExecution, LaunchModes, LaunchReport, LaunchShape, LaunchWatch, Size
 from .symbols import Symbol, symbol_of
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from .spreading import Job
-
-Size = int | Sequence[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchReport:
-    """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
-    the ``timeline``, if there was to be one; ``printed``, the texts of device printf in their order.
-    """
-
-    hazards: tuple[LaunchFinding, ...] = ()
-    fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
-    events: tuple[LaunchEvent, ...] = ()
-    timeline: Timeline | None = None
-    printed: tuple[Printed, ...] = ()
 
 
 class LaunchableKernel:
@@ -114,7 +86,7 @@ class LaunchableKernel:
         ``args`` as arguments.py has them; ``shared_bytes`` are of dynamic shared memory. ``schedule`` is
         "program", "earliest", "latest" or a seed: the order of CTAs and warps, and when what is asynchronous
         completes (schedules.py). ``checks`` says what
-        becomes of races and reads of bytes that nobody wrote: "error" raises the first error, "warn"
+        becomes of races and reads of unwritten bytes: "error" raises the first error, "warn"
         collects all in ``hazards`` of the report, "off" does not look. ``record`` keeps the matrix
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
         line=120 step=3", each part of which may be left out. ``timeline`` takes the same, and keeps
@@ -122,10 +94,10 @@ class LaunchableKernel:
         (warpsim/checks). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
         its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
         "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
-        among the arguments or a new one. ``progress`` is told of CTAs done, and of how many. ``scheduler``,
-        an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the CTAs over a
-        Dask cluster, also one of processes on this machine (spreading.py); for kernels without atomics,
-        fences and ordered accesses.
+        among the arguments or a new one. ``progress`` is called with the CTAs done, and their total.
+        ``scheduler``, an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the
+        CTAs over a Dask cluster, or over processes of this machine (spreading.py); for kernels without
+        atomics, fences and ordered accesses.
 
         ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
         names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
@@ -142,102 +114,11 @@ class LaunchableKernel:
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
-        findings = Findings(mode=checks)
-        recorder, times = Recorder(selection_of(record)), TimelineRecorder(selection_of(timeline))
-        asked = ((recorder, record), (times, timeline))
-        watching = (*observers, *(one for one, wanted in asked if wanted))
-        sizes = sizes_of(self._entry, grid, block, cluster, shared_bytes, self._module.target)
-        modes, order = modes_of(engine, undefined), Schedule(schedule)
-        more = cluster_checks(findings, self._entry, sizes.cluster)
-        check_portable(findings, sizes.cluster, self._module.functions[self.name].kernel.location())
-        temporary = device is None and device_of(args) is None
-        device = _device(device, args, self._module, self._home)
-        symbols_of(device, self._module)
-        if checks == "off":
-            device.memory.fresh = None  # nobody will know what this launch writes
-        runtime = DeviceRuntime(heap=device.heap, write=output)
-        kept = len(device.memory.allocations)
-        try:
-            if cooperative:
-                runtime.grid_workspace = grid_workspace(device, sizes.grid)
-            arguments = arguments_of(device, self.parameters, self._entry.parameter_bytes, args)
-            launch = Launch(
-                module=self._module,
-                entry=self._entry,
-                device=device,
-                parameters=arguments.content,
-                schedule=order,
-                observers=lambda: (*checks_of(findings), *(check(findings) for check in more), *watching),
-                modes=modes,
-                most_statements=checked(most_statements),
-                runtime=runtime,
-                **vars(sizes),
-            )
-            if scheduler is None:
-                counts = run(launch, progress)
-            else:
-                from .spreading import check_spreadable, run_spread
-
-                check_spreadable(launch, watching, engine)
-                job = self._job(launch, schedule, checks, engine, undefined)
-                counts = run_spread(launch, job, scheduler, findings, progress)
-            for back in arguments.write_back:
-                back()
-            note_runtime(findings, runtime, temporary=temporary)
-        except WarpsimError as error:
-            error.earlier = findings.collected()
-            raise
-        finally:
-            device.heap.settle()
-            device.memory.release(kept, device.heap.blocks)
-        return LaunchReport(
-            hazards=tuple(findings.found),
-            fidelity=fidelity_of(self._module, counts.tolist(), launch.inferred),
-            events=recorder.events(),
-            timeline=replace(times.timeline(), schedule=str(schedule)) if timeline else None,
-            printed=tuple(runtime.printed),
-        )
-
-    def _job(
-        self, launch: Launch, schedule: str | int, checks: Mode, engine: Any, undefined: Undefined
-    ) -> Job:
-        """What another process needs to execute a part of the launch."""
-        from .spreading import Job
-
-        source, memory = self._module.program.source, launch.device.memory
-        return Job(
-            text=source.text,
-            file=source.file,
-            target=self._module.target,
-            kernel=self._entry.name,
-            grid=launch.grid,
-            block=launch.block,
-            parameters=launch.parameters,
-            shared_bytes=launch.shared_bytes,
-            schedule=schedule,
-            lanes=launch.lanes or LANES,
-            checks=checks,
-            engine=engine,
-            undefined=undefined,
-            most_statements=launch.most_statements,
-            allocations=tuple(memory.allocations),
-            symbols=launch.device.symbols[self._module],
-            memory=memory.data,
-            fresh=memory.fresh,
-        )
-
-
-def _device(
-    given: DeviceState | None, args: Sequence[Any], module: Module, home: Callable[[], DeviceState]
-) -> DeviceState:
-    """Return the device that is given, or that of buffers, or ``home``; OperandError for another chip's."""
-    if given is None:
-        given = device_of(args) or home()
-    if not isinstance(given, DeviceState):
-        raise OperandError(f"device={given!r}: it is a warpsim.Device")
-    if given.target not in (None, module.target):
-        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
-    return given
+        shape = LaunchShape(grid, block, cluster, shared_bytes, cooperative)
+        modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler)
+        watch = LaunchWatch(checks, record, timeline, observers, progress, output)
+        execution = LaunchExecution(self._module, self._entry, shape, modes, watch)
+        return execution.report(args, device, self._home)
 
 
 class LoadedModule:
@@ -300,3 +181,6 @@ def load_text(
     if not text.strip():
         raise OperandError("the PTX text is empty")
     return LoadedModule(load_module(text, file, target, read))
+
+
+__all__ = ["LaunchReport", "LaunchableKernel", "LoadedModule", "load_text"]

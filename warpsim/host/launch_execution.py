@@ -1,0 +1,217 @@
+"""One launch of a kernel: what is asked for, checked and prepared, executed, and reported.
+
+Knows arguments, checks and recorders; what happens in a launch is the business of machine/run. The classes of
+settings have the parameters of ``LaunchableKernel.__call__`` (launching.py), which explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks.cluster_checks import check_portable, cluster_checks
+from ..checks.defaults import checks_of
+from ..checks.findings import Findings, LaunchFinding, Mode
+from ..errors import OperandError, WarpsimError
+from ..machine.load.entries import Entry
+from ..machine.load.program import Module
+from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
+from ..machine.run.events import Observer
+from ..machine.run.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
+from ..machine.run.schedules import Schedule
+from ..machine.run.statement_limit import checked
+from ..machine.state.device import Device as DeviceState
+from ..machine.state.device_runtime import DeviceRuntime, Printed
+from ..recording.recorder import LaunchEvent, Recorder
+from ..recording.selection import Selection, selection_of
+from ..recording.strips import Timeline
+from ..recording.timeline import TimelineRecorder
+from .arguments import arguments_of, device_of
+from .device_output import note_runtime
+from .fidelity import Fidelity, fidelity_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from .spreading import Job
+
+Size = int | Sequence[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchReport:
+    """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
+    the ``timeline``, if there was to be one; ``printed``, the texts of device printf in their order.
+    """
+
+    hazards: tuple[LaunchFinding, ...] = ()
+    fidelity: Fidelity = Fidelity()  # noqa: RUF009 (it is frozen)
+    events: tuple[LaunchEvent, ...] = ()
+    timeline: Timeline | None = None
+    printed: tuple[Printed, ...] = ()
+
+
+class LaunchShape(NamedTuple):
+    """The sizes of a launch, as they are given."""
+
+    grid: Size
+    block: Size
+    cluster: Size | None
+    shared_bytes: int
+    cooperative: bool
+
+
+class LaunchModes(NamedTuple):
+    """How a launch is executed."""
+
+    schedule: str | int
+    engine: EngineName | Engine
+    undefined: Undefined
+    most_statements: int | None
+    scheduler: str | Client | None
+
+
+class LaunchWatch(NamedTuple):
+    """What is checked, recorded and shown of a launch."""
+
+    checks: Mode
+    record: bool | str | Selection
+    timeline: bool | str | Selection
+    observers: Sequence[Observer]
+    progress: Callable[[int, int], None] | None
+    output: Callable[[str], object] | None
+
+
+class LaunchExecution:
+    """A launch of a kernel of a module. Raises OperandError for settings that are not possible."""
+
+    def __init__(
+        self, module: Module, entry: Entry, shape: LaunchShape, modes: LaunchModes, watch: LaunchWatch
+    ) -> None:
+        self.module, self.entry = module, entry
+        self.shape, self.modes, self.watch = shape, modes, watch
+        self.findings = Findings(mode=watch.checks)
+        self.recorder = Recorder(selection_of(watch.record))
+        self.times = TimelineRecorder(selection_of(watch.timeline))
+        asked = ((self.recorder, watch.record), (self.times, watch.timeline))
+        self.watching = (*watch.observers, *(recorder for recorder, wanted in asked if wanted))
+        self.sizes = sizes_of(
+            entry, shape.grid, shape.block, shape.cluster, shape.shared_bytes, module.target
+        )
+        self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
+        self.of_clusters = cluster_checks(self.findings, entry, self.sizes.cluster)
+        check_portable(self.findings, self.sizes.cluster, module.functions[entry.name].kernel.location())
+
+    def report(
+        self, args: Sequence[Any], given: DeviceState | None, home: Callable[[], DeviceState]
+    ) -> LaunchReport:
+        """Execute the launch on a device, or on that of the arguments, or on ``home``; write arrays back.
+
+        Raises what LaunchableKernel.__call__ raises.
+        """
+        device = _device(given, args, self.module, home)
+        symbols_of(device, self.module)
+        if self.watch.checks == "off":
+            device.memory.fresh = None  # no check asks what this launch writes
+        runtime = DeviceRuntime(heap=device.heap, write=self.watch.output)
+        kept = len(device.memory.allocations)
+        try:
+            launch, counts = self._executed(device, args, runtime)
+            temporary = given is None and device_of(args) is None
+            note_runtime(self.findings, runtime, temporary=temporary)
+        except WarpsimError as error:
+            error.earlier = self.findings.collected()
+            raise
+        finally:
+            device.heap.settle()
+            device.memory.release(kept, device.heap.blocks)
+        schedule = str(self.modes.schedule)
+        return LaunchReport(
+            hazards=tuple(self.findings.found),
+            fidelity=fidelity_of(self.module, counts.tolist(), launch.inferred),
+            events=self.recorder.events(),
+            timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
+            printed=tuple(runtime.printed),
+        )
+
+    def _executed(
+        self, device: DeviceState, args: Sequence[Any], runtime: DeviceRuntime
+    ) -> tuple[Launch, npt.NDArray[np.int64]]:
+        """Execute every CTA and write arrays back; return the launch and how often each statement ran."""
+        if self.shape.cooperative:
+            runtime.grid_workspace = grid_workspace(device, self.sizes.grid)
+        arguments = arguments_of(device, self.entry.parameters, self.entry.parameter_bytes, args)
+        launch = Launch(
+            module=self.module,
+            entry=self.entry,
+            device=device,
+            parameters=arguments.content,
+            schedule=self.order,
+            observers=self._observers,
+            modes=self.engines,
+            most_statements=checked(self.modes.most_statements),
+            runtime=runtime,
+            **vars(self.sizes),
+        )
+        counts = self._counts(launch)
+        for write_back in arguments.write_back:
+            write_back()
+        return launch, counts
+
+    def _observers(self) -> tuple[Observer, ...]:
+        """Return the observers of one wave: new checks, and the recorders and observers of the launch."""
+        of_clusters = (check(self.findings) for check in self.of_clusters)
+        return (*checks_of(self.findings), *of_clusters, *self.watching)
+
+    def _counts(self, launch: Launch) -> npt.NDArray[np.int64]:
+        """Execute every CTA, here or spread over processes; return how often each statement ran."""
+        scheduler, progress = self.modes.scheduler, self.watch.progress
+        if scheduler is None:
+            return run(launch, progress)
+        from .spreading import check_spreadable, run_spread
+
+        check_spreadable(launch, self.watching, self.modes.engine)
+        return run_spread(launch, self._job(launch), scheduler, self.findings, progress)
+
+    def _job(self, launch: Launch) -> Job:
+        """Return what another process needs to execute a part of the launch."""
+        from .spreading import Job
+
+        source, memory = self.module.program.source, launch.device.memory
+        return Job(
+            text=source.text,
+            file=source.file,
+            target=self.module.target,
+            kernel=self.entry.name,
+            grid=launch.grid,
+            block=launch.block,
+            parameters=launch.parameters,
+            shared_bytes=launch.shared_bytes,
+            schedule=self.modes.schedule,
+            lanes=launch.lanes or LANES,
+            checks=self.watch.checks,
+            engine=cast(str, self.modes.engine),  # a name, as check_spreadable has found
+            undefined=self.modes.undefined,
+            most_statements=launch.most_statements,
+            allocations=tuple(memory.allocations),
+            symbols=launch.device.symbols[self.module],
+            memory=memory.data,
+            fresh=memory.fresh,
+        )
+
+
+def _device(
+    given: DeviceState | None, args: Sequence[Any], module: Module, home: Callable[[], DeviceState]
+) -> DeviceState:
+    """Return the device that is given, or that of buffers, or ``home``; OperandError for another chip's."""
+    if given is None:
+        given = device_of(args) or home()
+    if not isinstance(given, DeviceState):
+        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+    if given.target not in (None, module.target):
+        raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
+    return given
