@@ -49,3 +49,29 @@ def test_wmma_without_an_mma_like_it() -> None:
 def test_single_matrix_instructions(opcode: str) -> None:
     with pytest.raises(NotModelled, match=f"^<string>:1:1: error: {opcode} instructions are not modelled"):
         warpsim.decode(f"{opcode}.sync.aligned")
+
+
+@pytest.mark.parametrize("machine", [warpsim.Warp, warpsim.Warpgroup])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("mapa.shared::cluster.u32 %at, %at, 0; ld.shared::cluster.u32 %r, [%at];", 7),
+        ("mapa.shared::cluster.u32 %at, %at, 0; getctarank.shared::cluster.u32 %r, %at;", 0),
+        ("barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r, 5;", 5),
+        ("griddepcontrol.wait; setmaxnreg.inc.sync.aligned.u32 232; brkpt; mov.u32 %r, %ctaid.x;", 0),
+        ("stacksave.u64 %s; alloca.u64 %p, 16; st.local.u32 [%p], 9; ld.local.u32 %r, [%p];", 9),
+        ("alloca.u64 %p, 16; cvta.local.u64 %s, %p; st.u32 [%s], 3; ld.u32 %r, [%s];", 3),
+    ],
+)
+def test_what_needs_only_a_cta_executes_without_a_launch(
+    machine: type[warpsim.Warp], text: str, value: int
+) -> None:
+    made = machine("sm_90a")
+    made.run(".reg .b32 %r, %at; .reg .b64 %s, %p; .shared .b32 t; mov.u32 %at, t; st.shared.u32 [t], 7;")
+    made.run(f"bar.sync 0; {text}")
+    assert set(made["%r"].tolist()) == {value}
+
+
+def test_a_trap_of_a_warp() -> None:
+    with pytest.raises(warpsim.Fault, match=r"^<string>:1:1: error: trap \[lane 0 and 31 more\]"):
+        warpsim.Warp("sm_80").run("trap;")

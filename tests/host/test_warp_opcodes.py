@@ -122,14 +122,13 @@ def test_the_same_text_again_on_another_machine() -> None:
     [
         ("ld.global.b32 %r0, [%w0];", NotModelled,
          "ld.global.b32 is not modelled here: there is no .global memory outside a launched kernel, only "
-         ".shared"),
+         ".shared and .local"),
         ("ld.param.b32 %r0, [p];", NotModelled,
          "ld.param.b32 is not modelled here: there is no .param memory outside a launched kernel, only "
-         ".shared"),
+         ".shared and .local"),
         ("atom.global.add.u32 %r0, [%w0], 1;", NotModelled,
          "atom.global.add.u32 is not modelled here: there is no .global memory outside a launched kernel, "
-         "only "
-         ".shared"),
+         "only .shared and .local"),
         ("bra.uni L;", NotModelled,
          "'bra.uni' is not modelled in a warp: statements are executed one after the other; a launched "
          "kernel "

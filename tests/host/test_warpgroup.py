@@ -263,7 +263,7 @@ ADDRESSES = (
          "those that are"),
         ("ld.global.b32 %r0, [t];", NotModelled, 20,
          "ld.global.b32 is not modelled here: there is no .global memory outside a launched kernel, only "
-         ".shared"),
+         ".shared and .local"),
         ("ld.shared.v8.b32 %r0, [t];", IllegalInstruction, 1,
          "ld has no form ld.shared.v8.b32: its modifiers do not go together"),
         ("st.shared [t], %r1;", IllegalInstruction, 1, "st has no form st.shared: it lacks a type"),

@@ -55,8 +55,12 @@ def test_a_function_computes() -> None:
 
 
 def test_metadata_without_a_meaning() -> None:
-    with pytest.raises(UndefinedBehavior):
+    with pytest.raises(UndefinedBehavior) as caught:
         found(0)
+    place = caught.value.location
+    assert place is not None
+    assert place.text[place.column - 1 :].startswith("%r7, 0x0;")
+    assert caught.value.message.endswith("[CTA (0, 0, 0), warp 0]")
     literal = found(0, undefined="fallback")
     np.testing.assert_array_equal(literal, found(0, undefined="fallback", engine="reference"))
 

@@ -184,7 +184,7 @@ class InteractiveBinder(StatementBinder):
         operand = self.operands[index]
         if space not in _SPACES:
             message = f"{self.statement.mnemonic} is not modelled here: there is no .{space} memory"
-            raise self.not_modelled(f"{message} outside a launched kernel, only .shared", index)
+            raise self.not_modelled(f"{message} outside a launched kernel, only .shared and .local", index)
         if isinstance(operand, Address) and operand.base is None and space != "local":
             message = "an address in shared memory is a register or a variable, not a number"
             raise self.illegal(message, index)
