@@ -1,6 +1,6 @@
 """What an instruction reads, from the arguments of warpsim.execute: its keywords, gathered into records.
 
-Checks values that no instruction has; what belongs to which instruction is pipeline's business.
+Checks values that no instruction takes; pipeline.py checks which instruction takes which input.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..isa.arrays import as_array, as_integer, as_words
 from ..isa.instruction import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
 from .pipeline import Undefined, is_literal
 
-Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where nobody gave it
+Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where it is not given
 OPERANDS = ("a", "b", "c", "e", "scale_a", "scale_b")  # that are registers
 
 
 def _are_equal(given: tuple[Any, ...], usual: tuple[Any, ...]) -> bool:
-    """Whether given settings are the usual ones; arrays, which are no settings, are not."""
+    """Return whether given settings are the default; arrays, which are no settings, are not."""
     try:
         return given == usual
     except ValueError:
@@ -78,7 +78,7 @@ def inputs_from(
 
 
 def _are_absent(settings: tuple[Any, ...]) -> bool:
-    """Whether all is as it is when nobody gives anything."""
+    """Return whether all settings are absent or the default."""
     nowhere = settings[0] is settings[1] is settings[2] is None  # these may be arrays
     return nowhere and _are_equal(settings[3:], _NO_IMMEDIATES)
 

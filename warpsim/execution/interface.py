@@ -1,7 +1,7 @@
 """The public functions: text or Instruction in, arrays out.
 
 Thin: each resolves its instruction and hands over to the module that does the work. The register
-conventions are one for all of them: ``uint32`` arrays whose last two axes are (lanes, registers),
+conventions are the same for all: ``uint32`` arrays whose last two axes are (lanes, registers),
 ``uint64`` for f64, any leading axes being a batch. Matrices have the format's NumPy or ml_dtypes
 dtype, or are unsigned integers, which are taken as raw codes (integer formats take signed integers by
 value). PyTorch's tensors in main memory go wherever arrays go.
@@ -40,7 +40,7 @@ def instructions(
     """Every legal form of ``target``, or of any target (their ``target`` is then None).
 
     ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.5, or the first that has
-    the target). Raises IllegalInstruction for an unknown target, or one that the version does not have.
+    the target). Raises IllegalInstruction for an unknown target, or a target that the version does not have.
     """
     known = version_of(version, target)
     if target is not None:
@@ -85,16 +85,16 @@ def execute(
     """D registers of one instruction, ``(..., lanes, registers)``.
 
     ``e`` (metadata) and ``selector`` belong to sparse forms; ``scale_a``, ``scale_b`` (..., lanes, 1)
-    and the byte and thread ids to block-scaled ones. wgmma takes A as registers ``a`` or as a matrix
-    descriptor ``a_desc``, B as ``b_desc`` (uint64, one a batch element), the ``shared`` memory they
+    and the byte and thread ids to block-scaled forms. wgmma takes A as registers ``a`` or as a matrix
+    descriptor ``a_desc``, B as ``b_desc`` (uint64, one for each batch element), the ``shared`` memory they
     point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
     ``imm_scale`` is 1 or -1, ``imm_trans`` 0 (K-major) or 1 (MN-major).
 
     ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
     executes metadata that PTX leaves undefined by reading every field literally: each stored unit
     multiplies the B rows that its own index names. Large batches are shared out among ``threads``, None
-    for all cores; the bits do not depend on it. Nor do they on who computes: the first few executions of an
-    instruction in a process NumPy, all others kernels, which are compiled then (or ahead, by warmup).
+    for all cores. NumPy computes the first, small executions of an instruction in a process, compiled kernels
+    the others (compiled then, or ahead by warmup). The bits depend on neither.
 
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.

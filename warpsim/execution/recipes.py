@@ -58,7 +58,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """What wgmma reads from shared memory: descriptors (A's None: in registers), words, one for all cases."""
+    """The shared memory of a call: descriptors (A's None: in registers), words, common to all cases."""
 
     a: int | None
     b: int
@@ -67,7 +67,7 @@ class Tiles:
 
 
 def applies_to_registers(product: Product, rule: Rule) -> bool:
-    """Whether there are recipes: one product, no block scales, metadata for elements."""
+    """Return whether there are recipes: a single product, no block scales, metadata for elements."""
     return (
         not interpreted()
         and applies(product, rule)
@@ -111,7 +111,7 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
 
 @cache
 def narrow_plan(product: Product, rule: Rule, n: int) -> Plan:
-    """A plan for n columns, up to 256, whose planes have one of few widths: few kernels to compile."""
+    """Return a plan for n columns, up to 256, whose planes have few widths: few kernels to compile."""
     stride = next(width for width in (COLUMNS, 256) if n <= width)
     plan = plan_of(product, rule, stride)
     return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))

@@ -170,7 +170,7 @@ def legal_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
 def known_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
     """``(16,)``: the legal fields whose effect on the target is known.
 
-    Nobody has tried descending ones where ptxas does not sort them.
+    Descending fields have not been executed on a chip where ptxas does not sort them.
     """
     target = ARCHITECTURES.get(instruction.target or "")
     unsorted = target is not None and instruction.operation in target.unsorted_operations
@@ -180,7 +180,7 @@ def known_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
 def check_fields(
     instruction: Instruction, fields: Fields, selector: int | None = None, *, unknown: bool = False
 ) -> None:
-    """Raise for metadata that PTX leaves undefined, or that nobody has tried on the target.
+    """Raise for metadata that PTX leaves undefined, or whose effect on the target is not known.
 
     UndefinedBehavior names row, chunk and, given the selector, lane and bits. NotModelled (only asked
     for with ``unknown``) is for descending plain ``.sp`` fields that ptxas does not sort.

@@ -49,7 +49,7 @@ def store_words(
     """Write unsigned words of ``size`` bytes, ``(..., *addresses)``, or ``(..., *addresses, 2)`` for 16.
 
     Nothing is written if any address is wrong. Where two words overlap, which PTX leaves open, the last
-    one in the order of the array stays. Raises OperandError as load_words does, and for words of the
+    word in the order of the array stays. Raises OperandError as load_words does, and for words of the
     wrong dtype or shape.
     """
     places = check_places(memory, addresses, size, lanes, "stores")
@@ -99,7 +99,9 @@ def element_view(memory: Bytes, size: int) -> MemoryWords:
 def _described(memory: object) -> str:
     if isinstance(memory, np.ndarray):
         return f"{memory.dtype} {memory.shape}"
-    if isinstance(getattr(memory, "data", None), np.ndarray):  # what holds one, as SharedMemory does
+    if isinstance(
+        getattr(memory, "data", None), np.ndarray
+    ):  # an object that holds a memory, as SharedMemory does
         return f"a {type(memory).__name__}: pass its .data"
     return f"a {type(memory).__name__}"
 
@@ -140,7 +142,7 @@ def _refuse(
     if not wrong.any():
         return
     first = int(np.flatnonzero(wrong)[0])
-    who = "an access"
+    access = "an access"
     if lanes is not None:
-        who = f"lane {int(np.broadcast_to(lanes, addresses.shape).flat[first])}"
-    raise OperandError(f"{who} {what} at address {int(addresses.flat[first]):#x}, {reason}")
+        access = f"lane {int(np.broadcast_to(lanes, addresses.shape).flat[first])}"
+    raise OperandError(f"{access} {what} at address {int(addresses.flat[first]):#x}, {reason}")

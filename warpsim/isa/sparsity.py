@@ -54,7 +54,7 @@ class Pattern:
 
         A field holds two 2-bit indices, the first unit's in the low bits. A tf32 element counts as
         two 16-bit halves, so a 1:2 field is a 2:4 field that names both halves (0b0100 or 0b1110)
-        and bit 1 tells which; the other values are undefined by PTX and this reading of them is
+        and bit 1 selects which; the other values are undefined by PTX and this reading of them is
         only the deterministic fallback.
         """
         field = np.arange(16, dtype=np.uint8)

@@ -1,7 +1,7 @@
 """The order of a product's instructions along k, and which way of computing them is fast for which rule.
 
 One chain, runs that are added afterwards (``split_k``), or chains that are promoted to f32 on the way
-(``promote_every``). Does not know how operands are given, nor who computes which part of D.
+(``promote_every``). Does not know how operands are given, nor which process computes which part of D.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _sum(x: Matrix, y: Matrix, form: Instruction) -> Matrix:
 
 
 def _rounded(value: Matrix, element: Format) -> Codes:
-    """Codes of numbers, rounded to nearest; every NaN is the canonical one."""
+    """Codes of numbers, rounded to nearest; every NaN is canonical."""
     if not element.is_float:
         return value.view(np.uint32)
     with np.errstate(all="ignore"):
@@ -202,7 +202,7 @@ def _operands(part: Request, c: Codes) -> Operands:
         filler = np.tile(np.arange(form.pattern.kept, dtype=np.uint8), missing // form.pattern.kept)
         indices = np.concatenate([indices, np.tile(filler, (len(indices), 1))], axis=1)
         columns = stored_columns(indices, form.pattern)[None]
-    one = form.scale.bias if form.scale else 0
+    unit = form.scale.bias if form.scale else 0
     chunks = max(form.scale_chunks, 1)
     return Operands(
         product=form.product,
@@ -210,6 +210,6 @@ def _operands(part: Request, c: Codes) -> Operands:
         b=padded(part.b, 0, form.shape.k)[None],
         c=c[None],
         columns=columns,
-        scale_a=None if part.scale_a is None else padded(part.scale_a, 1, chunks, one)[None],
-        scale_b=None if part.scale_b is None else padded(part.scale_b, 0, chunks, one)[None],
+        scale_a=None if part.scale_a is None else padded(part.scale_a, 1, chunks, unit)[None],
+        scale_b=None if part.scale_b is None else padded(part.scale_b, 0, chunks, unit)[None],
     )

@@ -1,7 +1,7 @@
 """Whole matrix products: the tile loop of a kernel that issues one instruction along k.
 
 D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C for any m, n and k, equal bit for bit to executing the
-instruction tile by tile, the accumulators being handed from one to the next. Ragged edges are filled up
+instruction tile by tile, the accumulators of each being C of the next. Ragged edges are filled up
 with zeros, as a kernel does. Knows how D is shared out, here or over a cluster; does not know lanes.
 """
 
@@ -76,7 +76,7 @@ def gemm(
 
     ``threads`` None is all cores. ``scheduler``, an address such as ``"tcp://host:8786"`` or a
     ``dask.distributed.Client``, computes D in tiles on a Dask cluster; ``threads`` are then those of one
-    task, None being one. The bits depend on neither. ``progress(done, total)`` is called now and then
+    task, None being 1. The bits depend on neither. ``progress(done, total)`` is called now and then
     with numbers of elements of D. Raises as matmul does, and ClusterError.
     """
     form = resolved(instruction, target)
@@ -139,7 +139,7 @@ def _check_memory(request: Request) -> None:
 
 
 def _computed_here(request: Request, chain: Chain, threads: int, progress: Watch | None) -> Codes:
-    """Codes of D; with somebody watching, some rows at a time."""
+    """Codes of D; with ``progress``, some rows at a time."""
     if progress is None:
         return accumulated(request, chain, threads)
     rows, columns = request.shape

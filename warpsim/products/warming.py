@@ -36,8 +36,8 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
     """Compile the kernels of a target, or of all; how many there are.
 
     They stay in Numba's cache (NUMBA_CACHE_DIR, or beside the package), so that no later process waits for
-    them; in this one, they compute from now on whatever the target's instructions are asked for. ``progress``
-    is called before each with its number and the number of all. Raises IllegalInstruction for an unknown
+    them; in this process, they execute all instructions of the target from now on. ``progress`` is called
+    before each with its number and the number of all. Raises IllegalInstruction for an unknown
     target.
     """
     jobs = [] if interpreted() else list(_jobs(target))
@@ -53,8 +53,8 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
 def _jobs(target: str | None) -> Iterator[Job]:
     """One job a kernel."""
     seen: set[Any] = set()
-    for one in [target] if target else ARCHITECTURES:
-        for form in instructions(one):
+    for name in [target] if target else ARCHITECTURES:
+        for form in instructions(name):
             for key, job in _of(form, rule_for(form)):
                 if key not in seen:
                     seen.add(key)
@@ -62,7 +62,7 @@ def _jobs(target: str | None) -> Iterator[Job]:
 
 
 def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
-    """The kernels that an instruction can run on, each with what tells it from others."""
+    """The kernels that an instruction can run on, each with a key that distinguishes it."""
     dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
     yield (
         ("scalar", type(rule), form.d if chains.applies(form.product, rule) else None),

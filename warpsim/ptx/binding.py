@@ -156,7 +156,7 @@ class Binder:
         for place, element in enumerate(elements):
             self.check_source(element, role, self.instruction.register_bits, index, place)
         self.check_types(elements, role, operand_types(self.instruction, role), index)
-        return tuple(one if isinstance(one, Immediate) else str(one) for one in elements)
+        return tuple(item if isinstance(item, Immediate) else str(item) for item in elements)
 
     def plain(self, elements: Sequence[Atom], role: str) -> tuple[str, ...] | None:
         """The names of a vector that is all registers and that nothing is wrong with; None for others."""
@@ -255,7 +255,7 @@ class Binder:
             if isinstance(element, Immediate) and element.kind == "integer" and element.value not in choices:
                 raise self.error(f"{name} {element}: this form has {choices_text(choices)}", index, place)
         self.check_types(operand.elements, f"{names[0]}, {names[1]}", allowed, index)
-        return tuple(one.value if isinstance(one, Immediate) else str(one) for one in operand.elements)
+        return tuple(item.value if isinstance(item, Immediate) else str(item) for item in operand.elements)
 
     def check_guard(self) -> None:
         """The guard, if there is one, is a predicate."""

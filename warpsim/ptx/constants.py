@@ -10,7 +10,7 @@ Integers have 64 bits and wrap. A literal is signed where it fits, unless it end
 unsigned as soon as one operand is; ``%`` and ``~`` always are; a shift has the type of its left side, and its
 count is taken modulo 64; comparisons, ``!``, ``&&`` and ``||`` give a signed 0 or 1. Floats are binary64 and
 never mix with integers. Where the manual is silent or ptxas 13.0 differs from it, this follows ptxas: a
-hexadecimal f32 literal is no part of an expression; ``?:`` takes integers only and gives the chosen one
+hexadecimal f32 literal is no part of an expression; ``?:`` takes integers only and gives the chosen operand
 unconverted; both its branches are evaluated; ``7%3`` is ``7`` and a register ``%3`` (write ``7 % 3``).
 
 This module knows values. It does not know which operand may be a constant, or how many bits of it count.
@@ -74,7 +74,7 @@ class _Constant(NamedTuple):
 
 @in_default_environment
 def read_immediate(cursor: Cursor) -> Immediate:
-    """The value of the constant expression at the cursor. Raises PtxError for none, or an illegal one."""
+    """The value of the constant expression at the cursor. Raises PtxError."""
     if bits := cursor.take(_F32):
         return Immediate(int(bits[2:], 16), "f32")
     constant = _expression(cursor, 0)

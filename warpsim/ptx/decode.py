@@ -101,7 +101,7 @@ def declared_types(declarations: str) -> dict[str, str]:
             continue
         types.update(dict.fromkeys(statement.names, f"v{statement.vector}.{statement.type}"))
         elements = (letter for letters in ("xyzw", "rgba") for letter in letters[: statement.vector])
-        types.update({f"{name}.{one}": statement.type for one in elements for name in statement.names})
+        types.update({f"{name}.{letter}": statement.type for letter in elements for name in statement.names})
     return types
 
 

@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A name: of a register, or of whatever else a name may stand for."""
+    """A name: of a register, or of any other thing that a name may stand for."""
 
     name: str
 

@@ -66,7 +66,7 @@ def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
 
 
 def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement:
-    """The one instruction in ``text``, with or without operands and its ``;``. Raises PtxError."""
+    """The only instruction in ``text``, with or without operands and its ``;``. Raises PtxError."""
     cursor = Cursor(Source(text, file))
     instruction, _ = read_instruction(cursor)
     if not cursor.at_end():
@@ -115,7 +115,7 @@ def _split(mnemonic: str) -> tuple[str, tuple[str, ...]] | None:
 
 _MOST_REGISTERS = 1 << 20  # in one text; a mistyped count should not fill the memory
 _MOST_STATEMENTS = 1 << 20  # in one text; each takes far more memory than the two characters of "{}"
-_DEEPEST = 100  # braces; whoever walks the statements by recursion would exhaust Python's stack
+_DEEPEST = 100  # braces; a recursive walk over the statements would exhaust Python's stack
 
 
 class _Scope(NamedTuple):
@@ -381,7 +381,7 @@ def initial_items(text: str) -> list[str]:
             items.append("")
         else:
             items[-1] += sign
-    return [one.strip() for one in items] if text[1:-1].strip() else []
+    return [item.strip() for item in items] if text[1:-1].strip() else []
 
 
 def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:

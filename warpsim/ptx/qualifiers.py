@@ -105,7 +105,7 @@ def _forms_by_choices(opcode: str) -> dict[Choices, Instruction]:
 
 
 class ModifierError(IllegalInstruction):
-    """An illegal instruction, and which of its modifiers is to blame (None: one is missing)."""
+    """An illegal instruction, and which of its modifiers is wrong (None: a modifier is missing)."""
 
     def __init__(self, message: str, index: int | None = None) -> None:
         super().__init__(message)
@@ -149,7 +149,7 @@ def on_target(form: Instruction, target: str | None) -> Instruction:
 
 
 def default_version(target: str | None) -> Version:
-    """The PTX version that text is read as which names none: 9.5, or the first one that has the target."""
+    """The PTX version of text that names none: 9.5, or the first version that has the target."""
     known = ARCHITECTURES.get(target or "")
     return PTX_VERSION if known is None else max(PTX_VERSION, known.since)
 
@@ -320,7 +320,7 @@ def _not_on_target(
 
 
 def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
-    """The repairs that touch the fewest slots, likely ones first; empty if there are no forms at all."""
+    """The repairs that touch the fewest slots, likely repairs first; empty if there are no forms at all."""
     distances = {
         near: sum(map(ne, near, choices))
         for near, form in _forms_by_choices(opcode).items()

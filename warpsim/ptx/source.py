@@ -4,7 +4,7 @@ PTX is ASCII text; blanks, line ends and the comments ``// ...`` and ``/* ... */
 tokens (PTX ISA 9.1, sections 4.1 and 4.2). A comment that opens with ``//!`` is not skipped: such a line
 binds data in a trace, and is a statement of its own.
 
-This module knows tokens. It knows no grammar: which token may follow which is its callers' business.
+This module knows tokens. It knows no grammar: its callers know which token may follow which.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .source_lines import Reader, SourceLines, unread
 
 __all__ = ["BINDING", "NAME", "TRIVIA", "Cursor", "Source", "Span"]
 
-Span = tuple[int, int]  # offsets of the first character, and of the one after the last
+Span = tuple[int, int]  # offsets of the first character, and of the character after the last
 
 BINDING = "//!"
 NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
@@ -164,7 +164,7 @@ class Cursor:
         """Raises the PtxError "expected ..., found ...".
 
         It points at the token found; where that stands on a later line or the text has ended, just behind the
-        last token read, for there the missing one belongs.
+        last token read, for there the missing token belongs.
         """
         found = _FOUND.match(self.text, self.position)
         if not found:

@@ -1,4 +1,4 @@
-"""The statements of a PTX text, as the parser hands them to whoever gives them a meaning.
+"""The statements of a PTX text, as the parser returns them.
 
     Statement
       x InstructionStatement   @!p mma.sync.aligned... {d0, d1}, ...;
@@ -157,7 +157,7 @@ class InstructionStatement(_Remembering):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, InstructionStatement):
             return NotImplemented
-        heads = [(one.guard, one.opcode, one.modifiers) for one in (self, other)]
+        heads = [(each.guard, each.opcode, each.modifiers) for each in (self, other)]
         return heads[0] == heads[1] and self.operands == other.operands
 
     def __str__(self) -> str:
@@ -167,18 +167,18 @@ class InstructionStatement(_Remembering):
 
 
 def operand_names(operand: Operand) -> Iterator[str]:
-    """The names in an operand: of registers, variables, or whatever else a name may stand for."""
+    """The names in an operand: of registers, variables, or any other thing that a name may stand for."""
     if isinstance(operand, Register | NegatedPredicate):
         yield operand.name
     elif isinstance(operand, Displacement):
         yield operand.base.name
     elif isinstance(operand, Vector | Arguments):
-        yield from (one.name for one in operand.elements if isinstance(one, Register))
+        yield from (item.name for item in operand.elements if isinstance(item, Register))
     elif isinstance(operand, Address):
         parts = (operand.base, *operand.coordinates)
         yield from (name for part in parts if part is not None for name in operand_names(part))
     elif isinstance(operand, Pair):
-        yield from (one.name for one in (operand.first, operand.second) if isinstance(one, Register))
+        yield from (item.name for item in (operand.first, operand.second) if isinstance(item, Register))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class RegisterDeclaration(Statement):
 
 @dataclass(frozen=True, slots=True)
 class VariableDeclaration(Statement):
-    """A variable or parameter in memory; a declaration of several gives one of these for each.
+    """A variable or parameter in memory; a declaration of several gives a statement for each.
 
     ``size`` is in bytes, 0 for ``name[]`` without initial values; ``align`` is None where not written;
     ``initializer`` is the text after ``=``. ``extents`` are those of an array, then that of a vector.
@@ -270,11 +270,11 @@ class Program:
 
 def instructions_of(statements: Iterable[Statement]) -> Iterator[InstructionStatement]:
     """Every instruction among statements, in braces too, in the order of the text."""
-    for one in statements:
-        if isinstance(one, Block):
-            yield from instructions_of(one.statements)
-        elif isinstance(one, InstructionStatement):
-            yield one
+    for statement in statements:
+        if isinstance(statement, Block):
+            yield from instructions_of(statement.statements)
+        elif isinstance(statement, InstructionStatement):
+            yield statement
 
 
 def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:

@@ -1,7 +1,7 @@
 """Sparse ``mma.sp`` and ``mma.sp::ordered_metadata``: table of forms and place of the metadata.
 
 PTX ISA 9.1, section 9.7.14.6 "Matrix multiply-accumulate operation using mma.sp instruction with
-sparse matrix A". Fragments are the dense ones: A's over its stored columns, B's over all of k.
+sparse matrix A". Fragments are those of dense forms: A's over its stored columns, B's over all of k.
 """
 
 from __future__ import annotations
