@@ -28,7 +28,7 @@ from warpsim.machine.bind.constants import constant_bits
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Binding
-from warpsim.recording.events import Event
+from warpsim.recording.matrix_events import Event
 
 Words = npt.NDArray[Any]
 

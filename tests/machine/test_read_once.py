@@ -17,7 +17,7 @@ from warpsim.machine.opcodes.matrix import mma
 from warpsim.machine.run import engines
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse
-from warpsim.recording.events import Event
+from warpsim.recording.matrix_events import Event
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 

@@ -28,7 +28,7 @@ from .warp_order import WarpOrder, some_of_each
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups
+    from ..machine.run.events import Groups
     from ..machine.run.wave import Wave
 
 _BARRIERS = frozenset({"bar", "barrier"})

@@ -43,7 +43,7 @@ from .warp_order import WarpOrder
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
 _CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
@@ -268,7 +268,7 @@ class CopyOrder(WarpOrder):
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return

@@ -22,7 +22,7 @@ from .hazard import Hazard, Place, resolved
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
 _NOBODY = -1
@@ -77,7 +77,7 @@ class WarpgroupRaces(Observer):
             self._writer[index] = warps
             self._written[index] = self._number(place)
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Check the tiles that a wgmma, which all warps execute, is about to read."""
         place = wave.code[path.pc].statement.location
         self._uncommitted.append((share.ranges, place))

@@ -16,7 +16,7 @@ from ..isa.warps import WARP, WARPGROUP
 from ..machine.run.convergence import Warpgroups
 
 if TYPE_CHECKING:
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Share
+    from ..machine.run.events import Groups, Share
     from ..machine.run.wave import Wave
 
 Integers = npt.NDArray[np.int64]

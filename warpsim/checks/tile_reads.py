@@ -25,7 +25,7 @@ from .warp_races import SEVERAL, WARPGROUPS, Races
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
 _Read = tuple["Share", int]  # what some warpgroups read at once, and the statement
@@ -47,7 +47,7 @@ class TileReads(Observer):
         self.complete: set[tuple[bytes, bytes]] = set()  # ranges that are written all over, and warpgroups
         self.groups: dict[int, list[list[_Read]]] = {}  # by warpgroup: those that are pending, oldest first
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Some warpgroups are about to read tiles."""
         base = Warpgroups.of(wave).cta[share.groups] * (wave.shared_stride // _CHUNK)
         cells = base[:, None] + share.chunks

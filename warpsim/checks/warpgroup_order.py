@@ -32,7 +32,7 @@ from .tile_marks import CHUNK, TileMarks
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
+    from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
 _PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
@@ -86,7 +86,7 @@ class WarpgroupOrder(Observer):
             if use.writes:
                 cohort.order.access(use.writes, "write", use.place)
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Some warpgroups are about to execute a wgmma.mma_async."""
         if self.uses is None:
             return

@@ -24,7 +24,7 @@ from ..ptx.operands import Address
 from ..ptx.qualifiers import resolve
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Function
+    from ..machine.bind.functions import Function
 
 LABELS = ("exact", "inferred", "approximate")
 Cell = tuple[str, str, int]  # of a register: its function and number; of a memory: its name

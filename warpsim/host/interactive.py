@@ -49,7 +49,7 @@ from ..ptx.statements import (
     Statement,
     VariableDeclaration,
 )
-from ..recording.events import Event, Origin
+from ..recording.matrix_events import Event, Origin
 from .register_file import RegisterFile
 from .shared_memory import SharedMemory, SharedVariables
 

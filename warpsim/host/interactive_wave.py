@@ -36,7 +36,7 @@ from ..machine.state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
 from ..machine.state.special import REGISTERS
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from .interactive_binder import BoundStatement
 from .register_file import RegisterFile
 from .shared_memory import SharedMemory

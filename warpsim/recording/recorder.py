@@ -20,7 +20,7 @@ from ..isa.warps import WARP
 from ..machine.run.events import MatrixExecution, Observer
 from ..ptx.binding import Bound, bind
 from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from .events import Event
+from .matrix_events import Event
 from .selection import EVERYTHING, Executions, Selection, Warps
 
 if TYPE_CHECKING:

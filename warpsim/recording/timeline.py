@@ -28,9 +28,9 @@ from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.opcodes.matrix.wgmma_operands import Groups, Multiplication, Share
     from ..machine.run.asynchronous import Pending
     from ..machine.run.cluster_barrier import ClusterBarrier
+    from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
     from ..machine.state.spaces import Offsets
 
@@ -275,7 +275,7 @@ class TimelineRecorder(StripKeeper):
         return strip
 
     @unless_full
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Warpgroups issue a wgmma; it completes at once unless that is told (asynchrony.py)."""
         if wave.asynchrony.moment not in ("program", "earliest"):
             return

@@ -19,7 +19,7 @@ from ..isa.descriptors.matrix_descriptor import Descriptor, Major
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.instruction import Inputs, Instruction, ScaleSelectors
 from ..isa.warps import WARP
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from ..recording.recorder import LaunchEvent
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.bind.register_arrays import converted, register_names, split
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from ..traces.checks import Check
 from ..traces.reading import Load
 from ..traces.running import Run

@@ -15,7 +15,7 @@ from ..errors import located
 from ..execution.pipeline import Undefined
 from ..host.interactive import Machine, Warp, Warpgroup
 from ..machine.run.engines import Engine, EngineName
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
 

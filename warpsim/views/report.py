@@ -15,7 +15,7 @@ from ..errors import WarpsimError
 from ..execution.pipeline import evidence
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from .information import Document, evidence_document

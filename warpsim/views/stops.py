@@ -21,7 +21,7 @@ from ..isa.fragments import codes_from, gather
 from ..isa.instruction import Inputs, Instruction
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
-from ..recording.events import Event
+from ..recording.matrix_events import Event
 from .gathered_operands import from_registers
 from .information import Document
 from .report import matrix_lines, names_of

@@ -10,7 +10,24 @@ from dataclasses import dataclass, field
 
 from ...errors import IllegalInstruction
 from ...ptx.statements import Statement
-from ..load.initial import InitialAddress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Registers by number: those read as values, as parts of addresses, and those written.
+
+    ``framed`` says that it touches the .param variables of calls, ``made_up`` names the special registers
+    that a chip may see otherwise.
+    """
+
+    values: frozenset[int] = frozenset()
+    addresses: frozenset[int] = frozenset()
+    written: frozenset[int] = frozenset()
+    framed: bool = False
+    made_up: tuple[str, ...] = ()
+
+
+NOTHING = Flow()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +36,26 @@ class RegisterName:
 
     number: int
     type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitialAddress:
+    """``size`` bytes from byte ``place`` on hold the address of ``name`` plus ``addend``.
+
+    Of the address only the bits of ``mask`` are taken, and shifted down to bit 0.
+    """
+
+    place: int
+    size: int
+    name: str
+    addend: int = 0
+    mask: int = (1 << 64) - 1
+
+    def content(self, address: int) -> bytes:
+        """The bytes, where the name lies at that address."""
+        lowest = (self.mask & -self.mask).bit_length() - 1
+        value = (address + self.addend & self.mask) >> max(lowest, 0)
+        return (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,33 +35,15 @@ from ..state import spaces, special
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
 from .constants import constant_bits
-from .scope import FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
+from .functions import ModuleNames
+from .scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 
 if TYPE_CHECKING:
-    from ..load.program import Module
     from ..run.wave import Wave
 
 Problem = TypeVar("Problem", bound=WarpsimError)
 Reader = Callable[["Wave", DivergentPath], Values]
 Writer = Callable[["Wave", DivergentPath, Lanes, Values], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
-    """Registers by number: those read as values, as parts of addresses, and those written.
-
-    ``framed`` says that it touches the .param variables of calls, ``made_up`` names the special registers
-    that a chip may see otherwise.
-    """
-
-    values: frozenset[int] = frozenset()
-    addresses: frozenset[int] = frozenset()
-    written: frozenset[int] = frozenset()
-    framed: bool = False
-    made_up: tuple[str, ...] = ()
-
-
-NOTHING = Flow()
 
 
 @dataclass(eq=False)
@@ -70,7 +52,7 @@ class StatementBinder:
 
     statement: InstructionStatement
     scope: Scope
-    module: Module
+    module: ModuleNames
     pc: int
     operands: Sequence[Operand] = field(init=False)
     declared: ClassVar[bool] = True  # whether every register has a declared type

@@ -8,19 +8,15 @@ Data only; made by program.py and function_body.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import WarpsimError
 from ...ptx.binding import Bound
-from ...ptx.statements import InstructionStatement, Kernel
+from ...ptx.statements import InstructionStatement
 from ...ptx.warpgroup import WarpgroupBound
-from ..bind.scope import Scope, Variable
-from ..bind.statement_binder import NOTHING, Flow
-from ..opcodes.operation import dtype_of
+from ..bind.scope import NOTHING, Flow, Scope, Variable
 from .directives import Tuning
 
 if TYPE_CHECKING:
@@ -55,28 +51,6 @@ class Parameter:
     bytes: int
     alignment: int
     offset: int = 0
-
-
-@dataclass(eq=False, kw_only=True)
-class Function:
-    """A kernel or device function while it is loaded: its declarations and where its code begins."""
-
-    name: str
-    kernel: Kernel
-    start: int = -1
-    types: list[str] = field(default_factory=list)  # of registers, by number
-    local_bytes: int = 0
-    shared_end: int = 0  # of the kernel's own variables in shared memory
-    shared: list[Variable] = field(default_factory=list)  # those variables
-    parameters: list[Variable] = field(default_factory=list)
-    results: list[Variable] = field(default_factory=list)
-    problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
-    named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
-
-    @cached_property
-    def dtypes(self) -> list[np.dtype[Any]]:
-        """Of the registers, by number."""
-        return [dtype_of(one) for one in self.types]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

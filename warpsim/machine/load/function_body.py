@@ -6,9 +6,9 @@ labels; does not know what an opcode does (see opcodes/).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ...errors import IllegalInstruction, Location
 from ...ptx.statements import (
@@ -16,21 +16,39 @@ from ...ptx.statements import (
     Directive,
     InstructionStatement,
     Label,
+    Program,
     RegisterDeclaration,
     Statement,
     VariableDeclaration,
 )
-from ..bind.scope import LabelName, LabelTable, RegisterName, Scope
+from ..bind.functions import Function, ModuleNames
+from ..bind.scope import LabelName, LabelTable, RegisterName, Scope, Variable
 from ..bind.statement_binder import StatementBinder
 from ..bind.wide import needed, word_type
 from ..opcodes import bind
-from .entries import Function, Record
-
-if TYPE_CHECKING:
-    from .program import Module
+from .entries import Record
 
 
-def load_body(module: Module, function: Function) -> None:
+class Loading(ModuleNames, Protocol):
+    """The module that a body is loaded into."""
+
+    program: Program
+    scope: Scope
+    code: list[Record]
+
+    def noted(self, action: Callable[[], object]) -> None:
+        """Do something; its error is a problem of the module."""
+
+    def parameter(self, statement: VariableDeclaration, function: Function, place: int) -> Variable:
+        """Return a .param variable behind ``place`` among those of a kernel, elsewhere in the frame."""
+
+    def declare_variable(
+        self, scope: Scope, statement: VariableDeclaration, function: Function | None
+    ) -> None:
+        """Give a variable its place in its space."""
+
+
+def load_body(module: Loading, function: Function) -> None:
     """Append the records of a function to the module's code; what cannot be executed is noted there."""
     _Body(module, function).load()
 
@@ -48,7 +66,7 @@ class _End(InstructionStatement):
 class _Body:
     """The statements of one function."""
 
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Loading, function: Function) -> None:
         self.module = module
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []

@@ -6,7 +6,6 @@ Knows texts; does not know where variables and functions lie, which only a devic
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from ...ptx.constants import Immediate, read_immediate
 from ...ptx.parser import initial_items
 from ...ptx.source import Cursor, Source
 from ...ptx.statements import VariableDeclaration
+from ..bind.scope import InitialAddress
 
 _TOKEN = re.compile(r"[{}]|[^{},]+")
 _NAME = r"[A-Za-z_$%][\w$]*"
@@ -23,26 +23,6 @@ _ADDRESS = re.compile(
     rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
     r"\s*(?P<addend>[+-](?:[^()]|\([^()]*\))*+)?\s*(?(mask)\))"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InitialAddress:
-    """``size`` bytes from byte ``place`` on hold the address of ``name`` plus ``addend``.
-
-    Of the address only the bits of ``mask`` are taken, and shifted down to bit 0.
-    """
-
-    place: int
-    size: int
-    name: str
-    addend: int = 0
-    mask: int = (1 << 64) - 1
-
-    def content(self, address: int) -> bytes:
-        """The bytes, where the name lies at that address."""
-        lowest = (self.mask & -self.mask).bit_length() - 1
-        value = (address + self.addend & self.mask) >> max(lowest, 0)
-        return (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
 
 
 def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from ...ptx.statements import VariableDeclaration, instructions_of
-from .entries import Function
+from ..bind.functions import Function
 
 _WORD = re.compile(r"[\w$%]+")
 

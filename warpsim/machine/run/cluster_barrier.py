@@ -102,8 +102,9 @@ def _missing(wave: Wave, path: DivergentPath) -> str:
     number = int(state.cluster[path.lanes.index[0]])
     away = wave.alive_mask & ~state.here() & (state.cluster == number)
     names = ", ".join(_who(wave, away))
-    several = " more" in names or names.count("lane") > 1
-    return f"the cluster barrier, at which {names} {'have' if several else 'has'} not arrived"
+    return (
+        f"the cluster barrier, at which {names} {'have' if np.count_nonzero(away) > 1 else 'has'} not arrived"
+    )
 
 
 def _who(wave: Wave, away: Mask) -> Iterator[str]:

@@ -14,11 +14,11 @@ Knows what happened; does not know what observers do with it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,15 @@ from ..state.spaces import Offsets
 if TYPE_CHECKING:
     from ...isa.instruction import Inputs, Instruction
     from ..load.entries import Record
-    from ..opcodes.matrix.wgmma_operands import Multiplication, Share
     from .asynchronous import Pending
     from .cluster_barrier import ClusterBarrier
     from .wave import Wave
 
 Numbers = npt.NDArray[np.intp]  # of CTAs, clusters, warps or warpgroups in the wave
+Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
+Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last, in the memory of a CTA
+Chunks = npt.NDArray[np.int64]
+CHUNK = 16  # bytes that wgmma reads as a whole: a row of a core matrix
 Method = TypeVar("Method", bound=Callable[..., object])
 
 
@@ -91,6 +94,45 @@ class RegisterUse:
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     place: Callable[[], Location]
+
+
+class WgmmaStatement(Protocol):
+    """A statement wgmma.mma_async: ``registers`` has the numbers of D, A and metadata."""
+
+    @property
+    def form(self) -> Instruction:
+        """The instruction on the module's target."""
+
+    @property
+    def sources(self) -> Mapping[str, Sequence[object]]:
+        """Readers of A and the metadata in registers."""
+
+    @property
+    def registers(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of registers by "D", "A", "metadata"."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Share:
+    """The warpgroups of one execution that have the same descriptors and scale-d, and the bytes that each
+    of them reads."""
+
+    groups: Groups
+    a: int | None
+    b: int
+    scale_d: bool
+    ranges: Ranges
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        """The chunks of 16 bytes in the memory of a CTA that each of the warpgroups reads."""
+        return _chunks(self.ranges.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _chunks(ranges: bytes) -> Chunks:
+    bounds = np.frombuffer(ranges, np.int64).reshape(-1, 2) // CHUNK
+    return np.unique(np.concatenate([np.arange(first, past) for first, past in bounds.tolist()]))
 
 
 def helper(method: Method) -> Method:
@@ -230,7 +272,7 @@ class Observer:
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Warps or warpgroups have executed a matrix instruction."""
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Warpgroups are about to issue a wgmma."""
 
     def wgmma_order(

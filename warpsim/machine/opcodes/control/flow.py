@@ -21,8 +21,8 @@ from .stack import end_of
 from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
 
 if TYPE_CHECKING:
+    from ...bind.functions import Function
     from ...bind.statement_binder import StatementBinder
-    from ...load.entries import Function
     from ...run.wave import Step, Wave
 
 

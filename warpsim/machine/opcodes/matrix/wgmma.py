@@ -22,12 +22,13 @@ from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
 from ...bind.scope import RegisterName
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
+from ...run.events import Groups, Share
 from ...state.lanes import DivergentPath, Lanes
 from ...state.slots import Slot
 from ..effect import Effect
 from .mma import MatrixRow, bound_of, source_of, sources_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
-from .wgmma_operands import Groups, Multiplication, Share, multiply, shares_of
+from .wgmma_operands import Multiplication, multiply, shares_of
 
 if TYPE_CHECKING:
     from ...bind.statement_binder import Reader, StatementBinder

@@ -7,7 +7,7 @@ those of isa and execution. Does not know when anything is done.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ from ....isa.placements import tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
-from ...run.events import MatrixExecution, Observer
+from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share
 from ...state.lanes import DivergentPath, Values
 from .mma import computed
 from .warpwide import Warps, stacked, unstack
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     from ...bind.statement_binder import Reader, Writer
     from ...run.wave import Wave
 
-Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
-Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last, in the memory of a CTA
 
-Chunks = npt.NDArray[np.int64]
-
-CHUNK = 16  # bytes that wgmma reads as a whole: a row of a core matrix
 _WARPS = WARPGROUP // WARP
 _NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
 
@@ -58,29 +53,6 @@ class Multiplication:
     def form(self) -> Instruction:
         """The instruction on the module's target."""
         return self.bound.instruction
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Share:
-    """The warpgroups of one execution that have the same descriptors and scale-d, and the bytes that each
-    of them reads."""
-
-    groups: Groups
-    a: int | None
-    b: int
-    scale_d: bool
-    ranges: Ranges
-
-    @cached_property
-    def chunks(self) -> Chunks:
-        """The chunks of 16 bytes in the memory of a CTA that each of the warpgroups reads."""
-        return _chunks(self.ranges.tobytes())
-
-
-@lru_cache(maxsize=1024)
-def _chunks(ranges: bytes) -> Chunks:
-    bounds = np.frombuffer(ranges, np.int64).reshape(-1, 2) // CHUNK
-    return np.unique(np.concatenate([np.arange(first, past) for first, past in bounds.tolist()]))
 
 
 def shares_of(wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups) -> list[Share]:
