@@ -149,8 +149,8 @@ FAULTS: tuple[Fault, ...] = (
     _line(
         "emulated fp8: C added toward zero",
         F8_EMULATED,
-        "return ieee_sum([inputs.c, partial], instruction.d)",
-        "return ieee_sum([inputs.c, partial], instruction.d, TOWARD_ZERO)",
+        "return ieee_sum([inputs.c, partial], form.d)",
+        "return ieee_sum([inputs.c, partial], form.d, TOWARD_ZERO)",
     ),
     # rounding
     _line("f16 results cut", F16_F16, "rest + odd > 2", "False"),
@@ -264,8 +264,8 @@ FAULTS: tuple[Fault, ...] = (
     _line(
         "f64 products rounded before the addition",
         F64,
-        "ieee_sum([term, d], instruction.d, ROUNDINGS",
-        "ieee_sum([ieee(instruction.d, term), d], instruction.d, ROUNDINGS",
+        "ieee_sum([term, d], form.d, ROUNDINGS",
+        "ieee_sum([ieee(form.d, term), d], form.d, ROUNDINGS",
     ),
     _line("f64 .rm rounds up", F64_DOWN, '"rm": DOWNWARD', '"rm": UPWARD'),
     _line(
@@ -295,16 +295,16 @@ FAULTS: tuple[Fault, ...] = (
     _line(
         "software: last sum not rounded to f32",
         QUAD_F16,
-        "ieee_sum([ieee(F32, upper, lower)], instruction.d)",
-        "ieee_sum([upper, lower], instruction.d)",
+        "ieee_sum([ieee(F32, upper, lower)], form.d)",
+        "ieee_sum([upper, lower], form.d)",
     ),
     # integers
-    _line("saturation missing", S8_SATURATING, "    if instruction.satfinite:", "    if False:"),
+    _line("saturation missing", S8_SATURATING, "    if form.satfinite:", "    if False:"),
     _line(
         "saturates one too high",
         S8_SATURATING,
-        "min(total, instruction.d.sign_bit - 1)",
-        "min(total, instruction.d.sign_bit)",
+        "min(total, form.d.sign_bit - 1)",
+        "min(total, form.d.sign_bit)",
     ),
     _line(
         "saturates at each product",
@@ -312,7 +312,7 @@ FAULTS: tuple[Fault, ...] = (
         "total = inputs.c.signed + sum(term.signed for term in inputs.products)",
         "total = inputs.c.signed\n    for term in inputs.products: total = max(-(1 << 31), min(total + term.signed, (1 << 31) - 1))",
     ),
-    _line("saturates without .satfinite", S8, "    if instruction.satfinite:", "    if True:"),
+    _line("saturates without .satfinite", S8, "    if form.satfinite:", "    if True:"),
     _line(
         "signed operands read as unsigned",
         S8,
@@ -323,7 +323,7 @@ FAULTS: tuple[Fault, ...] = (
     _line(
         "1-bit sums without C",
         B1,
-        "return (inputs.c.signed + ones) & instruction.d.mask",
-        "return ones & instruction.d.mask",
+        "return (inputs.c.signed + ones) & form.d.mask",
+        "return ones & form.d.mask",
     ),
 )
