@@ -426,10 +426,10 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 # The most of any target: what a program may ask for where its chip is not known.
 LARGEST = Limits(
-    shared_kib=max(one.limits.shared_kib for one in ARCHITECTURES.values()),
-    multiprocessor_shared_kib=max(one.limits.multiprocessor_shared_kib for one in ARCHITECTURES.values()),
-    multiprocessor_threads=max(one.limits.multiprocessor_threads for one in ARCHITECTURES.values()),
-    multiprocessor_ctas=max(one.limits.multiprocessor_ctas for one in ARCHITECTURES.values()),
+    shared_kib=max(chip.limits.shared_kib for chip in ARCHITECTURES.values()),
+    multiprocessor_shared_kib=max(chip.limits.multiprocessor_shared_kib for chip in ARCHITECTURES.values()),
+    multiprocessor_threads=max(chip.limits.multiprocessor_threads for chip in ARCHITECTURES.values()),
+    multiprocessor_ctas=max(chip.limits.multiprocessor_ctas for chip in ARCHITECTURES.values()),
 )
 
 
@@ -457,9 +457,9 @@ def least_targets(feature: Feature) -> str:
     """Return the least targets with a feature in words: ``sm_90 or higher``, ``sm_100f or sm_103f``."""
     least = dict[int, str]()
     found = [ARCHITECTURES[name] for name in targets_with(feature)]
-    for one in sorted(found, key=lambda one: ("", "f", "a").index(one.suffix)):
-        least.setdefault(one.number, one.name)
-    numbers = sorted({one.number for one in ARCHITECTURES.values()})
+    for target in sorted(found, key=lambda target: ("", "f", "a").index(target.suffix)):
+        least.setdefault(target.number, target.name)
+    numbers = sorted({target.number for target in ARCHITECTURES.values()})
     listed = [least[number] for number in sorted(least)]
     if len(listed) > 1 and sorted(least) == numbers[numbers.index(min(least)) :]:
         return f"{listed[0]} or higher"

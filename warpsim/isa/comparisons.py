@@ -67,16 +67,16 @@ class Evidence:
     @property
     def chips(self) -> str:
         """The chips that were compared."""
-        return ", ".join(dict.fromkeys(one.chip for one in self.compared))
+        return ", ".join(dict.fromkeys(comparison.chip for comparison in self.compared))
 
     @property
     def outputs(self) -> int:
         """How many outputs were compared."""
-        return sum(one.outputs for one in self.compared)
+        return sum(comparison.outputs for comparison in self.compared)
 
     def of_types(self, types: Iterable[str]) -> Evidence:
         """Return the evidence for these types of A and B: itself, unless others were compared."""
-        known = dict.fromkeys(one.factor for one in self.compared)
+        known = dict.fromkeys(comparison.factor for comparison in self.compared)
         if not self.compared or known.keys() >= set(types):
             return self
         return inferred(f"as for {', '.join(known)} ({self})")
@@ -90,9 +90,10 @@ class Evidence:
 def validated(target: str, family: str, factors: Sequence[str], d: str, detail: str) -> Evidence:
     """Return the evidence of all comparisons on a target with these types of A and B, and of D."""
     compared = tuple(
-        one
-        for one in COMPARISONS
-        if (one.target, one.family, one.d) == (target, family, d) and one.factor in factors
+        comparison
+        for comparison in COMPARISONS
+        if (comparison.target, comparison.family, comparison.d) == (target, family, d)
+        and comparison.factor in factors
     )
     assert compared, f"no outputs of {target} were compared: {family} {d} {factors}"
     return Evidence(label="validated", detail=detail, compared=compared)

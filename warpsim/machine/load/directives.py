@@ -65,8 +65,8 @@ def tuning_of(kernel: Kernel) -> Tuning:
 
 
 def _three(kernel: Kernel, numbers: str) -> Three:
-    given = [whole_number(one.strip(), _LARGEST) for one in numbers.split(",") if one.strip()]
-    known = [one for one in given if one is not None]
+    given = [whole_number(part.strip(), _LARGEST) for part in numbers.split(",") if part.strip()]
+    known = [number for number in given if number is not None]
     if len(known) < len(given) or len(known) > 3:
         message = f"{kernel.name}: {numbers[:40]!r}: expected one to three numbers of 31 bits"
         raise IllegalInstruction(message, kernel.location())
@@ -80,24 +80,24 @@ def _three(kernel: Kernel, numbers: str) -> Three:
 def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) -> Iterator[IllegalInstruction]:
     """What ptxas would not take, each with its place."""
     found = list(_DIRECTIVE.finditer(kernel.tuning))
-    for one in found:
-        name, since = one[1], _CLUSTERS_SINCE.get(one[1])
+    for match in found:
+        name, since = match[1], _CLUSTERS_SINCE.get(match[1])
         if since is not None and not has(target, Feature.CLUSTERS):
-            yield _problem(kernel, one, f".{name} needs {least_targets(Feature.CLUSTERS)}, not {target}")
+            yield _problem(kernel, match, f".{name} needs {least_targets(Feature.CLUSTERS)}, not {target}")
         elif since is not None and version < since:
-            yield _problem(kernel, one, f".{name} needs PTX {'.'.join(map(str, since))}")
-        yield from _miscounted(kernel, one)
-    yield from _conflicting(kernel, {one[1]: one for one in found})
+            yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
+        yield from _miscounted(kernel, match)
+    yield from _conflicting(kernel, {match[1]: match for match in found})
 
 
-def _miscounted(kernel: Kernel, one: re.Match[str]) -> Iterator[IllegalInstruction]:
+def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
     """Directives with more or fewer numbers than they have."""
-    name, count = one[1], len(one[2].split(",")) if one[2] else 0
+    name, count = match[1], len(match[2].split(",")) if match[2] else 0
     if name in _NUMBERS and count != _NUMBERS[name]:
         wanted = _NUMBERS[name] or "no"
-        yield _problem(kernel, one, f".{name} takes {wanted} number{'s'[: wanted != 1]}, not {count}")
+        yield _problem(kernel, match, f".{name} takes {wanted} number{'s'[: wanted != 1]}, not {count}")
     if name == "reqnctapercluster" and not 1 <= count <= 3:
-        yield _problem(kernel, one, f".{name} takes 1 to 3 numbers, not {count}")
+        yield _problem(kernel, match, f".{name} takes 1 to 3 numbers, not {count}")
 
 
 def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:
@@ -107,15 +107,15 @@ def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[Il
         yield _problem(kernel, given["maxclusterrank"], message)
     missing = {"reqntid", "reqnctapercluster"} - given.keys()
     if "blocksareclusters" in given and missing:
-        message = ".blocksareclusters needs " + " and ".join(f".{one}" for one in sorted(missing))
+        message = ".blocksareclusters needs " + " and ".join(f".{name}" for name in sorted(missing))
         yield _problem(kernel, given["blocksareclusters"], message)
 
 
-def _problem(kernel: Kernel, one: re.Match[str], message: str) -> IllegalInstruction:
-    return IllegalInstruction(message, _place(kernel, one))
+def _problem(kernel: Kernel, match: re.Match[str], message: str) -> IllegalInstruction:
+    return IllegalInstruction(message, _place(kernel, match))
 
 
-def _place(kernel: Kernel, one: re.Match[str]) -> Location:
+def _place(kernel: Kernel, match: re.Match[str]) -> Location:
     """Where a directive of a kernel stands."""
-    start = kernel.source.text.find(kernel.tuning, kernel.start) + one.start()
-    return kernel.source.location(start, start + len(one[1]) + 1)
+    start = kernel.source.text.find(kernel.tuning, kernel.start) + match.start()
+    return kernel.source.location(start, start + len(match[1]) + 1)

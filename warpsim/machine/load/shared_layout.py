@@ -51,8 +51,8 @@ class SharedLayout:
         if not self._common:
             return 0
         words = set[str]()
-        for one in instructions_of(function.kernel.body or ()):
-            words |= {*_WORD.findall(one.operand_text or "")}
+        for statement in instructions_of(function.kernel.body or ()):
+            words |= {*_WORD.findall(statement.operand_text or "")}
         calls = any(self._functions[name].kernel.body for name in words & self._functions.keys())
         used = self._common if calls else words & self._common.keys()
         return max((self._common[name] for name in used), default=0)

@@ -179,7 +179,7 @@ def _lacking(modifiers: tuple[str, ...], known: tuple[Row, ...]) -> str:
     """What would make modifiers those of some form: a choice that none of them makes; empty if not that."""
     least: tuple[tuple[str, ...], ...] | None = None
     for row in known:
-        if all(any(one in slot for slot in row.slots) for one in modifiers):
+        if all(any(modifier in slot for slot in row.slots) for modifier in modifiers):
             lacking = tuple(slot for slot in row.slots if "" not in slot and not set(slot) & set(modifiers))
             least = lacking if least is None or len(lacking) < len(least) else least
     return f"it lacks {', '.join(map(_choice, least))}" if least else ""
@@ -187,4 +187,4 @@ def _lacking(modifiers: tuple[str, ...], known: tuple[Row, ...]) -> str:
 
 def _choice(slot: tuple[str, ...]) -> str:
     """What a slot takes, in words."""
-    return "a type" if "b32" in slot and len(slot) > 1 else " or ".join(f".{one}" for one in slot)
+    return "a type" if "b32" in slot and len(slot) > 1 else " or ".join(f".{modifier}" for modifier in slot)

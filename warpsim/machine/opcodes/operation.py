@@ -78,7 +78,7 @@ class Row:
         In any order, but those of the name come first and in theirs; types and state spaces keep theirs.
         """
         types, named = _types(modifiers), _named(self.opcode, modifiers)
-        first = [one for one in modifiers if one != "aligned"]  # which may stand anywhere
+        first = [modifier for modifier in modifiers if modifier != "aligned"]  # which may stand anywhere
         if (*first[: len(named)],) != named:
             return None
         spelled = (
@@ -130,12 +130,12 @@ _NAMED = {
 def _named(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
     """The modifiers that belong to the name: mul.lo.u32 is not mul.u32.lo."""
     names = _NAMED.get(opcode, frozenset())
-    return tuple(one for one in modifiers if one in names)
+    return tuple(modifier for modifier in modifiers if modifier in names)
 
 
 def _types(modifiers: tuple[str, ...]) -> list[list[str]]:
     """The types, and the state spaces, among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
-    return [[one for one in modifiers if kind.fullmatch(one)] for kind in (_TYPE, _SPACE)]
+    return [[modifier for modifier in modifiers if kind.fullmatch(modifier)] for kind in (_TYPE, _SPACE)]
 
 
 def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -145,7 +145,7 @@ def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Itera
             yield ()
         return
     first, rest = slots[0], slots[1:]
-    place = next((index for index, one in enumerate(left) if one in first), None)
+    place = next((index for index, modifier in enumerate(left) if modifier in first), None)
     if place is not None:
         others = left[:place] + left[place + 1 :]
         yield from ((left[place], *more) for more in _matches(rest, others))

@@ -30,12 +30,12 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
     targets, sources = _operands(binder, operation)
     wide, kinds = _registers(binder)
     writers = [
-        binder.writer(one, kinds.get(kind, kind), index, wide=wide and kind[0] in "usf")
-        for (one, index, _), kind in zip(targets, operation.results, strict=False)
+        binder.writer(target, kinds.get(kind, kind), index, wide=wide and kind[0] in "usf")
+        for (target, index, _), kind in zip(targets, operation.results, strict=False)
     ]
     readers = [
-        binder.reader(one, kinds.get(kind, kind), index, element, wide=wide and kind[0] in "usf")
-        for (one, index, element), kind in zip(sources, operation.sources, strict=True)
+        binder.reader(source, kinds.get(kind, kind), index, element, wide=wide and kind[0] in "usf")
+        for (source, index, element), kind in zip(sources, operation.sources, strict=True)
     ]
     _check_constants(binder, operation, sources)
     if operation.reads_carry or operation.writes_carry:
@@ -54,7 +54,7 @@ def _registers(binder: StatementBinder) -> tuple[bool, dict[str, str]]:
     modifiers = binder.statement.modifiers
     if binder.statement.opcode != "cvt" or modifiers[:1] == ("pack",):
         return binder.statement.opcode == "cvt", {}
-    return not any(_EXACT.match(one) for one in modifiers), {"b16": "bf16", "b32": "bf16x2"}
+    return not any(_EXACT.match(modifier) for modifier in modifiers), {"b16": "bf16", "b32": "bf16x2"}
 
 
 _EXACT = re.compile(r"bf16|tf32|u?e\d")  # types of cvt beside which no register is wider than its type
@@ -73,10 +73,10 @@ def _operands(binder: StatementBinder, operation: Operation) -> tuple[list[Place
         targets = [(first.first, 0, 0), (first.second, 0, 1)]
     if not results - operation.optional <= len(targets) <= results:
         raise binder.illegal(f"{binder.statement.mnemonic} has {results} results, as in 'd|p'", 0)
-    sources: list[Placed] = [(one, index, None) for index, one in enumerate(binder.operands[1:], 1)]
+    sources: list[Placed] = [(operand, index, None) for index, operand in enumerate(binder.operands[1:], 1)]
     if vector:
         elements = binder.elements(1, vector)
-        sources[:1] = [(one, 1, place) for place, one in enumerate(elements)]
+        sources[:1] = [(element, 1, place) for place, element in enumerate(elements)]
     return targets, sources
 
 

@@ -60,10 +60,12 @@ def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _For
     """The operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
     words = binder.statement.modifiers
     to, from_ = _direction(binder)
-    optional = [one for one in ("multicast::cluster", "L2::cache_hint", "cp_mask") if one in words]
+    optional = [
+        modifier for modifier in ("multicast::cluster", "L2::cache_hint", "cp_mask") if modifier in words
+    ]
     counted = _BYTES in words
     binder.count(3 + counted + len(optional))
-    places = {one: 3 + counted + index for index, one in enumerate(optional)}
+    places = {modifier: 3 + counted + index for index, modifier in enumerate(optional)}
     if (policy := places.get("L2::cache_hint")) is not None:
         binder.policy(policy)
     return _Form(
@@ -82,7 +84,7 @@ def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _For
 def _direction(binder: StatementBinder) -> tuple[str, str]:
     """The spaces in the order in which they are written, to and from; raises IllegalInstruction."""
     words = binder.statement.modifiers
-    found = tuple(one for one in words if one in _SPACES)
+    found = tuple(word for word in words if word in _SPACES)
     if len(found) != 2 or found == ("shared::cta", "shared::cluster") or found[1] == "shared::cluster":
         raise binder.illegal(f"{binder.statement.opcode}.async.bulk does not go to .{' from .'.join(found)}")
     stored = found[0] == "global"
@@ -176,7 +178,7 @@ def _pairs(
 ) -> list[tuple[int, int]]:
     begin = _ends(wave, form.spaces[0], lanes, to, sizes).tolist()
     if form.barrier is None:
-        return [(one, -1) for one in begin]
+        return [(offset, -1) for offset in begin]
     space = "shared" if form.spaces[0] == "shared::cta" else form.spaces[0]
     return list(zip(begin, wave.locate(space, lanes, barriers, 8)[1].tolist(), strict=True))
 
@@ -192,8 +194,8 @@ def _starting(form: _Form) -> Step:
         rows = zip(lanes.index.tolist(), begin.tolist(), targets, sizes.tolist(), masks.tolist(), strict=True)
         record = wave.code[path.pc]
         made = [_pending(form, record, *row) for row in rows]
-        for one in made:
-            issue(wave, path, one)
+        for pending in made:
+            issue(wave, path, pending)
 
     return step
 
@@ -212,7 +214,7 @@ def _pending(
     mask: int,
 ) -> Pending:
     """One lane's copy."""
-    to, from_ = (one.partition("::")[0] for one in form.spaces)
+    to, from_ = (space.partition("::")[0] for space in form.spaces)
     put, held = form.put(mask), list[Bytes]()
 
     def read(wave: Wave) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def _space(modifiers: tuple[str, ...]) -> str:
-    return "shared" if any(one.startswith("shared") for one in modifiers) else "generic"
+    return "shared" if any(modifier.startswith("shared") for modifier in modifiers) else "generic"
 
 
 def _reach(modifiers: tuple[str, ...]) -> str:
@@ -88,8 +88,8 @@ def _one(wave: Wave, path: DivergentPath) -> Values:
     return np.ones(wave.lanes, np.int64)
 
 
-def _same(one: Object, count: int) -> Object:
-    return one
+def _same(barrier: Object, count: int) -> Object:
+    return barrier
 
 
 def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
@@ -134,8 +134,8 @@ def _transaction(binder: StatementBinder, *modifiers: str) -> Step:
     address, count = _address(binder, 0, modifiers), _count(binder, 1)
     sign, space = 1 if "expect_tx" in modifiers else -1, _reach(modifiers)
 
-    def change(one: Object, bytes_: int) -> Object:
-        return expect(one, sign * bytes_)
+    def change(barrier: Object, bytes_: int) -> Object:
+        return expect(barrier, sign * bytes_)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         counts = lanes.of(count(wave, path))
@@ -148,12 +148,12 @@ def _arrival(modifiers: tuple[str, ...]) -> Change:
     """What one lane's arrival does to the object."""
     drop = "arrive_drop" in modifiers
     if "expect_tx" in modifiers:
-        return lambda one, count: arrive(expect(one, count), 1, drop=drop)
+        return lambda barrier, count: arrive(expect(barrier, count), 1, drop=drop)
     if "noComplete" not in modifiers:
-        return lambda one, count: arrive(one, count, drop=drop)
+        return lambda barrier, count: arrive(barrier, count, drop=drop)
 
-    def incomplete(one: Object, count: int) -> Object:
-        after = arrive(one, count, drop=drop)
+    def incomplete(barrier: Object, count: int) -> Object:
+        after = arrive(barrier, count, drop=drop)
         if not after.pending and not after.tx:
             raise Misuse("the arrival completes the phase, which .noComplete rules out")
         return after

@@ -50,15 +50,15 @@ def _updating(name: str, type_name: str, space: str) -> Write:
 def _sources(binder: StatementBinder, count: int, type_name: str) -> list[Reader]:
     """The elements of what is stored."""
     return [
-        binder.reader(one, type_name, 1, place if count > 1 else None)
-        for place, one in enumerate(binder.elements(1, count))
+        binder.reader(element, type_name, 1, place if count > 1 else None)
+        for place, element in enumerate(binder.elements(1, count))
     ]
 
 
 def _words(wave: Wave, path: DivergentPath, lanes: Lanes, sources: list[Reader], type_name: str) -> Values:
     """(lanes.count, elements): what each lane stores."""
     values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
-    return np.stack([lanes.of(one).astype(dtype_of(type_name), copy=False) for one in values], axis=-1)
+    return np.stack([lanes.of(value).astype(dtype_of(type_name), copy=False) for value in values], axis=-1)
 
 
 def _issue_each(

@@ -75,11 +75,11 @@ class NamedBox:
 def values_of(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
     """One integer for each of the lanes; 0 where there is nothing to read."""
     given = np.zeros((), np.int64) if read is None else read(wave, path)
-    return [int(one) for one in np.broadcast_to(lanes.of(given), (lanes.count,)).tolist()]
+    return [int(value) for value in np.broadcast_to(lanes.of(given), (lanes.count,)).tolist()]
 
 
 def _signed(read: Reader, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
-    return [(one ^ 1 << 31) - (1 << 31) for one in values_of(read, wave, path, lanes)]
+    return [(value ^ 1 << 31) - (1 << 31) for value in values_of(read, wave, path, lanes)]
 
 
 def single(wave: Wave, lane: int) -> Lanes:
@@ -131,46 +131,46 @@ def _no_maps(wave: Wave) -> dict[int, TensorMap]:
 _PARAMETER_MAPS = Slot(_no_maps)  # by address: maps among the parameters, which stay the same
 
 
-def map_at(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorMap:
+def map_at(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> TensorMap:
     """The map at a generic address. Raises InvalidAccess, and OperandError for what is none."""
     known = _PARAMETER_MAPS.of(wave)
     if address in known:
         return known[address]
-    wave.observers.map_used(wave, path, one, address)
-    found = _map_read(wave, path, one, address)
+    wave.observers.map_used(wave, path, lane, address)
+    found = _map_read(wave, path, lane, address)
     if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
         known[address] = found
     return found
 
 
-def _map_read(wave: Wave, path: DivergentPath, one: Lanes, address: int) -> TensorMap:
+def _map_read(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> TensorMap:
     window = _WRONG_WINDOWS.get(address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES)
     if window is not None:
         reason = f"is in .{window}: tensor maps are in .param, .const or .global"
-        raise InvalidAccess(int(one.index[0]), address, reason)
-    return decode(map_bytes(wave, path, one, "generic", address))
+        raise InvalidAccess(int(lane.index[0]), address, reason)
+    return decode(map_bytes(wave, path, lane, "generic", address))
 
 
-def map_bytes(wave: Wave, path: DivergentPath, one: Lanes, space: str, address: int) -> bytes:
+def map_bytes(wave: Wave, path: DivergentPath, lane: Lanes, space: str, address: int) -> bytes:
     """The 128 bytes at an address. Raises InvalidAccess."""
-    check_map_place(wave, one, space, address)
+    check_map_place(wave, lane, space, address)
     halves = [np.array([address + first], np.int64) for first in range(0, MAP_BYTES, MAP_ALIGNMENT)]
-    words = [load(wave, path, one, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
-    return b"".join(np.ascontiguousarray(one).tobytes() for one in words)
+    words = [load(wave, path, lane, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
+    return b"".join(np.ascontiguousarray(word).tobytes() for word in words)
 
 
-def check_map_place(wave: Wave, one: Lanes, space: str, address: int) -> None:
+def check_map_place(wave: Wave, lane: Lanes, space: str, address: int) -> None:
     """A map can lie at an address; raises InvalidAccess."""
     if address % MAP_ALIGNMENT:
         reason = f"is not a multiple of {MAP_ALIGNMENT}, as those of tensor maps are"
-        raise InvalidAccess(int(one.index[0]), address, reason)
-    wave.locate(space, one, np.array([address + MAP_BYTES - 1], np.int64), 1)
+        raise InvalidAccess(int(lane.index[0]), address, reason)
+    wave.locate(space, lane, np.array([address + MAP_BYTES - 1], np.int64), 1)
 
 
 def put_map(
     wave: Wave,
     path: DivergentPath,
-    one: Lanes,
+    lane: Lanes,
     space: str,
     address: int,
     content: bytes,
@@ -179,10 +179,10 @@ def put_map(
 ) -> None:
     """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises InvalidAccess."""
     if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
-        wave.observers.map_changed(wave, path, one, address, released)
+        wave.observers.map_changed(wave, path, lane, address, released)
     for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
         words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
-        store(wave, path, one, space, np.array([address + first], np.int64), words[None, :])
+        store(wave, path, lane, space, np.array([address + first], np.int64), words[None, :])
 
 
 def _check_map(box: Box, map_: TensorMap) -> None:
@@ -208,9 +208,9 @@ def _check_map(box: Box, map_: TensorMap) -> None:
 
 def _check_store(box: Box, map_: TensorMap, coordinates: Sequence[int]) -> None:
     """What a store cannot do; raises OperandError (PTX ISA 9.1, section 9.7.9.27.1.1)."""
-    for one in coordinates:
-        if one < 0:
-            raise OperandError(f"coordinate {one}: those of a store to global memory are not negative")
+    for coordinate in coordinates:
+        if coordinate < 0:
+            raise OperandError(f"coordinate {coordinate}: those of a store to global memory are not negative")
     if map_.element == "b4x16_p64" or map_.swizzle == "128B_ATOM_32B_FLIP_8B":
         what = map_.element if map_.element == "b4x16_p64" else f"swizzle {map_.swizzle}"
         raise OperandError(f"the map has {what}, which loads have and stores to global memory have not")

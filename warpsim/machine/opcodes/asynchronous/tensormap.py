@@ -57,22 +57,22 @@ def _replace(binder: StatementBinder, _: str, __: str, name: str, space: str, __
         values = values_of(value, wave, path, lanes)
         made = dict[tuple[int, int], tuple[Lanes, int, bytes]]()
         for lane, at, new in zip(lanes.index.tolist(), where, values, strict=True):
-            one = single(wave, lane)
+            only = single(wave, lane)
             with at_lane(wave, path, lane):
-                check_map_place(wave, one, named, at)
-                place = _place(wave, one, named, at)
-                before = made[place][2] if place in made else map_bytes(wave, path, one, named, at)
+                check_map_place(wave, only, named, at)
+                place = _place(wave, only, named, at)
+                before = made[place][2] if place in made else map_bytes(wave, path, only, named, at)
                 _check_ordinal(name, ordinal)
-                made[place] = (one, at, replaced(before, name, new, ordinal))
-        for one, at, content in made.values():
-            put_map(wave, path, one, named, at, content)
+                made[place] = (only, at, replaced(before, name, new, ordinal))
+        for only, at, content in made.values():
+            put_map(wave, path, only, named, at, content)
 
     return step
 
 
-def _place(wave: Wave, one: Lanes, space: str, address: int) -> tuple[int, int]:
+def _place(wave: Wave, lane: Lanes, space: str, address: int) -> tuple[int, int]:
     """Which memory an address of one lane is in, and where: each CTA has its own shared memory."""
-    memory, offsets = wave.locate(space, one, np.array([address], np.int64), 1)
+    memory, offsets = wave.locate(space, lane, np.array([address], np.int64), 1)
     return id(memory), int(offsets[0])
 
 
@@ -123,11 +123,11 @@ def _copied(wave: Wave, path: DivergentPath, lanes: Lanes, target: Reader, sourc
         first.setdefault((lane // 32, places[0], places[1]), lane)
     made = list[tuple[Lanes, int, bytes]]()
     for (_, there, here), lane in first.items():
-        one = single(wave, lane)
-        made.append((one, there, map_bytes(wave, path, one, "shared", here)))
-        check_map_place(wave, one, "global", there)
-    for one, there, content in made:
-        put_map(wave, path, one, "global", there, content, released=True)
+        only = single(wave, lane)
+        made.append((only, there, map_bytes(wave, path, only, "shared", here)))
+        check_map_place(wave, only, "global", there)
+    for only, there, content in made:
+        put_map(wave, path, only, "global", there, content, released=True)
 
 
 # --- rows --------------------------------------------------------------------------------------------

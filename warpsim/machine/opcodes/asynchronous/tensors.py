@@ -75,7 +75,7 @@ def _vector(
     given = operand.elements if isinstance(operand, Vector) else (operand,)
     if not isinstance(operand, Vector) or len(given) != count:
         raise binder.illegal(f"expected {count} values in braces, not '{operand}'", index)
-    return tuple(binder.reader(one, kind, index) for one in given)
+    return tuple(binder.reader(element, kind, index) for element in given)
 
 
 # --- statements --------------------------------------------------------------------------------------
@@ -100,9 +100,13 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     _check_order(binder, "async", "bulk", "tensor")
     if "cta_group::2" in words:
         raise binder.not_modelled("cta_group::2: pairs of CTAs are not modelled")
-    more = [one for one in (*_COLUMNS, *_WIDE, "multicast::cluster", "L2::cache_hint") if one in words]
+    more = [
+        modifier
+        for modifier in (*_COLUMNS, *_WIDE, "multicast::cluster", "L2::cache_hint")
+        if modifier in words
+    ]
     binder.count(3 + len(more))
-    places = {one: 3 + index for index, one in enumerate(more)}
+    places = {modifier: 3 + index for index, modifier in enumerate(more)}
     if (policy := places.get("L2::cache_hint")) is not None:
         binder.policy(policy)
     space = "shared::cluster" if "shared::cluster" in words else "shared"
@@ -119,8 +123,8 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
         for named, *where, chosen in zip(boxes, to, barriers, masks, strict=True):
             pairs = [tuple(where)] if ranks is None else _everywhere(chosen, *where)
             made.append(_loading(wave, path, named, space, pairs))
-        for one in made:
-            issue(wave, path, one)
+        for pending in made:
+            issue(wave, path, pending)
 
     return step
 
@@ -170,8 +174,8 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
             _storing(wave, path, box, named, address)
             for named, address in zip(boxes, values_of(source, wave, path, lanes), strict=True)
         ]
-        for one in made:
-            issue(wave, path, one)
+        for pending in made:
+            issue(wave, path, pending)
 
     return step
 
@@ -204,7 +208,7 @@ def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
     """Nothing but a look at the map and the coordinates."""
     words = binder.statement.modifiers
     _check_order(binder, "async", "bulk", "prefetch", "tensor")
-    more = [one for one in (*_COLUMNS, *_WIDE, "L2::cache_hint") if one in words]
+    more = [modifier for modifier in (*_COLUMNS, *_WIDE, "L2::cache_hint") if modifier in words]
     binder.count(1 + len(more))
     if "L2::cache_hint" in words:
         binder.policy(len(more))

@@ -79,15 +79,17 @@ def _arriving(
     if threads is not None:
         operands.append((binder.reader(binder.operands[threads], "u32", threads), "the number of threads"))
     place = _place(operands, arrives)
-    varies = any(not isinstance(one, Immediate) for one in binder.operands[number : number + len(operands)])
+    varies = any(
+        not isinstance(operand, Immediate) for operand in binder.operands[number : number + len(operands)]
+    )
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         parts = _parts(wave, path, lanes, operands) if varies else [lanes]
         if len(parts) == 1:
             return arrive(wave, path, lanes, *place(wave, path, lanes))
         places = [place(wave, path, part) for part in parts]
-        for one, (which, count) in zip(wave.split(path, parts), places, strict=True):
-            one.pc += not arrive(wave, one, one.lanes, which, count)
+        for piece, (which, count) in zip(wave.split(path, parts), places, strict=True):
+            piece.pc += not arrive(wave, piece, piece.lanes, which, count)
         return True
 
     return step
@@ -161,7 +163,7 @@ def _reduction(
     read, result = binder.reader(binder.operands[-1], "pred", count - 1), _RESULTS[name]
 
     def deliver(wave: Wave, path: DivergentPath, lanes: Lanes, number: int) -> None:
-        yes, voted = (wave.count_of(Lanes(one)) for one in reversed(_ballots(wave, number)))
+        yes, voted = (wave.count_of(Lanes(mask)) for mask in reversed(_ballots(wave, number)))
         write(wave, path, lanes, result(yes, voted)[wave.cta])
 
     def arrive(wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None) -> bool:

@@ -84,28 +84,30 @@ class Words:
 
 def formatted(text: bytes, words: Words, string: Callable[[int], bytes | None]) -> bytes:
     """The text of one call. ``string`` gives the bytes at an address up to the NUL, None for no memory."""
-    parts = (one if isinstance(one, bytes) else _converted(one, words, string) for one in pieces_of(text))
+    parts = (
+        piece if isinstance(piece, bytes) else _converted(piece, words, string) for piece in pieces_of(text)
+    )
     return b"".join(parts)
 
 
-def _converted(one: Conversion, words: Words, string: Callable[[int], bytes | None]) -> bytes:
-    flags, width = one.flags, _given(one.width, words)
+def _converted(conversion: Conversion, words: Words, string: Callable[[int], bytes | None]) -> bytes:
+    flags, width = conversion.flags, _given(conversion.width, words)
     if width is not None and width < 0:  # a negative width is the flag "-" and a width
         flags, width = flags + "-", -width
-    precision = _given(one.precision, words)
+    precision = _given(conversion.precision, words)
     if precision is not None and precision < 0:
         precision = None
-    word = words.take(one.bytes)
-    if one.kind == "s":
+    word = words.take(conversion.bytes)
+    if conversion.kind == "s":
         body = _string(word, string)
         return _padded(body if precision is None else body[:precision], flags.replace("0", ""), width, b"")
-    if one.kind == "c":
+    if conversion.kind == "c":
         return _padded(bytes([word & 0xFF]), flags.replace("0", ""), width, b"")
-    if one.kind == "p":
+    if conversion.kind == "p":
         return _padded(b"(nil)" if word == 0 else b"0x%x" % word, flags.replace("0", ""), width, b"")
-    if one.kind in "diouxX":
-        return _integer(one, word, flags, width, precision)
-    return _floating(one.kind, word, flags, width, precision)
+    if conversion.kind in "diouxX":
+        return _integer(conversion, word, flags, width, precision)
+    return _floating(conversion.kind, word, flags, width, precision)
 
 
 def _given(value: int | str | None, words: Words) -> int | None:
@@ -130,18 +132,20 @@ def _signed(word: int, bits: int) -> int:
     return word - (1 << bits) if word >> (bits - 1) else word
 
 
-def _integer(one: Conversion, word: int, flags: str, width: int | None, precision: int | None) -> bytes:
-    bits = _BITS.get(one.length, 64)
-    value = _signed(word, bits) if one.kind in "di" else word & ((1 << bits) - 1)
-    base = {"o": "o", "x": "x", "X": "X"}.get(one.kind, "d")
+def _integer(
+    conversion: Conversion, word: int, flags: str, width: int | None, precision: int | None
+) -> bytes:
+    bits = _BITS.get(conversion.length, 64)
+    value = _signed(word, bits) if conversion.kind in "di" else word & ((1 << bits) - 1)
+    base = {"o": "o", "x": "x", "X": "X"}.get(conversion.kind, "d")
     digits = format(abs(value), base)
     if precision is not None:
         digits = "" if precision == 0 and value == 0 else digits.rjust(precision, "0")
         flags = flags.replace("0", "")  # the flag has no effect beside a precision
-    if "#" in flags and one.kind == "o" and not digits.startswith("0"):
+    if "#" in flags and conversion.kind == "o" and not digits.startswith("0"):
         digits = "0" + digits
-    prefix = f"0{one.kind}" if "#" in flags and one.kind in "xX" and value else ""
-    sign = _sign(value < 0, flags) if one.kind in "di" else ""
+    prefix = f"0{conversion.kind}" if "#" in flags and conversion.kind in "xX" and value else ""
+    sign = _sign(value < 0, flags) if conversion.kind in "di" else ""
     return _padded(digits.encode(), flags, width, (sign + prefix).encode())
 
 

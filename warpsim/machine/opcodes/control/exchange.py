@@ -46,7 +46,7 @@ def _targets(binder: StatementBinder, kinds: tuple[str, ...], *, least: int = 1)
     if not least <= len(given) <= len(kinds):
         wanted = "'d|p'" if least > 1 else "'d'" if len(kinds) == 1 else "'d' or 'd|p'"
         raise binder.illegal(f"{binder.statement.mnemonic} writes {wanted}", 0)
-    return [binder.writer(one, kind, 0) for one, kind in zip(given, kinds, strict=False)]
+    return [binder.writer(target, kind, 0) for target, kind in zip(given, kinds, strict=False)]
 
 
 def _everywhere(wave: Wave, path: DivergentPath, read: Reader) -> Values:

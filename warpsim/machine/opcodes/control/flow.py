@@ -162,11 +162,11 @@ def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], t
 def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
     """The .param variables that a call passes."""
     found = list[Variable]()
-    for one in operand.elements:
-        meaning = binder.scope.find(one.name) if isinstance(one, Register) else None
+    for element in operand.elements:
+        meaning = binder.scope.find(element.name) if isinstance(element, Register) else None
         if not isinstance(meaning, Variable) or not meaning.framed:
             raise binder.not_modelled(
-                f"call passes '{one}', which is no .param variable of this function", index
+                f"call passes '{element}', which is no .param variable of this function", index
             )
         found.append(meaning)
     return found
@@ -205,9 +205,9 @@ def _copied(
 ) -> None:
     """Copy variables of one frame to those of another, in local memory."""
     local = wave.local.reshape(wave.lanes, -1)
-    for one, two in zip(sources, targets, strict=False):
-        start, end = base + one.offset, other + two.offset
-        local[lanes.index, end : end + one.size] = local[lanes.index, start : start + one.size]
+    for source, two in zip(sources, targets, strict=False):
+        start, end = base + source.offset, other + two.offset
+        local[lanes.index, end : end + source.size] = local[lanes.index, start : start + source.size]
 
 
 def _exit(binder: StatementBinder) -> Step:

@@ -31,7 +31,7 @@ SystemCall = Callable[["Wave", DivergentPath, Lanes, Sequence[Values]], "Values 
 def _print(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> Values:
     """vprintf(format, arguments): the number of arguments, -1 for a null format."""
     location = wave.code[path.pc].statement.location()
-    formats, lists = (one.tolist() for one in arguments)
+    formats, lists = (argument.tolist() for argument in arguments)
     results, runtime = list[int](), runtime_of(wave)
     for lane, text_address, list_address in zip(lanes.index.tolist(), formats, lists, strict=True):
         text = string_at(wave, lane, text_address) if text_address else None
@@ -67,9 +67,9 @@ def _reader(memory: spaces.Bytes | None) -> Callable[[int, int], int | None]:
 def _assert(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> None:
     """__assertfail(expression, file, line, function, bytes of a character): ends the launch."""
     lane = int(lanes.index[0])
-    words = [*(int(one[0]) for one in arguments), *(0,) * 4][:4]
+    words = [*(int(argument[0]) for argument in arguments), *(0,) * 4][:4]
     texts = [string_at(wave, lane, words[place]) for place in (0, 1, 3)]
-    expression, file, function = ((one or b"?").decode("utf-8", errors="replace") for one in texts)
+    expression, file, function = ((text or b"?").decode("utf-8", errors="replace") for text in texts)
     message = f"assertion '{expression}' failed at {file}:{words[2]}, in {function}"
     raise Fault(f"{message} [{wave.describe_lanes(lanes)}]", wave.code[path.pc].statement.location())
 
@@ -101,7 +101,7 @@ SYSTEM_CALLS: dict[str, SystemCall] = {
 def calls_the_system(entry: Entry) -> bool:
     """Whether a module calls any of these functions."""
     calls = (record.statement for record in entry.code if record.statement.opcode == "call")
-    return any(not SYSTEM_CALLS.keys().isdisjoint(one.names) for one in calls)
+    return any(not SYSTEM_CALLS.keys().isdisjoint(call.names) for call in calls)
 
 
 def runtime_of(wave: Wave) -> DeviceRuntime:

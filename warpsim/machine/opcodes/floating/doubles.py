@@ -182,7 +182,7 @@ def _stepped(near: Values, error: Values, rounding: str) -> Values:
 
 
 def _repaired(
-    bits: Values, lanes: Values, one: Callable[..., int], sources: tuple[Values, ...], rounding: str
+    bits: Values, lanes: Values, function: Callable[..., int], sources: tuple[Values, ...], rounding: str
 ) -> Values:
     """``bits``, those of ``lanes`` computed with integers."""
     if not lanes.any():
@@ -190,7 +190,7 @@ def _repaired(
     chosen = np.broadcast_to(lanes, bits.shape)
     columns = [np.broadcast_to(source, bits.shape)[chosen].tolist() for source in sources]
     repaired = np.array(bits)
-    repaired[chosen] = np.array([one(*lane, rounding) for lane in zip(*columns, strict=True)], np.uint64)
+    repaired[chosen] = np.array([function(*lane, rounding) for lane in zip(*columns, strict=True)], np.uint64)
     return repaired
 
 

@@ -220,8 +220,8 @@ def _dot(a_type: str, b_type: str, a_bits: int, first: int) -> Operation:
     total = "u32" if a_type == b_type == "u32" else "s32"
 
     def compute(a: Values, b: Values, c: Values) -> tuple[Values]:
-        for one, other in zip(of_a(a), of_b(b), strict=True):
-            c = np.add(c, np.multiply(one, other))
+        for factor, other in zip(of_a(a), of_b(b), strict=True):
+            c = np.add(c, np.multiply(factor, other))
         return (c,)
 
     return Operation(results=(total,), sources=(a_type, b_type, total), compute=compute)
@@ -254,10 +254,10 @@ def _byte_sums(result: str, a_type: str, b_type: str, accumulate: str) -> Operat
 
     def compute(a: Values, b: Values, c: Values) -> tuple[Values]:
         pairs = zip(of_a(a), of_b(b), strict=True)
-        bytes_ = [unsigned(np.abs(signed(np.subtract(one, other)))) & 0xFF for one, other in pairs]
+        bytes_ = [unsigned(np.abs(signed(np.subtract(first, other)))) & 0xFF for first, other in pairs]
         if accumulate:
             return (sum(bytes_, c),)
-        return (np.bitwise_or.reduce([one << 8 * place for place, one in enumerate(bytes_)]),)
+        return (np.bitwise_or.reduce([byte << 8 * place for place, byte in enumerate(bytes_)]),)
 
     return Operation(results=(result,), sources=(a_type, b_type, result), compute=compute)
 

@@ -125,7 +125,9 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     _in_order(binder, kinds)
     place, each = _LOADS[shape, bool(transposed)]
     registers = int(number[1:]) * each
-    writers = [(j, binder.writer(one, "b32", 0, j)) for j, one in enumerate(_targets(binder, registers))]
+    writers = [
+        (j, binder.writer(target, "b32", 0, j)) for j, target in enumerate(_targets(binder, registers))
+    ]
     address, table, unpack = _address(binder, 1, space), _table(place, registers), _UNPACKED[kinds[-1]]
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
@@ -160,9 +162,9 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
 def _move(binder: StatementBinder, *modifiers: str) -> Step:
     """movmatrix: what a store by rows and a load by columns would do."""
     binder.count(2)
-    for index, one in enumerate(binder.operands):
-        if not isinstance(one, Register):
-            raise binder.illegal(f"movmatrix takes a register, not '{one}'", index)
+    for index, operand in enumerate(binder.operands):
+        if not isinstance(operand, Register):
+            raise binder.illegal(f"movmatrix takes a register, not '{operand}'", index)
     write, read = binder.writer(binder.operands[0], "b32", 0), binder.reader(binder.operands[1], "b32", 1)
     table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
 
@@ -218,11 +220,11 @@ def _targets(binder: StatementBinder, count: int) -> Sequence[Any]:
     """Registers and sinks of an ldmatrix; no register twice."""
     binder.count(2)
     elements = _vector(binder, 0, count)
-    if all(isinstance(one, Sink) for one in elements):
+    if all(isinstance(element, Sink) for element in elements):
         raise binder.illegal("all sinks '_', which leaves the type open: name one register", 0)
-    for place, one in enumerate(elements):
-        if isinstance(one, Register) and one in elements[:place]:
-            message = f"{one} is written twice: PTX does not define which value stays"
+    for place, element in enumerate(elements):
+        if isinstance(element, Register) and element in elements[:place]:
+            message = f"{element} is written twice: PTX does not define which value stays"
             raise binder.at(UndefinedBehavior(message), 0, place)
     return elements
 
@@ -231,14 +233,14 @@ def _sources(binder: StatementBinder, count: int) -> list[Reader]:
     """Readers of registers, among which constants may stand."""
     binder.count(2)
     elements = _vector(binder, 1, count)
-    if all(isinstance(one, Immediate) for one in elements):
+    if all(isinstance(element, Immediate) for element in elements):
         raise binder.illegal("all constants, which leaves the type open: name one register", 1)
-    return [binder.reader(one, "b32", 1, place) for place, one in enumerate(elements)]
+    return [binder.reader(element, "b32", 1, place) for place, element in enumerate(elements)]
 
 
 def _in_order(binder: StatementBinder, kinds: Sequence[str]) -> None:
     """Destination format before source format: types keep their order."""
-    places = [binder.statement.modifiers.index(one) for one in kinds]
+    places = [binder.statement.modifiers.index(kind) for kind in kinds]
     if places != sorted(places):
         raise binder.illegal(
             f"the formats of {binder.statement.mnemonic} are {'.'.join(kinds)}, in this order"

@@ -51,11 +51,11 @@ def stacked(
     """``(warps, 32, readers)``: registers side by side."""
     values = [read(wave, path) for read in readers]
     words = np.empty((wave.lanes, len(readers)), dtype)
-    if all(one.ndim for one in values):
+    if all(value.ndim for value in values):
         words.T[...] = values  # twice as fast as one by one
     else:
-        for place, one in enumerate(values):
-            words[:, place] = one
+        for place, value in enumerate(values):
+            words[:, place] = value
     return by_warp(words, warps)
 
 

@@ -191,8 +191,8 @@ def _load(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     fragment, stored, turned, address, stride, space = _memory(binder, role, layout, shape, space, kind)
     count = fragment.registers(role)
     writers = [
-        (place, binder.writer(one, fragment.type, 0, place))
-        for place, one in enumerate(_vector(binder, 0, count))
+        (place, binder.writer(register, fragment.type, 0, place))
+        for place, register in enumerate(_vector(binder, 0, count))
     ]
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
@@ -202,8 +202,8 @@ def _load(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
         for part, offset in stored.rounds(lanes, steps):
             places, size = where + offset, min(stored.chunk, 8)
             words = np.zeros((wave.lanes, stored.chunk // size), f"u{size}")
-            for one in parts(part, space, places):
-                words[one.index] = load(wave, path, one, space, one.of(places), size, words.shape[1])
+            for piece in parts(part, space, places):
+                words[piece.index] = load(wave, path, piece, space, piece.of(places), size, words.shape[1])
             pieces.append(words.view(np.uint8).reshape(-1, WARP * stored.chunk)[warps])
         whole = np.concatenate(pieces, axis=1)[:, : stored.lines * stored.line_bytes]
         lines = fragment.turned(
@@ -230,8 +230,8 @@ def _store(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
             full[warps, : here.shape[1]] = here
             words = full.reshape(wave.lanes, -1).view(f"u{min(stored.chunk, 8)}")
             places = where + offset
-            for one in parts(part, space, places):
-                store(wave, path, one, space, one.of(places), words[one.index])
+            for piece in parts(part, space, places):
+                store(wave, path, piece, space, piece.of(places), words[piece.index])
 
     return whole_warps(act)
 
@@ -249,7 +249,9 @@ def _readers(
     binder: StatementBinder, index: int, fragment: Fragment, role: str, kind: str = ""
 ) -> list[Reader]:
     elements = _vector(binder, index, fragment.registers(role))
-    return [binder.reader(one, kind or fragment.type, index, place) for place, one in enumerate(elements)]
+    return [
+        binder.reader(element, kind or fragment.type, index, place) for place, element in enumerate(elements)
+    ]
 
 
 # --- products ----------------------------------------------------------------------------------------
@@ -290,7 +292,8 @@ def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> 
                     "c": tile,
                 }
                 words = {
-                    role: registers_of(np.ascontiguousarray(one), form, role) for role, one in given.items()
+                    role: registers_of(np.ascontiguousarray(codes), form, role)
+                    for role, codes in given.items()
                 }
                 tile = codes_from(engine(form, Inputs.plain(words, 0, False)), form, "d")
             d[:, i : i + m, j : j + n] = tile
@@ -306,8 +309,8 @@ def _mma(
     if (kind_d, kind_c) == ("f16", "f32"):
         raise binder.not_modelled("wmma.mma with C of f32 and D of f16: where it rounds is not known")
     suffix = "satfinite.%s" if "satfinite" in modifiers else "%s"
-    suffix += "".join(f".{one}.popc" for one in ("xor", "and") if one in modifiers)
-    rounding = next((one for one in ("rn", "rz", "rm", "rp") if one in modifiers), "")
+    suffix += "".join(f".{name}.popc" for name in ("xor", "and") if name in modifiers)
+    rounding = next((name for name in ("rn", "rz", "rm", "rp") if name in modifiers), "")
     suffix = f"{rounding}.{suffix}" if rounding else suffix
     form = _tile((kind_d, kind_a, kind_b, kind_d), binder.module.target, suffix)
     if form is None:
@@ -320,13 +323,16 @@ def _mma(
     }
     width, count = fragments["d"].type, fragments["d"].registers("d")
     writers = [
-        (place, binder.writer(one, width, 0, place)) for place, one in enumerate(_vector(binder, 0, count))
+        (place, binder.writer(register, width, 0, place))
+        for place, register in enumerate(_vector(binder, 0, count))
     ]
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         codes = {
-            role: one.codes_of(one.bytes_of(stacked(wave, path, warps, readers[role], one.word)))
-            for role, one in fragments.items()
+            role: fragment.codes_of(
+                fragment.bytes_of(stacked(wave, path, warps, readers[role], fragment.word))
+            )
+            for role, fragment in fragments.items()
             if role != "d"
         }
         c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
@@ -344,11 +350,11 @@ def _halves(binder: StatementBinder, *modifiers: str) -> Step:
 
 def _typed(binder: StatementBinder, *modifiers: str) -> Step:
     """Forms that spell all four types."""
-    words = [one for one in modifiers if one and one != "satfinite"]
+    words = [modifier for modifier in modifiers if modifier and modifier != "satfinite"]
     d, a, b, c = words[-4:]
     if a != b:
         raise binder.illegal(f"A is .{a}, but B is .{b}: wmma multiplies matrices of one type")
-    shape = next(one for one in words if one in _SHAPES)
+    shape = next(word for word in words if word in _SHAPES)
     return _mma(binder, modifiers, shape, (d, a, b, c))
 
 

@@ -92,13 +92,17 @@ def _atomic(
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         prepared = _places(wave, path, lanes, space, address(wave, path), size)
-        operands = [_together(wave, path, one) for one in readers]
-        for one in prepared:
+        operands = [_together(wave, path, reader) for reader in readers]
+        for places in prepared:
             if wave.observers.hear(Observer.atomic):
-                wave.observers.atomic(wave, MemoryAccess(path, one.lanes, one.memory, one.offsets, size))
-            old = apply(one.memory, one.offsets, [one.lanes.of(x) for x in operands], updates[one.space])
+                wave.observers.atomic(
+                    wave, MemoryAccess(path, places.lanes, places.memory, places.offsets, size)
+                )
+            old = apply(
+                places.memory, places.offsets, [places.lanes.of(x) for x in operands], updates[places.space]
+            )
             for place, write in writers:
-                write(wave, path, one.lanes, one.lanes.spread(np.ascontiguousarray(old[:, place])))
+                write(wave, path, places.lanes, places.lanes.spread(np.ascontiguousarray(old[:, place])))
 
     return step
 
@@ -109,20 +113,20 @@ def _results(binder: StatementBinder, kind: str, count: int) -> list[tuple[int, 
         return []
     writers = [
         write
-        for place, one in enumerate(binder.elements(0, count))
-        for write in word_writers(binder, one, kind, 0, place if count > 1 else None)
+        for place, element in enumerate(binder.elements(0, count))
+        for write in word_writers(binder, element, kind, 0, place if count > 1 else None)
     ]
     return list(enumerate(writers))
 
 
 def _elements(binder: StatementBinder, index: int, kind: str, count: int) -> list[Reader]:
     given = binder.elements(index, count)
-    if "f16" in kind and any(isinstance(one, Immediate) for one in given):
+    if "f16" in kind and any(isinstance(element, Immediate) for element in given):
         raise binder.illegal(f"{binder.statement.mnemonic} takes no constant", index)
     return [
         read
-        for place, one in enumerate(given)
-        for read in word_readers(binder, one, kind, index, place if count > 1 else None)
+        for place, element in enumerate(given)
+        for read in word_readers(binder, element, kind, index, place if count > 1 else None)
     ]
 
 

@@ -59,7 +59,7 @@ def _line(binder: StatementBinder, *modifiers: str) -> Step:
 
 def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> None:
     """The operand is an address of the space that is named."""
-    space = next((one for one in ("global", "local", "const", "param") if one in modifiers), "generic")
+    space = next((name for name in ("global", "local", "const", "param") if name in modifiers), "generic")
     binder.address(index, space)
 
 

@@ -102,8 +102,8 @@ def _written(writers: list[Writer], readers: list[Reader]) -> Step:
         return lambda wave, path, lanes: write(wave, path, lanes, read(wave, path))
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        for one, values in zip(writers, [read(wave, path) for read in readers], strict=True):
-            one(wave, path, lanes, values)
+        for write, values in zip(writers, [read(wave, path) for read in readers], strict=True):
+            write(wave, path, lanes, values)
 
     return step
 
@@ -115,15 +115,17 @@ def _move_vector(binder: StatementBinder, vector: str, type_name: str) -> Step:
     if isinstance(binder.operands[1], Immediate):
         raise binder.not_modelled(f"'{binder.statement.mnemonic}' of a constant is not modelled", 1)
     targets, sources = binder.elements(0, count), _elements(binder, count)
-    readers = [binder.reader(one, type_name, 1, place) for place, one in enumerate(sources)]
-    return _written([binder.writer(one, type_name, 0, place) for place, one in enumerate(targets)], readers)
+    readers = [binder.reader(source, type_name, 1, place) for place, source in enumerate(sources)]
+    return _written(
+        [binder.writer(target, type_name, 0, place) for place, target in enumerate(targets)], readers
+    )
 
 
 def _elements(binder: StatementBinder, count: int) -> tuple[Operand, ...]:
     """The elements of the source of a mov.v2 or mov.v4."""
     source = binder.operands[1]
     if isinstance(source, Register) and count == len("xyzw") and type_of(f"{source.name}.x"):
-        return tuple(Register(f"{source.name}.{one}") for one in "xyzw")
+        return tuple(Register(f"{source.name}.{axis}") for axis in "xyzw")
     return binder.elements(1, count)
 
 
@@ -156,9 +158,9 @@ def _packed(binder: StatementBinder, type_name: str) -> Step:
     part = _element_type(binder, vector, type_name, 1)
     whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)
     writers = word_writers(binder, binder.operands[0], type_name, 0)
-    for place, one in enumerate(vector.elements):
-        _check_constant(binder, one, part, place)
-    readers = [binder.reader(one, part, 1, place) for place, one in enumerate(vector.elements)]
+    for place, element in enumerate(vector.elements):
+        _check_constant(binder, element, part, place)
+    readers = [binder.reader(element, part, 1, place) for place, element in enumerate(vector.elements)]
     each = len(readers) // len(writers)
 
     def joined(parts: list[Reader], wave: Wave, path: DivergentPath) -> Values:
@@ -175,15 +177,15 @@ def _packed(binder: StatementBinder, type_name: str) -> Step:
 
 def _unpacked(binder: StatementBinder, type_name: str) -> Step:
     vector = _vector(binder, 0)
-    if all(isinstance(one, Sink) for one in vector.elements):
+    if all(isinstance(element, Sink) for element in vector.elements):
         raise binder.illegal(f"mov.{type_name} writes nothing: every element is '_'", 0)
     part = _element_type(binder, vector, type_name, 0)
     readers = word_readers(binder, binder.operands[1], type_name, 1)
     bits, narrow, each = bits_of(part), dtype_of(part), len(vector.elements) // len(readers)
     writers = [
-        (*divmod(place, each), binder.writer(one, part, 0, place))
-        for place, one in enumerate(vector.elements)
-        if not isinstance(one, Sink)
+        (*divmod(place, each), binder.writer(element, part, 0, place))
+        for place, element in enumerate(vector.elements)
+        if not isinstance(element, Sink)
     ]
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
@@ -241,7 +243,7 @@ def _is_space(binder: StatementBinder, space: str) -> Step:
     """
     binder.count(2)
     write, read = binder.writer(binder.operands[0], "pred", 0), _generic_address(binder)
-    window, others = _WINDOWS[space], sorted({one for one in _WINDOWS.values() if one})
+    window, others = _WINDOWS[space], sorted({start for start in _WINDOWS.values() if start})
     own = space in ("shared", "shared::cta")
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
@@ -249,7 +251,7 @@ def _is_space(binder: StatementBinder, space: str) -> Step:
         number = address // spaces.WINDOW_BYTES
         mine = number == window // spaces.WINDOW_BYTES
         if not window:
-            mine = ~np.isin(number, [one // spaces.WINDOW_BYTES for one in others])
+            mine = ~np.isin(number, [start // spaces.WINDOW_BYTES for start in others])
         if own:
             mine = mine & own_cta(wave, address % spaces.WINDOW_BYTES)
         write(wave, path, lanes, mine)

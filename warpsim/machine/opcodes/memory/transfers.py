@@ -100,8 +100,8 @@ def store(
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
     """Space, elements and type among the modifiers of an ld or st."""
-    space = next((one for one in modifiers if one and one in _SPACES), "")
-    count = int(next((one[1:] for one in modifiers if one in _VECTORS and one), "1"))
+    space = next((modifier for modifier in modifiers if modifier and modifier in _SPACES), "")
+    count = int(next((modifier[1:] for modifier in modifiers if modifier in _VECTORS and modifier), "1"))
     return space_of(space), count, modifiers[-1]
 
 
@@ -112,7 +112,7 @@ def _check(binder: StatementBinder, modifiers: tuple[str, ...]) -> None:
     if hint:
         binder.policy(2)
     _, count, type_name = _chosen(modifiers)
-    needs = [_NEEDS[one] for one in modifiers if one in _NEEDS]
+    needs = [_NEEDS[modifier] for modifier in modifiers if modifier in _NEEDS]
     needs.append((needed(modifiers), None))
     needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
     for need in needs:
@@ -131,8 +131,8 @@ def loading(binder: StatementBinder, space: str, count: int, type_name: str) -> 
     size = bits_of(word) // 8
     targets = [
         write
-        for place, one in enumerate(binder.elements(0, count))
-        for write in word_writers(binder, one, type_name, 0, place if count > 1 else None, wide=True)
+        for place, element in enumerate(binder.elements(0, count))
+        for write in word_writers(binder, element, type_name, 0, place if count > 1 else None, wide=True)
     ]
     address, space = binder.place(1, space)
 
@@ -157,8 +157,8 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
     dtype = dtype_of(word_type(type_name)[0])
     sources = [
         read
-        for place, one in enumerate(binder.elements(1, count))
-        for read in word_readers(binder, one, type_name, 1, place if count > 1 else None, wide=True)
+        for place, element in enumerate(binder.elements(1, count))
+        for read in word_readers(binder, element, type_name, 1, place if count > 1 else None, wide=True)
     ]
     address, space = binder.place(0, space)
 
@@ -166,7 +166,7 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
         where = address(wave, path)
         values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
         for part in parts(lanes, space, where):
-            words = np.stack([part.of(one).astype(dtype, copy=False) for one in values], axis=-1)
+            words = np.stack([part.of(value).astype(dtype, copy=False) for value in values], axis=-1)
             store(wave, path, part, space, part.of(where), words)
 
     return step
@@ -186,7 +186,7 @@ def _wide(*modifiers: str) -> bool:
     _, count, type_name = _chosen(modifiers)
     bits = count * bits_of(type_name)
     most = _WIDEST if type_name == WIDE else 2 * _WIDEST
-    return bits <= most and (bits == 2 * _WIDEST or not any(one in _L2[1:] for one in modifiers))
+    return bits <= most and (bits == 2 * _WIDEST or not any(modifier in _L2[1:] for modifier in modifiers))
 
 
 def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTORS) -> Effect:

@@ -142,7 +142,7 @@ def apply(memory: Bytes, offsets: Offsets, operands: list[Values], update: Updat
         return _by_address(memory, offsets, operands, update, scan)
     found = np.empty_like(operands[0])
     for chosen in _rounds(order, starts):
-        found[chosen] = _update(memory, offsets[chosen], [one[chosen] for one in operands], update)
+        found[chosen] = _update(memory, offsets[chosen], [operand[chosen] for operand in operands], update)
     return found
 
 
@@ -167,7 +167,7 @@ def _by_address(
         if chain is not None:
             found[chosen, 0], view[first] = chain[:-1], chain[-1]
             continue
-        for one in chosen:
-            place = slice(one, one + 1)
+        for index in chosen:
+            place = slice(index, index + 1)
             found[place] = _update(memory, offsets[place], [part[place] for part in operands], update)
     return found
