@@ -104,7 +104,7 @@ def test_a_format_states_its_special_codes_and_no_wrong_ones() -> None:
         Format(**rest, exponent_bits=3, fraction_bits=4)
     with pytest.raises(AssertionError, match="an integer format with one NaN"):
         Format(**rest, specials=Specials.ONE_NAN)
-    with pytest.raises(AssertionError, match="no fraction bits to tell a NaN from an Inf"):
+    with pytest.raises(AssertionError, match="no fraction bits to distinguish a NaN from an Inf"):
         Format(**rest, specials=Specials.INFINITIES, exponent_bits=7)
 
 

@@ -18,7 +18,7 @@ from .formats import Format
 
 @in_default_environment
 def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
-    """The exact values of floating-point codes; bits that the multiplier ignores are dropped first."""
+    """Return the exact values of floating-point codes; bits that the multiplier ignores are dropped first."""
     kept = element.mask & ~((1 << element.ignored_bits) - 1)
     masked = codes.astype(element.code_dtype) & element.code_dtype.type(kept)
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
@@ -27,13 +27,13 @@ def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float6
 
 
 def integers(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.int64]:
-    """The values of integer codes."""
+    """Return the values of integer codes."""
     value = codes.astype(np.int64) & element.mask
     return value - ((value & element.sign_bit) << 1)
 
 
 def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[Any]:
-    """Codes of a matrix given in the format's dtype, as raw codes or, for integers, by value.
+    """Return codes of a matrix given in the format's dtype, as raw codes or, for integers, by value.
 
     Unsigned integers are raw codes, except that a format of integers takes any signed integer (and
     b1 any integer or bool) by value. Raises OperandError, naming ``what``, for other dtypes and for
@@ -54,8 +54,8 @@ def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[A
 
 
 def scale_codes_of(scales: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[Any]:
-    """Codes of block scales, given as codes_of takes them; the top bit of a ue4m3 byte is not part of its
-    code. Raises OperandError, naming ``what``.
+    """Return codes of block scales, given as codes_of takes them; the top bit of a ue4m3 byte is not part
+    of its code. Raises OperandError, naming ``what``.
     """
     array = as_array(scales)
     if array.dtype == np.uint8:
@@ -82,7 +82,7 @@ def _checked(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray
 
 
 def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
-    """Codes as a matrix of the format's dtype; the inverse of codes_of."""
+    """Return codes as a matrix of the format's dtype; the inverse of codes_of."""
     codes = np.ascontiguousarray(codes.astype(element.code_dtype, copy=False))
     if element.is_float or element.bits >= 8:
         matrix: npt.NDArray[Any] = codes.view(element.dtype)

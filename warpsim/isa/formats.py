@@ -53,7 +53,7 @@ class Format:
         if self.specials is not Specials.NONE and not self.is_float:
             raise AssertionError(f"{self.name}: an integer format with {self.specials.value}")
         if self.has_infinity and not self.fraction_bits:
-            raise AssertionError(f"{self.name}: no fraction bits to tell a NaN from an Inf")
+            raise AssertionError(f"{self.name}: no fraction bits to distinguish a NaN from an Inf")
 
     def __hash__(self) -> int:
         return hash(self.name)  # names are unique, and hashing is on the way of every call
@@ -146,7 +146,7 @@ def _integer(name: str, bits: int, dtype: npt.DTypeLike, signed: bool) -> Format
 
 
 _IEEE, _ONE_NAN, _FINITE = Specials
-_F64_NAN = 0x7FF8_0000_0000_0000  # the default NaN: nobody has published which one the f64 unit writes
+_F64_NAN = 0x7FF8_0000_0000_0000  # the default NaN: the NaN that the f64 unit writes is not published
 
 _ROWS = (
     #       name   bits exponent fraction
@@ -174,7 +174,7 @@ FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
 
 
 def floats_of(*widths: int) -> tuple[str, ...]:
-    """Names of the signed floating-point formats of these widths, in the order of the table.
+    """Return names of the signed floating-point formats of these widths, in the order of the table.
 
     The multiplicands of a kind: a new format of a width is one of them by its row.
     """
@@ -182,5 +182,5 @@ def floats_of(*widths: int) -> tuple[str, ...]:
 
 
 def integers_of(width: int) -> tuple[str, ...]:
-    """Names of the integer formats of a width."""
+    """Return names of the integer formats of a width."""
     return tuple(row.name for row in _ROWS if not row.is_float and row.bits == width)

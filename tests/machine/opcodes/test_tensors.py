@@ -229,7 +229,7 @@ def test_packed_elements() -> None:
     bits = np.unpackbits(array[2:, 96:], axis=1, bitorder="little").reshape(2, 128, 6)
     stored = np.unpackbits(before[:256], bitorder="little").reshape(2, 128, 8)[:, :, :6]
     np.testing.assert_array_equal(bits, stored)
-    with pytest.raises(Fault, match=r"elements of b6x16_p32: sm_90 has none, sm_100 and later do"):
+    with pytest.raises(Fault, match=r"elements of b6x16_p32: it needs sm_100 or higher, not sm_90a"):
         launch(load("tile", 2, 256), made, np.array([0, 0]), before)
 
 
@@ -310,7 +310,7 @@ MISTAKES: list[tuple[str, object, tuple[int, ...], type[WarpsimError], str]] = [
         warpsim.tensor_map(A[None], box=(1, 8, 64)),
         (0, 0, 0),
         Fault,
-        r"the map is one for tile, but the instruction is one of im2col",
+        r"the map is for tile, but the instruction for im2col",
     ),
     (LOAD, bytes(128), (0, 0), Fault, r"no tensor map: 00 00 00 00 00 00 00 00 is not how"),
     (
@@ -318,7 +318,7 @@ MISTAKES: list[tuple[str, object, tuple[int, ...], type[WarpsimError], str]] = [
         warpsim.tensor_map(A, box=(8, 64), swizzle="128B_ATOM_64B"),
         (0, 0),
         Fault,
-        r"the map has swizzle 128B_ATOM_64B: sm_90 has none, sm_100 and later do",
+        r"the map has swizzle 128B_ATOM_64B: it needs sm_100 or higher, not sm_90a",
     ),
     (
         store("tile", 2),

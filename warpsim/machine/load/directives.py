@@ -48,7 +48,7 @@ class Tuning:
 
 
 def tuning_of(kernel: Kernel) -> Tuning:
-    """What the directives of a kernel say."""
+    """Return what the directives of a kernel say."""
     given = {name: _three(kernel, numbers) for name, numbers in _DIRECTIVE.findall(kernel.tuning)}
     most = given.get("maxntid")
     first = {name: numbers[0] for name, numbers in given.items()}
@@ -78,7 +78,7 @@ def _three(kernel: Kernel, numbers: str) -> Three:
 
 
 def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) -> Iterator[IllegalInstruction]:
-    """What ptxas would not take, each with its place."""
+    """Yield what ptxas would not take, each with its place."""
     found = list(_DIRECTIVE.finditer(kernel.tuning))
     for match in found:
         name, since = match[1], _CLUSTERS_SINCE.get(match[1])
@@ -91,7 +91,7 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
 
 
 def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
-    """Directives with more or fewer numbers than they have."""
+    """Yield directives with more or fewer numbers than they have."""
     name, count = match[1], len(match[2].split(",")) if match[2] else 0
     if name in _NUMBERS and count != _NUMBERS[name]:
         wanted = _NUMBERS[name] or "no"
@@ -101,7 +101,7 @@ def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruc
 
 
 def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:
-    """Directives that do not go together, or not without others."""
+    """Yield directives that do not go together, or not without others."""
     if {"reqnctapercluster", "maxclusterrank"} <= given.keys():
         message = ".reqnctapercluster and .maxclusterrank do not go together"
         yield _problem(kernel, given["maxclusterrank"], message)
@@ -116,6 +116,6 @@ def _problem(kernel: Kernel, match: re.Match[str], message: str) -> IllegalInstr
 
 
 def _place(kernel: Kernel, match: re.Match[str]) -> Location:
-    """Where a directive of a kernel stands."""
+    """Return where a directive of a kernel stands."""
     start = kernel.source.text.find(kernel.tuning, kernel.start) + match.start()
     return kernel.source.location(start, start + len(match[1]) + 1)

@@ -25,7 +25,7 @@ class SharedLayout:
         self._dynamic_alignment = 16
 
     def place(self, statement: VariableDeclaration, alignment: int, function: Function | None) -> int:
-        """The address of a variable, which a kernel may have declared."""
+        """Return the address of a variable, which a kernel may have declared."""
         size = statement.size
         own = function if function is not None and function.kernel.kind == "entry" else None
         start = max(own.shared_end, self._common_end(own)) if own else self._end
@@ -40,13 +40,15 @@ class SharedLayout:
         return offset
 
     def static_bytes(self, function: Function) -> int:
-        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
+        """Return bytes that declarations take of a kernel's shared memory, up to where the dynamic part
+        begins.
+        """
         end = max(function.shared_end, self._common_end(function))
         return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 
     def _common_end(self, function: Function) -> int:
-        """The end of those shared variables that no kernel declares and this one may use: that its text
-        names, or all where it names functions of the module.
+        """Return the end of those shared variables that no kernel declares and this one may use: that its
+        text names, or all where it names functions of the module.
         """
         if not self._common:
             return 0

@@ -45,7 +45,7 @@ ALONE = {
 
 @cache
 def rows() -> dict[str, tuple[Row, ...]]:
-    """Every row by opcode; groups are imported when first asked for."""
+    """Return every row by opcode; groups are imported when first asked for."""
     from importlib import import_module
 
     table: dict[str, tuple[Row, ...]] = {}
@@ -57,7 +57,7 @@ def rows() -> dict[str, tuple[Row, ...]]:
 
 @cache
 def rows_of(opcode: str) -> tuple[Row, ...]:
-    """The rows of an opcode, none where it is not executed."""
+    """Return the rows of an opcode, none where it is not executed."""
     from importlib import import_module
 
     if opcode in ALONE:
@@ -76,7 +76,9 @@ class BoundRow:
 
 
 def bind(binder: StatementBinder) -> BoundRow:
-    """What a statement does; raises IllegalInstruction, and NotModelled for an opcode without a row."""
+    """Return what a statement does; raises IllegalInstruction, and NotModelled for an opcode without a
+    row.
+    """
     statement = binder.statement
     known = rows_of(statement.opcode)
     if not known:
@@ -92,7 +94,7 @@ def bind(binder: StatementBinder) -> BoundRow:
 
 @lru_cache(maxsize=4096)
 def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
-    """The rows that have a form with these modifiers, each with its choice."""
+    """Return the rows that have a form with these modifiers, each with its choice."""
     found = ((row, row.match(modifiers)) for row in rows_of(opcode))
     return tuple((row, choice) for row, choice in found if choice is not None)
 
@@ -104,7 +106,9 @@ def lanes_together(statement: InstructionStatement) -> int:
 
 
 def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
-    """The scalar operation of a form that has so many sources, for opcodes that compute as others do."""
+    """Return the scalar operation of a form that has so many sources, for opcodes that compute as others
+    do.
+    """
     from .effect import Effect
 
     for row in rows()[opcode]:
@@ -115,7 +119,7 @@ def operation(opcode: str, *modifiers: str, sources: int) -> Operation:
 
 
 def _foreign(binder: StatementBinder) -> IllegalInstruction | NotModelled:
-    """The error of an opcode without a row: PTX has it, or not."""
+    """Return the error of an opcode without a row: PTX has it, or not."""
     statement, name = binder.statement, binder.statement.opcode
     if name not in OPCODES:
         return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
@@ -137,7 +141,7 @@ def _refused(binder: StatementBinder) -> IllegalInstruction | NotModelled | None
 
 
 def row_step(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> Step:
-    """The step of a statement that spells a form of a row."""
+    """Return the step of a statement that spells a form of a row."""
     from .effect import Effect
     from .scalar import scalar_step
 
@@ -147,7 +151,7 @@ def row_step(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> Step
 
 
 def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
-    """``fidelity`` and ``note`` of the form of a row."""
+    """Return ``fidelity`` and ``note`` of the form of a row."""
     from .effect import Effect
 
     source = row if isinstance(row, Effect) else row.build(*choice)
@@ -155,7 +159,7 @@ def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:
-    """Whether a row has as many operands as are given, where several rows have the same modifiers."""
+    """Return whether a row has as many operands as are given, where several rows have the same modifiers."""
     from .effect import Effect
 
     return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(binder.operands)
@@ -176,7 +180,9 @@ def _no_form(binder: StatementBinder, known: tuple[Row, ...]) -> IllegalInstruct
 
 
 def _lacking(modifiers: tuple[str, ...], known: tuple[Row, ...]) -> str:
-    """What would make modifiers those of some form: a choice that none of them makes; empty if not that."""
+    """Return what would make modifiers those of some form: a choice that none of them makes; empty if not
+    that.
+    """
     least: tuple[tuple[str, ...], ...] | None = None
     for row in known:
         if all(any(modifier in slot for slot in row.slots) for modifier in modifiers):
@@ -186,5 +192,5 @@ def _lacking(modifiers: tuple[str, ...], known: tuple[Row, ...]) -> str:
 
 
 def _choice(slot: tuple[str, ...]) -> str:
-    """What a slot takes, in words."""
+    """Return what a slot takes, in words."""
     return "a type" if "b32" in slot and len(slot) > 1 else " or ".join(f".{modifier}" for modifier in slot)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def no_operation(*modifiers: str) -> Operation:
-    """The ``build`` of a row that has a ``bind`` instead."""
+    """Return the ``build`` of a row that has a ``bind`` instead."""
     raise AssertionError("an effect has no operation of its own")
 
 

@@ -69,11 +69,11 @@ class Row:
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
 
     def forms(self) -> Iterator[tuple[str, ...]]:
-        """The choices, one a slot, of every form."""
+        """Return the choices, one a slot, of every form."""
         return (choice for choice in product(*self.slots) if self.legal(*choice))
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The choice of each slot that these modifiers spell, None for none.
+        """Return the choice of each slot that these modifiers spell, None for none.
 
         In any order, but those of the name come first and in theirs; types and state spaces keep theirs.
         """
@@ -128,18 +128,18 @@ _NAMED = {
 
 
 def _named(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The modifiers that belong to the name: mul.lo.u32 is not mul.u32.lo."""
+    """Return the modifiers that belong to the name: mul.lo.u32 is not mul.u32.lo."""
     names = _NAMED.get(opcode, frozenset())
     return tuple(modifier for modifier in modifiers if modifier in names)
 
 
 def _types(modifiers: tuple[str, ...]) -> list[list[str]]:
-    """The types, and the state spaces, among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
+    """Return the types, and the state spaces, among modifiers: cvt.rn.bf16.f64 is not cvt.rn.f64.bf16."""
     return [[modifier for modifier in modifiers if kind.fullmatch(modifier)] for kind in (_TYPE, _SPACE)]
 
 
 def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every way to hand out modifiers to slots; each slot takes the first that suits, as ptxas does."""
+    """Yield every way to hand out modifiers to slots; each slot takes the first that suits, as ptxas does."""
     if not slots:
         if not left:
             yield ()
@@ -155,7 +155,7 @@ def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Itera
 
 @cache
 def bits_of(type_name: str) -> int:
-    """Bits of one lane of a PTX type: 1 for "pred", 32 for "f16x2" and "b32", 64 for "f32x2"."""
+    """Return bits of one lane of a PTX type: 1 for "pred", 32 for "f16x2" and "b32", 64 for "f32x2"."""
     if type_name == "pred":
         return 1
     stem, _, count = type_name.partition("x")
@@ -165,6 +165,6 @@ def bits_of(type_name: str) -> int:
 
 @cache
 def dtype_of(type_name: str) -> np.dtype[Any]:
-    """The dtype of the values of a PTX type: bool, uint8, uint16, uint32 or uint64."""
+    """Return the dtype of the values of a PTX type: bool, uint8, uint16, uint32 or uint64."""
     bits = bits_of(type_name)
     return np.dtype(np.bool_) if bits == 1 else np.dtype(f"u{max(bits, 8) // 8}")

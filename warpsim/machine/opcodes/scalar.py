@@ -26,7 +26,7 @@ _CARRIES = Slot(_no_carries)  # by identity of a frame: its condition code regis
 
 
 def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
-    """What a statement does whose operation is known. Raises IllegalInstruction for its operands."""
+    """Return what a statement does whose operation is known. Raises IllegalInstruction for its operands."""
     targets, sources = _operands(binder, operation)
     wide, kinds = _registers(binder)
     writers = [
@@ -46,7 +46,7 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
 
 
 def _registers(binder: StatementBinder) -> tuple[bool, dict[str, str]]:
-    """Whether registers may be wider than number types, and by which types registers of others go.
+    """Return whether registers may be wider than number types, and by which types registers of others go.
 
     Those of cvt may, but beside .bf16, .tf32 and narrower floats; its codes and pairs stand in .b registers
     only. cvt.pack takes what suits its types.
@@ -64,7 +64,7 @@ Placed = tuple[Operand, int, int | None]  # an operand, its place, and that of a
 
 
 def _operands(binder: StatementBinder, operation: Operation) -> tuple[list[Placed], list[Placed]]:
-    """Targets and sources; ``d|p`` is two targets, and a vector so many sources."""
+    """Return targets and sources; ``d|p`` is two targets, and a vector so many sources."""
     results, vector = len(operation.results), operation.vector
     binder.count(len(operation.sources) - max(vector - 1, 0) + 1)
     first = binder.operands[0]
@@ -81,7 +81,7 @@ def _operands(binder: StatementBinder, operation: Operation) -> tuple[list[Place
 
 
 def _check_constants(binder: StatementBinder, operation: Operation, sources: list[Placed]) -> None:
-    """Sources that only a constant may fill are constants, and those of a byte fit in one."""
+    """Check that sources that must be constants are, and that those of a byte fit."""
     for place in operation.constants:
         operand, index, _ = sources[place]
         if not isinstance(operand, Immediate) or operand.kind != "integer":

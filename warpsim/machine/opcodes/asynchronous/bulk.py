@@ -57,7 +57,7 @@ class _Form:
 
 
 def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _Form:
-    """The operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
+    """Return the operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
     words = binder.statement.modifiers
     to, from_ = _direction(binder)
     optional = [
@@ -82,7 +82,7 @@ def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _For
 
 
 def _direction(binder: StatementBinder) -> tuple[str, str]:
-    """The spaces in the order in which they are written, to and from; raises IllegalInstruction."""
+    """Return the spaces in the order in which they are written, to and from; raises IllegalInstruction."""
     words = binder.statement.modifiers
     found = tuple(word for word in words if word in _SPACES)
     if len(found) != 2 or found == ("shared::cta", "shared::cluster") or found[1] == "shared::cluster":
@@ -94,7 +94,7 @@ def _direction(binder: StatementBinder) -> tuple[str, str]:
 
 
 def _size(binder: StatementBinder, index: int) -> Reader:
-    """Bytes, a multiple of 16; raises IllegalInstruction for other constants."""
+    """Return bytes, a multiple of 16; raises IllegalInstruction for other constants."""
     operand = binder.operands[index]
     if isinstance(operand, Immediate) and operand.kind == "integer":
         size = operand.value & 0xFFFF_FFFF
@@ -108,7 +108,7 @@ def _word(binder: StatementBinder, index: int | None) -> Reader | None:
 
 
 def _values(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes, default: int = 0) -> Values:
-    """(lanes.count,) int64: an operand."""
+    """Return (lanes.count,) int64: an operand."""
     given = np.array(default) if read is None else read(wave, path)
     return np.broadcast_to(lanes.of(given), (lanes.count,)).astype(np.int64)
 
@@ -117,7 +117,7 @@ def _values(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes, 
 
 
 def _checked_sizes(form: _Form, wave: Wave, path: DivergentPath, lanes: Lanes) -> Values:
-    """Bytes of each lane's copy; raises Fault where PTX leaves it undefined."""
+    """Return bytes of each lane's copy; raises Fault where PTX leaves it undefined."""
     sizes = _values(form.size, wave, path, lanes)
     wrong = np.flatnonzero((sizes % UNIT != 0) | (sizes > MOST))
     if wrong.size:
@@ -127,7 +127,7 @@ def _checked_sizes(form: _Form, wave: Wave, path: DivergentPath, lanes: Lanes) -
 
 
 def _ends(wave: Wave, space: str, lanes: Lanes, addresses: Values, sizes: Values) -> Offsets:
-    """Where in its memory each lane's bytes begin, now that all of them are known to be there."""
+    """Return where in its memory each lane's bytes begin, now that all of them are known to be there."""
     space = "shared" if space == "shared::cta" else space
     begin = wave.locate(space, lanes, addresses, UNIT)[1]
     if space == "global":
@@ -138,7 +138,7 @@ def _ends(wave: Wave, space: str, lanes: Lanes, addresses: Values, sizes: Values
 
 
 def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Values) -> None:
-    """Both ends of a copy lie in one allocation; raises InvalidAccess."""
+    """Check that both ends of a copy lie in one allocation; raises InvalidAccess."""
     for lane, address, size in zip(lanes.index.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
         found = wave.memory.allocation_at(address)
         if address + size > found.address + found.size:
@@ -149,7 +149,7 @@ def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Value
 
 
 def _ranked(addresses: Values, rank: int) -> Values:
-    """The same offsets in the CTA of that rank."""
+    """Return the same offsets in the CTA of that rank."""
     return np.asarray(addresses % RANK_BYTES + (rank + 1) * RANK_BYTES)
 
 
@@ -184,7 +184,7 @@ def _pairs(
 
 
 def _starting(form: _Form) -> Step:
-    """Every lane's copy is checked, then all of them are issued."""
+    """Return every lane's copy is checked, then all of them are issued."""
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         sizes = _checked_sizes(form, wave, path, lanes)
@@ -238,7 +238,7 @@ def _pending(
 
 
 def _written(space: str, first: int, size: int, mask: int) -> Stretches:
-    """The bytes that a copy writes, with a mask of those of each 16."""
+    """Return the bytes that a copy writes, with a mask of those of each 16."""
     if mask == (1 << UNIT) - 1:
         return Stretches.one(space, first, size)
     chosen = [place for place in range(UNIT) if mask >> place & 1]
@@ -299,7 +299,7 @@ def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _check_order(binder: StatementBinder, *words: str) -> None:
-    """The words that belong to the name of an instruction come first; raises IllegalInstruction."""
+    """Check that the words of an instruction's name come first; raises IllegalInstruction."""
     if binder.statement.modifiers[: len(words)] != words:
         name = ".".join((binder.statement.opcode, *words))
         raise binder.illegal(f"{binder.statement.mnemonic}: the name of the instruction is {name}")

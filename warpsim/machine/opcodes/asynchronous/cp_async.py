@@ -3,7 +3,7 @@
 What is copied is read when the copy starts; it lands in shared memory when the lane waits for the group of
 the copy (or for all), and not before: a kernel that forgets to wait reads what was there. Groups are counted
 lane by lane. Copies of lanes that exit without waiting never land. ``flights(wave)`` are the copies in
-flight; observers are told ``copying(wave, path, lanes, memory, offsets, size)`` when copies start and
+flight; observers are notified by ``copying(wave, path, lanes, memory, offsets, size)`` when copies start and
 ``landed(wave, path, lanes, memory, offsets, size)`` when they land. PTX ISA 9.1, section 9.7.9.25.3.
 """
 
@@ -49,7 +49,7 @@ class Flight:
         return int(self.words.itemsize * self.words.shape[1])
 
     def part(self, chosen: Mask) -> Flight:
-        """Some of the copies."""
+        """Return some of the copies."""
         return Flight(self.lanes[chosen], self.groups[chosen], self.offsets[chosen], self.words[chosen])
 
 
@@ -128,7 +128,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _size(binder: StatementBinder, *, whole: bool) -> int:
-    """Bytes of a copy; with ``whole`` it is 16."""
+    """Return bytes of a copy; with ``whole`` it is 16."""
     binder.count(3, 4, 5)
     operand, legal = binder.operands[2], (16,) if whole else (4, 8, 16)
     if not isinstance(operand, Immediate) or operand.kind != "integer" or operand.value not in legal:
@@ -140,7 +140,7 @@ _IGNORE = (7, 5)  # the first PTX version with a predicate
 
 
 def _filled(binder: StatementBinder, size: int) -> Reader:
-    """Bytes that are read, the others being zero: a number, or none where a predicate holds."""
+    """Return bytes that are read, the others being zero: a number, or none where a predicate holds."""
     operand = binder.operands[3]
     if isinstance(operand, Immediate) and not 0 <= operand.value <= size:
         raise binder.illegal(f"the source size {operand} is not in 0 to {size}", 3)
@@ -161,7 +161,7 @@ def _is_predicate(binder: StatementBinder, operand: Operand) -> bool:
 def _read(
     wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, size: int, sizes: Values | None
 ) -> Values:
-    """``(lanes.count, words)``: the source of each lane, of which ``sizes`` bytes count."""
+    """Return ``(lanes.count, words)``: the source of each lane, of which ``sizes`` bytes count."""
     width = min(size, 8)
     if sizes is None:
         return load(wave, path, lanes, "global", lanes.of(where), width, size // width)
@@ -226,23 +226,18 @@ _PREFETCHES = ("L2::64B", "L2::128B", "L2::256B")
 _ASYNC = ("async",)
 _COPY = (_ASYNC, ("ca", "cg"), ("shared", "shared::cta"), ("global",))
 
+_NEW = Feature.CP_ASYNC
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="cp", slots=_COPY, bind=_copy, since=(7, 0), feature=Feature.CP_ASYNC),
-    Effect(opcode="cp", slots=(*_COPY, _PREFETCHES), bind=_copy, since=(7, 4), feature=Feature.CP_ASYNC),
+    Effect(opcode="cp", slots=_COPY, bind=_copy, since=(7, 0), feature=_NEW),
+    Effect(opcode="cp", slots=(*_COPY, _PREFETCHES), bind=_copy, since=(7, 4), feature=_NEW),
     Effect(
         opcode="cp",
         slots=(*_COPY, ("L2::cache_hint",), ("", *_PREFETCHES)),
         bind=_copy,
         since=(7, 4),
-        feature=Feature.CP_ASYNC,
+        feature=_NEW,
     ),
-    Effect(
-        opcode="cp", slots=(_ASYNC, ("commit_group",)), bind=_commit, since=(7, 0), feature=Feature.CP_ASYNC
-    ),
-    Effect(
-        opcode="cp", slots=(_ASYNC, ("wait_group",)), bind=_wait_group, since=(7, 0), feature=Feature.CP_ASYNC
-    ),
-    Effect(
-        opcode="cp", slots=(_ASYNC, ("wait_all",)), bind=_wait_all, since=(7, 0), feature=Feature.CP_ASYNC
-    ),
+    Effect(opcode="cp", slots=(_ASYNC, ("commit_group",)), bind=_commit, since=(7, 0), feature=_NEW),
+    Effect(opcode="cp", slots=(_ASYNC, ("wait_group",)), bind=_wait_group, since=(7, 0), feature=_NEW),
+    Effect(opcode="cp", slots=(_ASYNC, ("wait_all",)), bind=_wait_all, since=(7, 0), feature=_NEW),
 )

@@ -50,12 +50,14 @@ def _space(modifiers: tuple[str, ...]) -> str:
 
 
 def _reach(modifiers: tuple[str, ...]) -> str:
-    """The space of objects that take arrivals and bytes: other CTAs' too, by generic addresses as well."""
+    """Return the space of objects that take arrivals and bytes: other CTAs' too, by generic addresses as
+    well.
+    """
     return "shared" if {"shared", "shared::cta"} & set(modifiers) else "shared::cluster"
 
 
 def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> Reader:
-    """Addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
+    """Return addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
     generic = _space(modifiers) == "generic"
     read = binder.address(index, "generic" if generic else "shared")  # a variable is of either kind
 
@@ -74,7 +76,7 @@ def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) ->
 
 
 def _count(binder: StatementBinder, index: int, most: int | None = None) -> Reader:
-    """A count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
+    """Return a count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
     operand = binder.operands[index]
     if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
         word = operand.value & (1 << 32) - 1
@@ -145,7 +147,7 @@ def _transaction(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _arrival(modifiers: tuple[str, ...]) -> Change:
-    """What one lane's arrival does to the object."""
+    """Return what one lane's arrival does to the object."""
     drop = "arrive_drop" in modifiers
     if "expect_tx" in modifiers:
         return lambda barrier, count: arrive(expect(barrier, count), 1, drop=drop)
@@ -219,7 +221,7 @@ def _wait(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _over(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: Values) -> Values:
-    """(lanes.count,) bool: whether the phase with the wanted parity is over."""
+    """Return (lanes.count,) bool: whether the phase with the wanted parity is over."""
     memory, offsets = wave.locate("shared", lanes, where, 8)
     words = spaces.words_at(memory, offsets, 8)[:, 0]
     invalid = np.flatnonzero(words >> np.uint64(61) & np.uint64(1) == 0)

@@ -4,8 +4,9 @@ st.async{.weak}{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type  [a], 
 red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.op.type  [a], b, [mbar];
 st.async{.mmio}.release.scope{.global}.type  [a], b;        red.async… .op.type  [a], b;
 
-Those of shared memory tell an mbarrier beside their destination when they have completed, in bytes; those of
-global memory are not waited for. Each lane's is an operation of its own: when it completes is the schedule's.
+Those of shared memory signal an mbarrier in the CTA of their destination with the bytes that completed; those
+of global memory signal nothing. Each lane issues an operation of its own: the schedule says when it
+completes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _updating(name: str, type_name: str, space: str) -> Write:
 
 
 def _sources(binder: StatementBinder, count: int, type_name: str) -> list[Reader]:
-    """The elements of what is stored."""
+    """Return the elements of what is stored."""
     return [
         binder.reader(element, type_name, 1, place if count > 1 else None)
         for place, element in enumerate(binder.elements(1, count))
@@ -56,7 +57,7 @@ def _sources(binder: StatementBinder, count: int, type_name: str) -> list[Reader
 
 
 def _words(wave: Wave, path: DivergentPath, lanes: Lanes, sources: list[Reader], type_name: str) -> Values:
-    """(lanes.count, elements): what each lane stores."""
+    """Return (lanes.count, elements): what each lane stores."""
     values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
     return np.stack([lanes.of(value).astype(dtype_of(type_name), copy=False) for value in values], axis=-1)
 
@@ -71,7 +72,7 @@ def _issue_each(
     write: Write,
     barriers: Values | None = None,
 ) -> None:
-    """Each lane's operation begins."""
+    """Issue the operation of each lane."""
     record, size = wave.code[path.pc], words.dtype.itemsize * words.shape[1]
     kind = f"{record.statement.opcode}.async"
 
@@ -95,7 +96,7 @@ def _issue_each(
 
 
 def _remote(binder: StatementBinder, space: str, count: int, type_name: str, write: Write) -> Step:
-    """Stores or updates words in shared memory of the cluster."""
+    """Return stores or updates words in shared memory of the cluster."""
     binder.count(3)
     space = space_of(space)
     address, barrier = binder.address(0, space), binder.address(2, space)
@@ -129,7 +130,7 @@ def _in_shared(wave: Wave, path: DivergentPath, lanes: Lanes, space: str, read: 
 def _check_ctas(
     wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Values, barriers: Values, other: bool
 ) -> None:
-    """Destination and mbarrier lie in one CTA, of a cluster of several; raises UndefinedBehavior."""
+    """Check that destination and mbarrier lie in one CTA of a real cluster; raises UndefinedBehavior."""
     ctas, own = offsets // wave.shared_stride, lanes.of(wave.cta)
     apart = ctas != barriers // wave.shared_stride
     for wrong, why in (
@@ -137,7 +138,7 @@ def _check_ctas(
         (apart | (wave.cluster.count == 1), "the CTA is alone in its cluster"),
         (
             other & (ctas == own),
-            "the destination is in the lane's own CTA: it is in another one of the cluster",
+            "the destination is in the lane's own CTA: it must be in another CTA of the cluster",
         ),
     ):
         if wrong.any():
@@ -167,7 +168,7 @@ def _reduce_remote(
 
 
 def _released(binder: StatementBinder, space: str, type_name: str, write: Write) -> Step:
-    """Stores or updates words in global memory, some time."""
+    """Return stores or updates words in global memory, some time."""
     binder.count(2)
     space = space_of(space)
     address, size = binder.address(0, space), bits_of(type_name) // 8

@@ -1,9 +1,9 @@
 """Boxes that statements name: the map behind an address, the pieces of the box, their places in memory.
 
-What is wrong is found here, before anything moves: a map that is none, or one of another kind or rank;
-coordinates that PTX excludes; a box that leaves memory. Does not know operands or forms (opcodes/tensors.py),
-nor when bytes move. PTX ISA 9.1, sections 9.7.9.27.1.1 "Restriction on Tensor Copy instructions" and
-9.7.9.27.1.2.
+What is wrong is found here, before anything moves: an address without a map, or a map of another kind or
+rank; coordinates that PTX excludes; a box that leaves memory. Does not know operands or forms
+(opcodes/tensors.py), nor when bytes move. PTX ISA 9.1, sections 9.7.9.27.1.1 "Restriction on Tensor Copy
+instructions" and 9.7.9.27.1.2.
 
 Inferred: that sm_90 has neither elements with gaps nor atoms of more than 16 bytes, since tensormap.replace
 has none of them there; that coordinates need no alignment, as halos of stencils have none.
@@ -91,7 +91,9 @@ def single(wave: Wave, lane: int) -> Lanes:
 
 @contextmanager
 def at_lane(wave: Wave, path: DivergentPath, lane: int) -> Iterator[None]:
-    """A block whose errors become errors of the statement that the path stands at, and name the lane."""
+    """Yield a block whose errors become errors of the statement that the path stands at, and name the
+    lane.
+    """
     record = wave.code[path.pc]
     try:
         yield
@@ -105,7 +107,7 @@ def at_lane(wave: Wave, path: DivergentPath, lane: int) -> Iterator[None]:
 
 
 def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[NamedBox]:
-    """The box of each lane. Raises Fault, InvalidAccess, UndefinedBehavior and NotModelled."""
+    """Return the box of each lane. Raises Fault, InvalidAccess, UndefinedBehavior and NotModelled."""
     maps = values_of(box.map, wave, path, lanes)
     coordinates = [_signed(read, wave, path, lanes) for read in box.coordinates]
     offsets = [values_of(read, wave, path, lanes) for read in box.offsets]
@@ -152,7 +154,7 @@ def _map_read(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> Ten
 
 
 def map_bytes(wave: Wave, path: DivergentPath, lane: Lanes, space: str, address: int) -> bytes:
-    """The 128 bytes at an address. Raises InvalidAccess."""
+    """Return the 128 bytes at an address. Raises InvalidAccess."""
     check_map_place(wave, lane, space, address)
     halves = [np.array([address + first], np.int64) for first in range(0, MAP_BYTES, MAP_ALIGNMENT)]
     words = [load(wave, path, lane, space, half, 8, MAP_ALIGNMENT // 8) for half in halves]
@@ -160,7 +162,7 @@ def map_bytes(wave: Wave, path: DivergentPath, lane: Lanes, space: str, address:
 
 
 def check_map_place(wave: Wave, lane: Lanes, space: str, address: int) -> None:
-    """A map can lie at an address; raises InvalidAccess."""
+    """Check that a map can lie at an address; raises InvalidAccess."""
     if address % MAP_ALIGNMENT:
         reason = f"is not a multiple of {MAP_ALIGNMENT}, as those of tensor maps are"
         raise InvalidAccess(int(lane.index[0]), address, reason)
@@ -186,10 +188,10 @@ def put_map(
 
 
 def _check_map(box: Box, map_: TensorMap) -> None:
-    """The map is one for the statement; raises OperandError."""
+    """Check that the map suits the statement; raises OperandError."""
     mode = "tile" if box.mode in ("tile", *FOUR) else "im2col"
     if map_.mode != mode:
-        raise OperandError(f"the map is one for {map_.mode}, but the instruction is one of {mode}")
+        raise OperandError(f"the map is for {map_.mode}, but the instruction for {mode}")
     if map_.rank != box.rank:
         raise OperandError(f"the map's tensor has {map_.rank} dimensions, but the instruction {box.rank}")
     later = [
@@ -207,7 +209,7 @@ def _check_map(box: Box, map_: TensorMap) -> None:
 
 
 def _check_store(box: Box, map_: TensorMap, coordinates: Sequence[int]) -> None:
-    """What a store cannot do; raises OperandError (PTX ISA 9.1, section 9.7.9.27.1.1)."""
+    """Check what a store cannot do; raises OperandError (PTX ISA 9.1, section 9.7.9.27.1.1)."""
     for coordinate in coordinates:
         if coordinate < 0:
             raise OperandError(f"coordinate {coordinate}: those of a store to global memory are not negative")
@@ -237,7 +239,7 @@ def _pieces(box: Box, map_: TensorMap, coordinates: Sequence[int], offsets: Sequ
 
 
 def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
-    """Every byte inside of the tensor is one of an allocation; raises InvalidAccess."""
+    """Check that every byte inside of the tensor is in an allocation; raises InvalidAccess."""
     addresses = pieces.addresses[pieces.inside]
     wrong = wave.memory.outside(addresses, pieces.size)
     if wrong is not None:
@@ -249,7 +251,9 @@ def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
 
 
 def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
-    """Where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises InvalidAccess."""
+    """Return where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises
+    InvalidAccess.
+    """
     inner = address % RANK_BYTES
     if address % ALIGNMENT:
         reason = f"is not a multiple of {ALIGNMENT}, as those of boxes of tensors are"
@@ -271,5 +275,5 @@ def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, in
 
 
 def ranked(address: int, rank: int) -> int:
-    """The same offset in the CTA of that rank."""
+    """Return the same offset in the CTA of that rank."""
     return address % RANK_BYTES + (rank + 1) * RANK_BYTES

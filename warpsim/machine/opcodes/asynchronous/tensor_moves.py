@@ -43,12 +43,14 @@ _PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
 
 
 def word_of(size: int) -> int:
-    """The widest word in which so many bytes can be moved."""
+    """Return the widest word in which so many bytes can be moved."""
     return next(word for word in (8, 4, 2, 1) if size % word == 0)
 
 
 def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
-    """``(offsets, words)``: so many bytes from each offset, which is a multiple of their widest word."""
+    """Return ``(offsets, words)``: so many bytes from each offset, which is a multiple of their widest
+    word.
+    """
     word = word_of(size)
     if size & (size - 1) == 0:  # offsets are multiples of it
         rows: Content = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
@@ -78,13 +80,13 @@ class Move:
 
     @property
     def inferred(self) -> str | None:
-        """What of a load nobody documents; None for nothing."""
+        """Return what of a load is not documented; None for nothing."""
         if self.map.element in _ROUNDED:
             return _ROUNDS
         return _FILLS if self.map.fill == "nan" and not self.pieces.inside.all() else None
 
     def fetched(self, wave: Wave) -> Content:
-        """What lies in global memory, and what fills the rest."""
+        """Return what lies in global memory, and what fills the rest."""
         fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
         content = gathered(wave.memory.data, self._safe(), self.pieces.size)
         if self.map.element in _ROUNDED:
@@ -103,7 +105,7 @@ class Move:
     # --- to global memory ---
 
     def taken(self, wave: Wave) -> Content:
-        """What lies in shared memory, as global memory will have it."""
+        """Return what lies in shared memory, as global memory will have it."""
         content = gathered(wave.shared, self.landings[0], self.pieces.pitch)
         return _six_bits(content) if self.map.element == _PACKED else content
 
@@ -128,20 +130,20 @@ class Move:
         return np.where(self.pieces.inside, self.offsets, 0)
 
     def in_global(self) -> Stretches:
-        """The bytes in global memory."""
+        """Return the bytes in global memory."""
         return stretches("global", self.offsets[self.pieces.inside], self.pieces.size)
 
     def in_shared(self) -> tuple[Stretches, ...]:
-        """The bytes in shared memory, of each CTA; gaps are none of them."""
+        """Return the bytes in shared memory, of each CTA; gaps are none of them."""
         return tuple(stretches("shared", landing, self.pieces.size) for landing in self.landings)
 
     def source(self) -> Stretches:
-        """The bytes that a store reads in shared memory."""
+        """Return the bytes that a store reads in shared memory."""
         return stretches("shared", self.landings[0], self.pieces.pitch)
 
 
 def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
-    """Runs of bytes, so many from each offset, joined where they meet."""
+    """Return runs of bytes, so many from each offset, joined where they meet."""
     if not offsets.size:
         return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
     starts = np.sort(offsets)
@@ -152,14 +154,16 @@ def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
 
 
 def _nearest_tf32(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Codes of f32 with 10 bits of fraction, rounded to nearest even; infinities and NaN as they are."""
+    """Return codes of f32 with 10 bits of fraction, rounded to nearest even; infinities and NaN as they
+    are.
+    """
     half = np.uint32(0xFFF) + (codes >> np.uint32(13) & np.uint32(1))
     finite = codes & np.uint32(0x7F800000) != np.uint32(0x7F800000)
     return np.where(finite, codes + half & np.uint32(0xFFFFE000), codes)
 
 
 def _six_bits(content: Content) -> Content:
-    """``(pieces, 3)`` words of 32 bits: the lower six bits of 16 bytes, the first one lowest."""
+    """Return ``(pieces, 3)`` words of 32 bits: the lower six bits of 16 bytes, the first one lowest."""
     bits = np.unpackbits(content.view(np.uint8).reshape(-1, 16, 1), axis=2, bitorder="little")[:, :, :6]
     packed = np.packbits(bits.reshape(len(content), -1), axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view(np.uint32)

@@ -71,7 +71,7 @@ def _replace(binder: StatementBinder, _: str, __: str, name: str, space: str, __
 
 
 def _place(wave: Wave, lane: Lanes, space: str, address: int) -> tuple[int, int]:
-    """Which memory an address of one lane is in, and where: each CTA has its own shared memory."""
+    """Return which memory an address of one lane is in, and where: each CTA has its own shared memory."""
     memory, offsets = wave.locate(space, lane, np.array([address], np.int64), 1)
     return id(memory), int(offsets[0])
 
@@ -82,7 +82,7 @@ def _check_ordinal(name: str, ordinal: int) -> None:
 
 
 def _constant(binder: StatementBinder, index: int, most: int, what: str) -> int:
-    """An operand that is a constant from 0 to ``most``; raises IllegalInstruction."""
+    """Return an operand that is a constant from 0 to ``most``; raises IllegalInstruction."""
     operand = binder.operands[index]
     if not isinstance(operand, Immediate) or operand.kind != "integer" or not 0 <= operand.value <= most:
         raise binder.illegal(f"{what} is a constant, 0 to {most}, not '{operand}'", index)

@@ -37,7 +37,7 @@ _WIDE = ("im2col::w", "im2col::w::128")
 
 
 def _box(binder: StatementBinder, index: int, offsets: int | None = None, reduction: str = "") -> Box:
-    """The box of an operand ``[map, {coordinates}]``; ``offsets`` is the place of im2col's. Raises
+    """Return the box of an operand ``[map, {coordinates}]``; ``offsets`` is the place of im2col's. Raises
     IllegalInstruction.
     """
     words = binder.statement.modifiers
@@ -63,7 +63,7 @@ def _box(binder: StatementBinder, index: int, offsets: int | None = None, reduct
 def _coordinates(binder: StatementBinder, index: int) -> Operand:
     operand = binder.operands[index]
     if isinstance(operand, Address) and operand.offset:
-        raise binder.illegal(f"the address of a tensor map takes no offset, as '{operand}' has one", index)
+        raise binder.illegal(f"the address of a tensor map takes no offset, as in '{operand}'", index)
     if not isinstance(operand, Address) or len(operand.coordinates) != 1:
         raise binder.illegal(f"expected a map and coordinates, as [map, {{x, y}}], not '{operand}'", index)
     return operand.coordinates[0]
@@ -82,7 +82,7 @@ def _vector(
 
 
 def _check_order(binder: StatementBinder, *words: str) -> None:
-    """The words of the name come first, and "to" before "from"; raises IllegalInstruction."""
+    """Check that the words of the name come first, and "to" before "from"; raises IllegalInstruction."""
     given = binder.statement.modifiers
     if given[: len(words)] != words:
         name = ".".join((binder.statement.opcode, *words))

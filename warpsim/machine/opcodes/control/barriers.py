@@ -1,7 +1,7 @@
 """bar and barrier: the threads of a CTA, or of a warp, that wait for each other (PTX ISA 9.1, 9.7.13.1).
 
-Lanes of a warp may arrive one after the other, .aligned or not: where PTX demands that a warp arrives as one,
-it does so here when its lanes have come together. bar.warp.sync waits for members that have not exited.
+Lanes of a warp may arrive at different times, .aligned or not: where PTX demands that a warp arrives as a
+whole, it does so here when its lanes have converged. bar.warp.sync waits for members that have not exited.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Arrive = Callable[["Wave", DivergentPath, Lanes, int, "int | None"], bool]  # tr
 def _parts(
     wave: Wave, path: DivergentPath, lanes: Lanes, operands: Sequence[tuple[Reader, str]]
 ) -> list[Lanes]:
-    """The lanes whose operands agree, mostly all; raises Fault where lanes of one warp do not."""
+    """Return the lanes whose operands agree, mostly all; raises Fault where lanes of one warp do not."""
     columns = [np.broadcast_to(read(wave, path), (wave.lanes,))[lanes.index] for read, _ in operands]
     if all((column == column[0]).all() for column in columns):
         return [lanes]
@@ -53,7 +53,7 @@ def _parts(
 
 
 def _check_constants(binder: StatementBinder, number: int, threads: int | None, arrives: bool) -> None:
-    """What is wrong whatever runs; raises IllegalInstruction."""
+    """Check constant operands; raises IllegalInstruction."""
     if "cta" in binder.statement.modifiers[1:]:
         raise binder.illegal(f".cta stands next to {binder.statement.opcode}")
     which = binder.operands[number]
@@ -69,8 +69,8 @@ def _check_constants(binder: StatementBinder, number: int, threads: int | None, 
 def _arriving(
     binder: StatementBinder, number: int, threads: int | None, arrive: Arrive, arrives: bool = False
 ) -> Step:
-    """Lanes arrive with the operands ``a`` and ``b``, which have these places; raises Fault for what no
-    barrier takes. Warps that name different barriers arrive one after the other.
+    """Return lanes arrive with the operands ``a`` and ``b``, which have these places; raises Fault for
+    what no barrier takes. Warps that name different barriers arrive in turn.
 
     No thread count, or 0 where lanes wait, stands for all of the CTA.
     """
@@ -96,7 +96,7 @@ def _arriving(
 
 
 def _place(operands: Sequence[tuple[Reader, str]], arrives: bool) -> Arrival:
-    """Which barrier lanes mean that agree; raises Fault for what none is."""
+    """Return which barrier lanes mean that agree; raises Fault for what none is."""
 
     def place(wave: Wave, path: DivergentPath, lanes: Lanes) -> Place:
         first = int(lanes.index[0])
@@ -181,7 +181,7 @@ def _reduction(
 
 
 def _clear(wave: Wave, number: int, voted: Mask) -> None:
-    """Forget the votes of barriers that are complete: nobody is there any more."""
+    """Forget the votes of barriers that are complete: no lane waits there any more."""
     there = wave.barriers.arrived[number] > 0
     voted &= there[wave.cta]
     _ballots(wave, number)[1][~voted] = False
@@ -199,7 +199,7 @@ _Version = tuple[int, int]
 
 
 def _rows(opcode: str, aligned: tuple[str, ...], since: _Version) -> Iterator[Effect]:
-    """Forms of an opcode, and those with .cta, which came with PTX 7.8."""
+    """Yield forms of an opcode, and those with .cta, which came with PTX 7.8."""
     for level, first in ((("",), since), (("cta",), (7, 8))):
         yield Effect(opcode=opcode, slots=(level, _KINDS, aligned), bind=_barrier, since=first)
         for names, types in _REDUCTIONS:

@@ -73,7 +73,7 @@ class Words:
         self.missing = 0
 
     def take(self, size: int) -> int:
-        """The next word of 4 or 8 bytes; 0 where memory has no more, counted in ``missing``."""
+        """Return the next word of 4 or 8 bytes; 0 where memory has no more, counted in ``missing``."""
         offset = -(-self._offset // size) * size
         self._offset = offset + size
         found = self._read(offset, size)
@@ -83,7 +83,9 @@ class Words:
 
 
 def formatted(text: bytes, words: Words, string: Callable[[int], bytes | None]) -> bytes:
-    """The text of one call. ``string`` gives the bytes at an address up to the NUL, None for no memory."""
+    """Return the text of one call. ``string`` gives the bytes at an address up to the NUL, None for no
+    memory.
+    """
     parts = (
         piece if isinstance(piece, bytes) else _converted(piece, words, string) for piece in pieces_of(text)
     )
@@ -167,7 +169,9 @@ def _floating(kind: str, word: int, flags: str, width: int | None, precision: in
 
 
 def _hexadecimal(word: int, precision: int | None, point: bool) -> str:
-    """The digits of %a behind 0x, as glibc writes them: 1 before the point, subnormal numbers with 0."""
+    """Return the digits of %a behind 0x, as glibc writes them: 1 before the point, subnormal numbers with
+    0.
+    """
     exponent, fraction = word >> 52 & 0x7FF, word & ((1 << 52) - 1)
     significand = fraction | (bool(exponent) << 52)
     power = (exponent or 1) - 1023 if significand else 0

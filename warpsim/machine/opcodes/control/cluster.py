@@ -5,7 +5,7 @@ getctarank.shared::cluster.u32  d, a;       getctarank.u64  d, a;
 barrier.cluster.arrive;                     barrier.cluster.wait;
 
 A rank that the cluster does not have is noticed where its address is used. Orders of the barrier change
-nothing here: a statement is done before the next one begins; observers know them.
+nothing here: a statement completes before the next begins; observers know them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HIGHEST = 254  # rank that an address of 32 bits has room for
 
 
 def _source(binder: StatementBinder, index: int, type_name: str) -> Reader:
-    """Reads an operand that is no special register, and no variable outside shared memory."""
+    """Return the reader of an operand that is no special register, and no variable outside shared memory."""
     operand = binder.operands[index]
     base = operand.base if isinstance(operand, Displacement) else operand
     if isinstance(base, Register):
@@ -49,7 +49,9 @@ def _source(binder: StatementBinder, index: int, type_name: str) -> Reader:
 
 
 def _shared(binder: StatementBinder, space: str, type_name: str) -> Reader:
-    """Addresses (lanes,) of .shared::cluster, int64; raises Fault for generic ones that lie elsewhere."""
+    """Return addresses (lanes,) of .shared::cluster, int64; raises Fault for generic ones that lie
+    elsewhere.
+    """
     read = _source(binder, 1, type_name)
 
     def address(wave: Wave, path: DivergentPath) -> Values:
@@ -125,35 +127,36 @@ _FAR, _WIDTHS, _ALIGNED = ("", "shared::cluster"), ("u32", "u64"), ("", "aligned
 _CLUSTER, _ORDERS = ("cluster",), ("", "release", "relaxed")
 _FIRST = (7, 8)
 
+_NEW = Feature.CLUSTERS
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="mapa", slots=(_FAR, _WIDTHS), bind=_map, since=_FIRST, feature=Feature.CLUSTERS),
-    Effect(opcode="getctarank", slots=(_FAR, _WIDTHS), bind=_rank, since=_FIRST, feature=Feature.CLUSTERS),
+    Effect(opcode="mapa", slots=(_FAR, _WIDTHS), bind=_map, since=_FIRST, feature=_NEW),
+    Effect(opcode="getctarank", slots=(_FAR, _WIDTHS), bind=_rank, since=_FIRST, feature=_NEW),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("arrive",), ("",), _ALIGNED),
         bind=_arrive,
         since=_FIRST,
-        feature=Feature.CLUSTERS,
+        feature=_NEW,
     ),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("arrive",), _ORDERS[1:], _ALIGNED),
         bind=_arrive,
         since=(8, 0),
-        feature=Feature.CLUSTERS,
+        feature=_NEW,
     ),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("wait",), ("",), _ALIGNED),
         bind=_wait,
         since=_FIRST,
-        feature=Feature.CLUSTERS,
+        feature=_NEW,
     ),
     Effect(
         opcode="barrier",
         slots=(_CLUSTER, ("wait",), ("acquire",), _ALIGNED),
         bind=_wait,
         since=(8, 0),
-        feature=Feature.CLUSTERS,
+        feature=_NEW,
     ),
 )

@@ -1,7 +1,8 @@
 """Exchange between the lanes of a warp: shfl, vote, match, redux, activemask, elect (PTX ISA 9.1, 9.7.9).
 
-Knows what each lane gets from the others that execute with it; who they are and who waits is the work of
-together.py. What a lane reads of one that is not there is undefined: here it is 0, and observers are told
+Knows what each lane gets from the others that execute with it; which lanes these are, and which wait, is
+decided in convergence.py. A value read from a lane that does not take part is undefined: here it is 0, and
+observers are notified
 ("unspecified"). The forms without .sync are those of PTX before 6.4: the lanes that stand together execute.
 elect.sync chooses the lowest member that is there, which PTX leaves open.
 """
@@ -34,13 +35,13 @@ _LAST_UNSYNCHRONISED = (6, 3)
 
 
 def _check_old(binder: StatementBinder) -> None:
-    """Forms without .sync, from sm_70 on, end with PTX 6.3; raises IllegalInstruction."""
+    """Check that forms without .sync, which end with PTX 6.3, are still there; raises IllegalInstruction."""
     if binder.module.version > _LAST_UNSYNCHRONISED:
         raise binder.illegal(f"{binder.statement.opcode} without .sync is not in PTX 6.4 and later")
 
 
 def _targets(binder: StatementBinder, kinds: tuple[str, ...], *, least: int = 1) -> list[Writer]:
-    """Writers of ``d``, or of ``d|p``; at least so many must be given."""
+    """Return writers of ``d``, or of ``d|p``; at least so many must be given."""
     first = binder.operands[0]
     given: tuple[Operand, ...] = (first.first, first.second) if isinstance(first, Pair) else (first,)
     if not least <= len(given) <= len(kinds):
@@ -50,12 +51,14 @@ def _targets(binder: StatementBinder, kinds: tuple[str, ...], *, least: int = 1)
 
 
 def _everywhere(wave: Wave, path: DivergentPath, read: Reader) -> Values:
-    """A source, one value a lane."""
+    """Return a source, one value a lane."""
     return np.broadcast_to(read(wave, path), (wave.lanes,))
 
 
 def _exchanged(members: Reader | None, source: Reader, writers: list[Writer], exchange: Exchange) -> Step:
-    """The step of a statement: lanes of one mask come together, and each gets the results of an exchange."""
+    """Return the step of a statement: lanes of one mask come together, and each gets the results of an
+    exchange.
+    """
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         here = lane_words(lanes.mask)
@@ -71,7 +74,7 @@ def _exchanged(members: Reader | None, source: Reader, writers: list[Writer], ex
 
 
 def _lane(wave: Wave) -> Values:
-    """The number of each lane in its warp, int64."""
+    """Return the number of each lane in its warp, int64."""
     return wave.thread % WARP
 
 
@@ -102,7 +105,9 @@ _MODES = {"up": _up, "down": _down, "bfly": _butterfly, "idx": _indexed}
 
 
 def sources_of(mode: str, lane: Values, b: Values, c: Values) -> tuple[Values, Values]:
-    """The lane of its warp that each lane reads, int64, and whether it lies within the segment (bool)."""
+    """Return the lane of its warp that each lane reads, int64, and whether it lies within the segment
+    (bool).
+    """
     wide_b, wide_c = b.astype(np.int64) & 31, c.astype(np.int64)
     segments = wide_c >> 8 & 31
     limit = (lane & segments) | (wide_c & 31 & ~segments)
@@ -210,7 +215,7 @@ def _match(binder: StatementBinder, mode: str, sync: str, type_name: str) -> Ste
 
 
 def _reduction(step: Compute) -> Exchange:
-    """All members' values, from the lowest lane on; the order is no matter for any ``step`` here."""
+    """Return all members' values, from the lowest lane on; the order is no matter for any ``step`` here."""
 
     def exchange(wave: Wave, lanes: Lanes, named: Values, source: Values) -> tuple[Values]:
         warps = source.reshape(-1, WARP)
@@ -261,7 +266,7 @@ def _reduce_floats(
 
 
 def _reduced(binder: StatementBinder, type_name: str, exchange: Exchange) -> Step:
-    """The registers of .b32 are those of integers."""
+    """Return the registers of .b32 are those of integers."""
     binder.count(3)
     type_name = {"b32": "u32"}.get(type_name, type_name)
     writers = [binder.writer(binder.operands[0], type_name, 0)]
@@ -273,7 +278,9 @@ def _reduced(binder: StatementBinder, type_name: str, exchange: Exchange) -> Ste
 
 
 def _active(binder: StatementBinder, type_name: str) -> Step:
-    """The lanes of the warp that execute this statement now; where they have parted, PTX leaves it open."""
+    """Return the lanes of the warp that execute this statement now; where they have diverged, PTX leaves it
+    open.
+    """
     binder.count(1)
     write = binder.writer(binder.operands[0], type_name, 0)
     return lambda wave, path, lanes: write(wave, path, lanes, lane_words(lanes.mask))

@@ -1,7 +1,7 @@
 """membar, fence and griddepcontrol (PTX ISA 9.1, sections 9.7.13.3, 9.7.13.4 and 9.7.13.14).
 
-A statement is done, for all to see, before the next one begins: nothing needs to be ordered. Fences do
-nothing but tell observers, who may ask for them (races, the async proxy). Knows which ones there are.
+A statement completes, visible to every thread, before the next begins: no order is needed. Fences do
+nothing but notify observers (races, the async proxy). Knows the forms of fences.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _of_map(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _nothing(binder: StatementBinder, what: str) -> Step:
-    """The grid before has ended, and the next one begins afterwards."""
+    """Return the grid before has ended, and the next one begins afterwards."""
     binder.count(0)
     return lambda wave, path, lanes: None
 

@@ -1,4 +1,6 @@
-"""Control flow: bra, brx.idx, call, ret, exit, trap, and what may be passed over (PTX ISA 9.1, 9.7.12)."""
+"""Control flow: bra, brx.idx, call, ret, exit, trap, and statements without an effect here (PTX ISA 9.1,
+9.7.12).
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,7 @@ def _words(content: npt.NDArray[np.uint8]) -> Values:
 
 
 def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
-    """The frame of a function that is called, with its local memory behind that of the caller.
+    """Return the frame of a function that is called, with its local memory behind that of the caller.
 
     Lanes that come to one call at different times work in one frame: they may meet in the function.
     """
@@ -142,7 +144,7 @@ def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
 
 
 def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
-    """Results, callee and arguments of a call, each with its place; a prototype is not needed."""
+    """Return results, callee and arguments of a call, each with its place; a prototype is not needed."""
     operands = list(enumerate(binder.operands))
     none: tuple[Any, int] = (Arguments(()), 0)
     results = none
@@ -160,7 +162,7 @@ def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], t
 
 
 def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
-    """The .param variables that a call passes."""
+    """Return the .param variables that a call passes."""
     found = list[Variable]()
     for element in operand.elements:
         meaning = binder.scope.find(element.name) if isinstance(element, Register) else None
@@ -176,7 +178,7 @@ Choice = Callable[["Wave", DivergentPath, Lanes], "list[tuple[Function, Lanes]]"
 
 
 def _callee(binder: StatementBinder, operand: Any, index: int) -> Choice:
-    """The functions that a call reaches, by name or by address, and the lanes that reach each."""
+    """Return the functions that a call reaches, by name or by address, and the lanes that reach each."""
     found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     if isinstance(found, FunctionName):
         function = binder.module.functions[found.name]
@@ -244,7 +246,7 @@ def _trap(binder: StatementBinder) -> Step:
 
 
 def _nothing(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-    """What may be passed over."""
+    """Do nothing."""
 
 
 def _breakpoint(binder: StatementBinder) -> Step:

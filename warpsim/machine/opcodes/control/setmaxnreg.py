@@ -2,11 +2,12 @@
 
 setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32  count;
 
-No value depends on it: registers are as many as are declared. What counts is who waits: .inc waits until the
-warps of its CTA have given enough back. The warps of a warpgroup execute the same one. How many registers a
-warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas ignores the
-statement, and so it is here; observers are told (``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves
-registers or does not, ``setmaxnreg_apart`` of two warps that ask for the same in other places).
+No value depends on it: registers are as many as are declared. It decides when a warp waits: .inc waits until
+the warps of its CTA have given enough back. The warps of a warpgroup execute the same statement. How many
+registers a warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas
+ignores the statement, and so it is here; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
+warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that ask for the same in other
+places).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _WARPS = 4  # of a warpgroup
 
 
 def registers_at_entry(tuning: Tuning) -> int | None:
-    """Registers that a lane begins with: .maxnreg, or what the CTAs of .minnctapersm leave; None: unknown."""
+    """Return registers that a lane begins with: .maxnreg, or what the CTAs of .minnctapersm leave; None:
+    unknown.
+    """
     bounds = [] if tuning.most_registers is None else [tuning.most_registers]
     threads = tuning.block[0] * tuning.block[1] * tuning.block[2] if tuning.block else tuning.most_threads
     if tuning.least_ctas and threads:
@@ -73,12 +76,12 @@ class Pool:
         return _POOL.of(wave)
 
     def group(self, wave: Wave, warp: int) -> range:
-        """The warps of the warpgroup of a warp."""
+        """Return the warps of the warpgroup of a warp."""
         first = warp - warp % wave.warps % _WARPS
         return range(first, min(first + _WARPS, warp - warp % wave.warps + wave.warps))
 
     def change(self, wave: Wave, path: DivergentPath, warp: int, act: str, count: int) -> bool:
-        """A warp changes its registers; false where it has to wait. Raises UndefinedBehavior."""
+        """Return a warp changes its registers; false where it has to wait. Raises UndefinedBehavior."""
         held, cta = int(self.held[warp]), warp // wave.warps
         if (count > held) if act == "dec" else (count < held):
             why = (
@@ -96,9 +99,10 @@ class Pool:
         return True
 
     def _check_order(self, wave: Wave, path: DivergentPath, warp: int, asked: _Asked, *, moves: bool) -> None:
-        """Warps of a warpgroup execute the same statements, and meet in between; raises UndefinedBehavior.
+        """Check that the warps of a warpgroup execute the same statements, in order; raises
+        UndefinedBehavior.
 
-        The checks tell of what cannot matter: statements that ask for the same at other places, and those
+        The checks report what cannot matter: statements that ask for the same at other places, and those
         that ask for the registers that a warp has, which ``moves`` none.
         """
         number = len(self.done[warp])
@@ -118,7 +122,7 @@ class Pool:
                 raise undefined(wave, path, warp * WARP, why + "a barrier of the warpgroup is missing")
 
     def left(self, wave: Wave, lanes: Lanes) -> None:
-        """Warps have exited: those of a warpgroup have executed as many; raises UndefinedBehavior."""
+        """Check that exited warps of a warpgroup executed equally many; raises UndefinedBehavior."""
         for warp in np.unique(lanes.index // WARP).tolist():
             group = self.group(wave, warp)
             if wave.alive_mask[group.start * WARP : group.stop * WARP].any():
@@ -143,7 +147,7 @@ _POOL = Slot(_pool)
 
 
 def _short(wave: Wave, path: DivergentPath) -> str:
-    """What warps wait for that want registers."""
+    """Return what warps wait for that want registers."""
     pool = Pool.of(wave)
     assert pool is not None
     warp = int(path.lanes.index[0]) // WARP
@@ -184,7 +188,7 @@ def _set(binder: StatementBinder, act: str, sync: str, aligned: str, kind: str) 
 
 
 def _checked(binder: StatementBinder) -> int:
-    """The number of registers; raises IllegalInstruction for what it cannot be."""
+    """Return the number of registers; raises IllegalInstruction for what it cannot be."""
     binder.count(1)
     given = binder.operands[0]
     if not isinstance(given, Immediate) or given.kind != "integer":

@@ -1,6 +1,6 @@
 """alloca, stacksave, stackrestore: local memory taken at run time (PTX ISA 9.1, section 9.7.17).
 
-What a lane has taken lies behind the variables of its frame, and is given back when the function returns.
+Memory that a lane allocates lies behind the variables of its frame, and is freed when the function returns.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Places = npt.NDArray[np.int64]
 
 
 def _start(wave: Wave, frame: Frame) -> int:
-    """Where the stack of a frame begins in local memory."""
+    """Return where the stack of a frame begins in local memory."""
     return frame.local + -(-wave.local_bytes_of(frame) // 16) * 16
 
 
 def _top(wave: Wave, frame: Frame) -> Places:
-    """(lanes,): the first byte behind what each lane has taken."""
+    """Return (lanes,): the first byte behind what each lane has taken."""
     return np.full(wave.lanes, _start(wave, frame)) if frame.top is None else frame.top
 
 
 def end_of(wave: Wave, frame: Frame) -> int:
-    """Where the frame of a function that is called begins: the same place in all lanes."""
+    """Return where the frame of a function that is called begins: the same place in all lanes."""
     return -(-int(_top(wave, frame).max()) // 16) * 16
 
 

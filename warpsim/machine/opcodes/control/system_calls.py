@@ -99,7 +99,7 @@ SYSTEM_CALLS: dict[str, SystemCall] = {
 
 
 def calls_the_system(entry: Entry) -> bool:
-    """Whether a module calls any of these functions."""
+    """Return whether a module calls any of these functions."""
     calls = (record.statement for record in entry.code if record.statement.opcode == "call")
     return any(not SYSTEM_CALLS.keys().isdisjoint(call.names) for call in calls)
 
@@ -111,7 +111,9 @@ def runtime_of(wave: Wave) -> DeviceRuntime:
 
 
 def bytes_behind(wave: Wave, lane: int, address: int) -> spaces.Bytes | None:
-    """The bytes from a generic address to the end of what it lies in; None where it lies in nothing."""
+    """Return the bytes from a generic address to the end of what it lies in; None where it lies in
+    nothing.
+    """
     first = address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
     space, offset = WINDOWS.get(first), address - first
     if space == "local":
@@ -130,7 +132,7 @@ def bytes_behind(wave: Wave, lane: int, address: int) -> spaces.Bytes | None:
 
 
 def string_at(wave: Wave, lane: int, address: int) -> bytes | None:
-    """The bytes at a generic address up to a NUL; None where there is no memory or no NUL."""
+    """Return the bytes at a generic address up to a NUL; None where there is no memory or no NUL."""
     memory = bytes_behind(wave, lane, address)
     if memory is None:
         return None

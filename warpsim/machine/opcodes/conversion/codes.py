@@ -108,7 +108,7 @@ _SPECIALS: dict[formats.Specials, Specials] = {
 
 
 def _layout(element: formats.Format) -> Layout:
-    """The fields of a format; of tf32 the 19 bits that are the upper ones of a register."""
+    """Return the fields of a format; of tf32 the 19 bits that are the upper ones of a register."""
     return Layout(
         name=element.name,
         exponent_bits=element.exponent_bits,
@@ -133,7 +133,7 @@ class Numbers:
 
 
 def decode(codes: Array, layout: Layout) -> Numbers:
-    """The numbers that codes stand for; bits above the format's are passed over."""
+    """Return the numbers that codes stand for; bits above the format's are passed over."""
     bits = codes.astype(np.uint64)
     magnitude = bits & np.uint64(layout.magnitude)
     fraction = magnitude & np.uint64((1 << layout.fraction_bits) - 1)
@@ -150,7 +150,9 @@ def decode(codes: Array, layout: Layout) -> Numbers:
 
 
 def integers(values: Array) -> Numbers:
-    """Integers of any NumPy dtype as numbers; bits that no rounding can tell apart are joined into one."""
+    """Return integers of any NumPy dtype as numbers; bits that no rounding can tell apart are joined into
+    one.
+    """
     negative = values < 0
     wide = values.astype(np.uint64)
     magnitude = np.where(negative, ~wide + _ONE, wide)
@@ -167,7 +169,7 @@ def integers(values: Array) -> Numbers:
 
 
 def bit_length(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """The bits of each value from its highest one down; 0 for 0."""
+    """Return the bits of each value from its highest one down; 0 for 0."""
     smeared = values
     for step in (1, 2, 4, 8, 16, 32):
         smeared = smeared | smeared >> np.uint64(step)
@@ -229,7 +231,7 @@ class Random:
     count: int  # how many they are, at most 16
 
     def scaled(self, shift: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """The bits as a remainder of a division by 2**shift."""
+        """Return the bits as a remainder of a division by 2**shift."""
         return self.bits << np.minimum(shift, np.uint64(_RANDOM_BITS)) >> np.uint64(self.count)
 
 
@@ -253,7 +255,7 @@ def rounded(
 def encode(
     numbers: Numbers, layout: Layout, rounding: str, *, satfinite: bool = False, random: Random | None = None
 ) -> Array:
-    """Codes of the numbers rounded to the format, in its dtype; every NaN becomes the canonical one.
+    """Return codes of the numbers rounded to the format, in its dtype; every NaN becomes the canonical one.
 
     With ``satfinite`` infinities and what overflows become the largest number. A format without a sign
     takes magnitudes. The exponent field is counted from the smallest normal number's, whose leading bit adds
@@ -290,7 +292,9 @@ def _magnitudes(numbers: Numbers) -> Numbers:
 
 
 def whole_magnitudes(numbers: Numbers, rounding: str) -> npt.NDArray[np.uint64]:
-    """Magnitudes rounded to integers, 2**64 - 1 for those beyond and for infinities; NaN gives anything."""
+    """Return magnitudes rounded to integers, 2**64 - 1 for those beyond and for infinities; NaN gives
+    anything.
+    """
     whole = rounded(numbers, -numbers.exponent, rounding)
     beyond = numbers.infinite | (numbers.exponent + bit_length(numbers.significand) > 64)
     return np.where(beyond, np.uint64((1 << 64) - 1), whole)

@@ -37,12 +37,12 @@ REGISTERS = {
 
 
 def register(type_name: str) -> str:
-    """The type of the register that holds a value of a type."""
+    """Return the type of the register that holds a value of a type."""
     return REGISTERS.get(type_name, type_name)
 
 
 def lanewise(function: Callable[..., Array]) -> Compute:
-    """``function`` with one result for sources of any shapes that broadcast, ``()`` included.
+    """Return ``function`` with one result for sources of any shapes that broadcast, ``()`` included.
 
     NumPy warns about scalars that wrap around, and not about arrays: sources of no axis are lent one.
     """
@@ -179,12 +179,12 @@ def _tf32_away(rounding: str, satfinite: str, result: str, source: str) -> Opera
 
 
 def _flushes(*modifiers: str) -> bool:
-    """Whether ``.ftz`` stands only beside an f32."""
+    """Return whether ``.ftz`` stands only beside an f32."""
     return "ftz" not in modifiers or "f32" in modifiers[-2:]
 
 
 def _clamps(sat: str, result: str, source: str) -> bool:
-    """Whether ``.sat`` has something to clamp."""
+    """Return whether ``.sat`` has something to clamp."""
     return not sat or not INTEGERS[result].holds(INTEGERS[source])
 
 
@@ -210,6 +210,8 @@ _IEEE = ("f16", "f32", "f64")
 _RN_RZ = ("rn", "rz")
 _MAYBE_FLOAT, _MAYBE_INTEGER = ("", *FLOAT_ROUNDINGS), ("", *INTEGER_ROUNDINGS)
 
+_BF16, _FMA, _CLAMPS = Feature.BF16_ARITHMETIC, Feature.BF16_FMA, Feature.F16_CLAMPS
+_TF32_RN, _TF32, _TF32_SAT = Feature.TF32_NEAREST, Feature.TF32_ROUNDING, Feature.TF32_SATURATION
 ROWS: tuple[Row, ...] = (
     _row((SAT, _ALL_INTEGERS, _ALL_INTEGERS), _integers, legal=_clamps),
     _row((INTEGER_ROUNDINGS, FTZ, SAT, _ALL_INTEGERS, _IEEE), _to_integer, legal=_flushes),
@@ -217,59 +219,37 @@ ROWS: tuple[Row, ...] = (
         (INTEGER_ROUNDINGS, ("",), ("",), _ALL_INTEGERS, ("bf16",)),
         _to_integer,
         since=(7, 8),
-        feature=Feature.BF16_ARITHMETIC,
+        feature=_BF16,
     ),
     _row((FLOAT_ROUNDINGS, FTZ, SAT, _IEEE, _ALL_INTEGERS), _from_integer, legal=_flushes),
     _row(
         (FLOAT_ROUNDINGS, ("",), ("",), ("bf16",), _ALL_INTEGERS),
         _from_integer,
         since=(7, 8),
-        feature=Feature.BF16_ARITHMETIC,
+        feature=_BF16,
     ),
     _row((_MAYBE_INTEGER, FTZ, SAT, _IEEE, _IEEE), _floats, legal=_stays),
     _row((("",), FTZ, SAT, _IEEE, _IEEE), _floats, legal=_widens),
     _row((FLOAT_ROUNDINGS, FTZ, SAT, _IEEE, _IEEE), _floats, legal=_narrows),
-    _row((_RN_RZ, ("relu",), ("",), ("f16",), ("f32",)), _clamped, since=(7, 0), feature=Feature.F16_CLAMPS),
+    _row((_RN_RZ, ("relu",), ("",), ("f16",), ("f32",)), _clamped, since=(7, 0), feature=_CLAMPS),
     _row((_RN_RZ, ("",), ("satfinite",), ("f16",), ("f32",)), _clamped, since=(8, 1)),
-    _row(
-        (_RN_RZ, ("relu",), ("satfinite",), ("f16",), ("f32",)),
-        _clamped,
-        since=(8, 1),
-        feature=Feature.F16_CLAMPS,
-    ),
+    _row((_RN_RZ, ("relu",), ("satfinite",), ("f16",), ("f32",)), _clamped, since=(8, 1), feature=_CLAMPS),
     # bf16
-    _row((FLOAT_ROUNDINGS, FTZ, ("bf16",), ("f32",)), _unsaturated, since=(7, 0), feature=Feature.BF16_FMA),
-    _row((_RN_RZ, ("relu",), ("",), ("bf16",), ("f32",)), _clamped, since=(7, 0), feature=Feature.BF16_FMA),
-    _row(
-        (_RN_RZ, RELU, ("satfinite",), ("bf16",), ("f32",)), _clamped, since=(8, 1), feature=Feature.BF16_FMA
-    ),
-    _row((_MAYBE_FLOAT, ("f32",), ("bf16",)), _plain, since=(7, 1), feature=Feature.BF16_FMA),
-    _row(
-        (_MAYBE_FLOAT, ("ftz",), ("f32",), ("bf16",)),
-        _unsaturated,
-        since=(7, 8),
-        feature=Feature.BF16_ARITHMETIC,
-    ),
-    _row((_MAYBE_FLOAT, ("f16", "f64"), ("bf16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
-    _row((_MAYBE_FLOAT, ("bf16",), ("f16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
-    _row((FLOAT_ROUNDINGS, ("bf16",), ("f64",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
-    _row((_MAYBE_INTEGER, ("bf16",), ("bf16",)), _plain, since=(7, 8), feature=Feature.BF16_ARITHMETIC),
+    _row((FLOAT_ROUNDINGS, FTZ, ("bf16",), ("f32",)), _unsaturated, since=(7, 0), feature=_FMA),
+    _row((_RN_RZ, ("relu",), ("",), ("bf16",), ("f32",)), _clamped, since=(7, 0), feature=_FMA),
+    _row((_RN_RZ, RELU, ("satfinite",), ("bf16",), ("f32",)), _clamped, since=(8, 1), feature=_FMA),
+    _row((_MAYBE_FLOAT, ("f32",), ("bf16",)), _plain, since=(7, 1), feature=_FMA),
+    _row((_MAYBE_FLOAT, ("ftz",), ("f32",), ("bf16",)), _unsaturated, since=(7, 8), feature=_BF16),
+    _row((_MAYBE_FLOAT, ("f16", "f64"), ("bf16",)), _plain, since=(7, 8), feature=_BF16),
+    _row((_MAYBE_FLOAT, ("bf16",), ("f16",)), _plain, since=(7, 8), feature=_BF16),
+    _row((FLOAT_ROUNDINGS, ("bf16",), ("f64",)), _plain, since=(7, 8), feature=_BF16),
+    _row((_MAYBE_INTEGER, ("bf16",), ("bf16",)), _plain, since=(7, 8), feature=_BF16),
     # tf32
-    _row((("rna",), ("",), ("tf32",), ("f32",)), _tf32_away, since=(7, 0), feature=Feature.TF32_ROUNDING),
-    _row(
-        (("rna",), ("satfinite",), ("tf32",), ("f32",)),
-        _tf32_away,
-        since=(8, 1),
-        feature=Feature.TF32_ROUNDING,
-    ),
-    _row((_RN_RZ, ("",), RELU, ("tf32",), ("f32",)), _tf32, since=(7, 8), feature=Feature.TF32_NEAREST),
-    _row(
-        (_RN_RZ, ("satfinite",), RELU, ("tf32",), ("f32",)),
-        _tf32,
-        since=(8, 6),
-        feature=Feature.TF32_SATURATION,
-    ),
-)
+    _row((("rna",), ("",), ("tf32",), ("f32",)), _tf32_away, since=(7, 0), feature=_TF32),
+    _row((("rna",), ("satfinite",), ("tf32",), ("f32",)), _tf32_away, since=(8, 1), feature=_TF32),
+    _row((_RN_RZ, ("",), RELU, ("tf32",), ("f32",)), _tf32, since=(7, 8), feature=_TF32_RN),
+    _row((_RN_RZ, ("satfinite",), RELU, ("tf32",), ("f32",)), _tf32, since=(8, 6), feature=_TF32_SAT),
+)  # fmt: skip
 
 
 # --- the order of modifiers ------------------------------------------------------------------------
@@ -295,5 +275,7 @@ def _ordered_rows(packed: tuple[Row, ...]) -> Iterator[Row]:
 
 
 def in_manual_order(modifiers: tuple[str, ...]) -> tuple[str, ...]:
-    """The modifiers of a ``cvt`` as this file's and packing's rows write them; unchanged if none has them."""
+    """Return the modifiers of a ``cvt`` as this file's and packing's rows write them; unchanged if none
+    has them.
+    """
     return _in_order().get(_key(modifiers), modifiers)

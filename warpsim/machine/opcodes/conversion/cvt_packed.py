@@ -1,8 +1,8 @@
 """``cvt`` to and from packed elements (x2, x4), ``.rs`` with its random bits, and ``cvt.pack``.
 
-Knows where elements lie in a register and which random bits are whose. Does not know how an element is
-rounded (codes, elements). PTX ISA 9.0, sections 9.7.9.21 "cvt" and 9.7.9.22 "cvt.pack". The first source, or
-the upper part of a packed source, always is the upper part of the result.
+Knows where elements lie in a register and which random bits each element uses. Does not know how an element
+is rounded (codes, elements). PTX ISA 9.0, sections 9.7.9.21 "cvt" and 9.7.9.22 "cvt.pack". The first source,
+or the upper part of a packed source, always is the upper part of the result.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ _PLACES = {6: 8}  # bits of an element's place where they are not those of its c
 
 
 def _element(packed: str) -> tuple[Layout, int, int]:
-    """The element format of a packed type, how many elements there are, and the bits of each one's place."""
+    """Return the element format of a packed type, how many elements there are, and the bits of each one's
+    place.
+    """
     name, count = packed[:-2], int(packed[-1])
     layout = LAYOUTS[name]
     return layout, count, _PLACES.get(layout.bits, layout.bits)
 
 
 def _packed(codes: list[Array], place: int, dtype: np.dtype[Any]) -> Array:
-    """Codes, the uppermost first, side by side."""
+    """Return codes, the uppermost first, side by side."""
     result = codes[0].astype(dtype)
     for code in codes[1:]:
         result = result << dtype.type(place) | code.astype(dtype)
@@ -38,7 +40,7 @@ def _packed(codes: list[Array], place: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _parts(values: Array, layout: Layout, count: int, place: int) -> list[Array]:
-    """The codes in a register, the uppermost first; bits beside them are passed over."""
+    """Return the codes in a register, the uppermost first; bits beside them are passed over."""
     kind = values.dtype.type
     shifts = range((count - 1) * place, -1, -place)
     mask = kind((1 << layout.bits) - 1)
@@ -50,7 +52,7 @@ def _modifiers(rounding: str, relu: str, satfinite: str) -> Modifiers:
 
 
 def _from_pair(rounding: str, satfinite: str, relu: str, result: str, source: str) -> Operation:
-    """Two f32 to two elements."""
+    """Return two f32 to two elements."""
     layout, _, place = _element(result)
     step = format_conversion(LAYOUTS[source], layout, _modifiers(rounding, relu, satfinite))
     dtype = dtype_of(register(result))
@@ -62,7 +64,7 @@ def _from_pair(rounding: str, satfinite: str, relu: str, result: str, source: st
 
 
 def _from_packed(rounding: str, satfinite: str, relu: str, result: str, source: str) -> Operation:
-    """Elements of one format to as many of another; by a table where the source has up to 16 bits."""
+    """Return elements of one format to as many of another; by a table where the source has up to 16 bits."""
     from_layout, count, from_place = _element(source)
     layout, _, place = _element(result)
     step = format_conversion(from_layout, layout, _modifiers(rounding, relu, satfinite))
@@ -104,7 +106,7 @@ def _reversed(halves: Array) -> Array:
 
 
 def _shares_of_two(bits: Array) -> list[Array]:
-    """The random bits of two elements, the upper one first."""
+    """Return the random bits of two elements, the upper one first."""
     return [bits >> np.uint64(16), bits & np.uint64(0xFFFF)]
 
 
@@ -114,7 +116,9 @@ def _shares_of_four(bits: Array) -> list[Array]:
 
 
 def _shares_of_nibbles(bits: Array) -> list[Array]:
-    """The first pair's half is made of the upper bytes of both halves, the second's of the lower ones."""
+    """Return the first pair's half is made of the upper bytes of both halves, the second's of the lower
+    ones.
+    """
     low, high = np.uint64(0x00FF), np.uint64(0xFF00)
     upper = bits >> np.uint64(8) & low | bits >> np.uint64(16) & high
     lower = bits & low | bits >> np.uint64(8) & high
@@ -136,7 +140,7 @@ _SHARES: dict[str, tuple[_Shares, int]] = {
 
 
 def _random(rounding: str, relu: str, satfinite: str, result: str, source: str) -> Operation:
-    """Two or four f32 and rbits to as many elements."""
+    """Return two or four f32 and rbits to as many elements."""
     layout, count, place = _element(result)
     step = stochastic(LAYOUTS[source], layout, _modifiers(rounding, relu, satfinite))
     shares, used = _SHARES[result]
@@ -179,7 +183,7 @@ def _pack(pack: str, sat: str, result: str, source: str) -> Operation:
 
 
 def _pack_above(pack: str, sat: str, result: str, source: str, rest: str) -> Operation:
-    """The two clamped values below the low bits of ``c``."""
+    """Return the two clamped values below the low bits of ``c``."""
     bits, two = np.uint32(int(result[1:])), np.uint32(2 * int(result[1:]))
 
     def convert(a: Array, b: Array, c: Array) -> Array:
@@ -220,53 +224,40 @@ _SCALED = ("f32", "bf16x2")
 
 # PTX 7.8 has the fp8 forms for sm_90 alone, and 8.1 for sm_89 too.
 # The manual has e2m1x2.f16x2 only from PTX 9.1 on; ptxas 13.0 accepts it from 8.6 on.
+_FMA, _FROM_FP8, _PACKING = Feature.BF16_FMA, Feature.FP8_CONVERSIONS, Feature.INTEGER_PACKING
+_NARROW, _STOCHASTIC = Feature.NARROW_CONVERSIONS, Feature.STOCHASTIC_ROUNDING
 ROWS: tuple[Row, ...] = (
-    _row((_RN_RZ, RELU, ("",), _HALVES, _F32), _halves, since=(7, 0), feature=Feature.BF16_FMA),
-    _row((_RN_RZ, RELU, _SATFINITE, _HALVES, _F32), _halves, since=(8, 1), feature=Feature.BF16_FMA),
-    _row((_RN, _SATFINITE, RELU, _FP8, _F32), _from_pair, since=(7, 8), feature=Feature.FP8_CONVERSIONS),
-    _row(
-        (_RN, _SATFINITE, RELU, _FP8, ("f16x2",)), _from_packed, since=(7, 8), feature=Feature.FP8_CONVERSIONS
-    ),
-    _row((_RN, RELU, ("f16x2",), _FP8), _widened, since=(7, 8), feature=Feature.FP8_CONVERSIONS),
-    _row(
-        (_RN, _SATFINITE, RELU, _FP6_FP4, _F32), _from_pair, since=(8, 6), feature=Feature.NARROW_CONVERSIONS
-    ),
-    _row(
-        (_RN, _SATFINITE, RELU, ("e2m1x2",), ("f16x2",)),
-        _from_packed,
-        since=(8, 6),
-        feature=Feature.NARROW_CONVERSIONS,
-    ),
-    _row((_RN, RELU, ("f16x2",), _FP6_FP4), _widened, since=(8, 6), feature=Feature.NARROW_CONVERSIONS),
-    _row(
-        (_RZ_RP, SATFINITE, ("ue8m0x2",), _SCALED), _scales, since=(8, 6), feature=Feature.NARROW_CONVERSIONS
-    ),
-    _row((_RN, ("bf16x2",), ("ue8m0x2",)), _scales_widened, since=(8, 6), feature=Feature.NARROW_CONVERSIONS),
-    _row(
-        (("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), feature=Feature.STOCHASTIC_ROUNDING
-    ),
-    _row(
-        (("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), feature=Feature.STOCHASTIC_ROUNDING
-    ),
+    _row((_RN_RZ, RELU, ("",), _HALVES, _F32), _halves, since=(7, 0), feature=_FMA),
+    _row((_RN_RZ, RELU, _SATFINITE, _HALVES, _F32), _halves, since=(8, 1), feature=_FMA),
+    _row((_RN, _SATFINITE, RELU, _FP8, _F32), _from_pair, since=(7, 8), feature=_FROM_FP8),
+    _row((_RN, _SATFINITE, RELU, _FP8, ("f16x2",)), _from_packed, since=(7, 8), feature=_FROM_FP8),
+    _row((_RN, RELU, ("f16x2",), _FP8), _widened, since=(7, 8), feature=_FROM_FP8),
+    _row((_RN, _SATFINITE, RELU, _FP6_FP4, _F32), _from_pair, since=(8, 6), feature=_NARROW),
+    _row((_RN, _SATFINITE, RELU, ("e2m1x2",), ("f16x2",)), _from_packed, since=(8, 6), feature=_NARROW),
+    _row((_RN, RELU, ("f16x2",), _FP6_FP4), _widened, since=(8, 6), feature=_NARROW),
+    _row((_RZ_RP, SATFINITE, ("ue8m0x2",), _SCALED), _scales, since=(8, 6), feature=_NARROW),
+    _row((_RN, ("bf16x2",), ("ue8m0x2",)), _scales_widened, since=(8, 6), feature=_NARROW),
+    _row((("rs",), RELU, SATFINITE, _HALVES, _F32), _random, since=(8, 7), feature=_STOCHASTIC),
+    _row((("rs",), RELU, _SATFINITE, _FOURS, _F32), _random, since=(8, 7), feature=_STOCHASTIC),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u16", "s16"), ("s32",)),
         build=_pack,
         since=(6, 5),
-        feature=Feature.INTEGER_PACKING,
+        feature=_PACKING,
     ),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u8", "s8"), ("s32",), ("b32",)),
         build=_pack_above,
         since=(6, 5),
-        feature=Feature.INTEGER_PACKING,
+        feature=_PACKING,
     ),
     Row(
         opcode="cvt",
         slots=(("pack",), ("sat",), ("u4", "s4", "u2", "s2"), ("s32",), ("b32",)),
         build=_pack_above,
         since=(6, 5),
-        feature=Feature.INTEGER_PACKING,
+        feature=_PACKING,
     ),
-)
+)  # fmt: skip

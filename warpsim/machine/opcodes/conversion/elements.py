@@ -48,7 +48,7 @@ _NORMAL, _NEAREST_NORMAL, _AWAY_NORMAL = map(
 
 
 def format_conversion(source: Layout, result: Layout, modifiers: Modifiers) -> Step:
-    """Codes of ``source`` to codes of ``result``."""
+    """Return codes of ``source`` to codes of ``result``."""
     if source.bits <= 16:
         return lambda codes: np.asarray(_table(source, result, modifiers)[codes])
     if result.bits <= 8:
@@ -72,7 +72,7 @@ def chain(*steps: Step) -> Step:
 
 
 def _core(source: Layout, result: Layout, modifiers: Modifiers) -> Step:
-    """The rounding alone, by a short cut where there is one; for f64 to f32 with the flush, if any."""
+    """Return the rounding alone, by a short cut where there is one; for f64 to f32 with the flush, if any."""
     flush_narrowed = modifiers.ftz and source.name == "f64"
     integral = modifiers.rounding.endswith("i")
     if source.exponent_bits == result.exponent_bits and source.fraction_bits > result.fraction_bits > 0:
@@ -97,7 +97,7 @@ def _rounded_codes(codes: Array, source: Layout, result: Layout, modifiers: Modi
 
 
 def _integral(codes: Array, layout: Layout, modifiers: Modifiers) -> Array:
-    """Numbers rounded to integers, as codes of the same format; zeros keep the number's sign."""
+    """Return numbers rounded to integers, as codes of the same format; zeros keep the number's sign."""
     numbers = decode(codes, layout)
     shift = np.maximum(-numbers.exponent, 0)
     whole = rounded(numbers, shift, modifiers.rounding.removesuffix("i"))
@@ -106,7 +106,9 @@ def _integral(codes: Array, layout: Layout, modifiers: Modifiers) -> Array:
 
 
 def _same_exponent(codes: Array, source: Layout, result: Layout, modifiers: Modifiers) -> Array:
-    """Formats that differ in their fraction alone: the magnitude is rounded as it stands, carries and all."""
+    """Return formats that differ in their fraction alone: the magnitude is rounded as it stands, carries
+    and all.
+    """
     shift = source.fraction_bits - result.fraction_bits
     assert shift > 0
     magnitude = codes & codes.dtype.type(source.magnitude)
@@ -177,7 +179,7 @@ _CASTS: dict[tuple[str, str, str], tuple[Step, NotANumber]] = {
 
 
 def _with_nan(made: Array, codes: Array, source: Layout, result: Layout, nan: NotANumber) -> Array:
-    """``made`` with the NaN that is asked for where the source is one."""
+    """Return ``made`` with the NaN that is asked for where the source is one."""
     if nan == "same" and source is result:
         return made
     nans = codes & codes.dtype.type(source.magnitude) > codes.dtype.type(source.exponent_mask)
@@ -199,14 +201,14 @@ def _apart(source: Layout, result: Layout) -> tuple[int, int]:
 
 
 def _signs(codes: Array, source: Layout, result: Layout) -> Array:
-    """Zeros of the result's format with the signs of the codes."""
+    """Return zeros of the result's format with the signs of the codes."""
     negative = codes & codes.dtype.type(source.sign) != 0
     zeros: Array = negative.astype(result.dtype) << result.dtype.type(result.bits - 1)
     return zeros
 
 
 def _tiny(codes: Array, rounding: str) -> Array:
-    """Where f64 numbers rounded to 24 bits are below the smallest normal f32."""
+    """Return where f64 numbers rounded to 24 bits are below the smallest normal f32."""
     magnitude, negative = codes & np.uint64(LAYOUTS["f64"].magnitude), _negative(codes) != 0
     from_here: dict[str, Any] = {
         "rn": _NEAREST_NORMAL,
@@ -219,14 +221,14 @@ def _tiny(codes: Array, rounding: str) -> Array:
 
 
 def flushing(layout: Layout) -> Step:
-    """Codes with subnormal numbers replaced by zeros of their signs."""
+    """Return codes with subnormal numbers replaced by zeros of their signs."""
     kind = layout.dtype.type
     exponent, sign = kind(layout.exponent_mask), kind(layout.sign)
     return lambda codes: np.where(codes & exponent == 0, codes & sign, codes)
 
 
 def after(source: Layout, result: Layout, modifiers: Modifiers) -> list[Step]:
-    """What is done to a result's code once it is rounded."""
+    """Return what is done to a result's code once it is rounded."""
     steps: list[Step] = []
     if modifiers.ftz and result.name == "f32" and source.name != "f64":
         steps.append(flushing(result))
@@ -239,7 +241,7 @@ def after(source: Layout, result: Layout, modifiers: Modifiers) -> list[Step]:
 
 
 def saturated(codes: Array, layout: Layout) -> Array:
-    """Codes of the numbers clamped to [0, 1]: +0 for NaN and -0, whose codes are above infinity's."""
+    """Return codes of the numbers clamped to [0, 1]: +0 for NaN and -0, whose codes are above infinity's."""
     kind = layout.dtype.type
     one = kind(layout.bias << layout.fraction_bits)
     clamped: Array = np.where(codes > kind(layout.exponent_mask), kind(0), np.minimum(codes, one))
@@ -248,14 +250,16 @@ def saturated(codes: Array, layout: Layout) -> Array:
 
 @cache
 def _table(source: Layout, result: Layout, modifiers: Modifiers) -> Array:
-    """The core's result for every code of a source of up to 16 bits."""
+    """Return the core's result for every code of a source of up to 16 bits."""
     codes = np.arange(1 << source.bits).astype(source.dtype)
     before = [flushing(source)] if modifiers.ftz and source.name == "f32" else []
     return chain(*before, _core(source, result, modifiers), *after(source, result, modifiers))(codes)
 
 
 def _joined(codes: Array, source: Layout) -> Array:
-    """The upper 16 bits of f32 codes, the lower ones joined into one: all that 8-bit results depend on."""
+    """Return the upper 16 bits of f32 codes, the lower ones joined into one: all that 8-bit results depend
+    on.
+    """
     assert source.name == "f32"
     joined: Array = codes >> np.uint32(16) | (codes & np.uint32(0xFFFF) != 0)
     return joined
@@ -263,10 +267,10 @@ def _joined(codes: Array, source: Layout) -> Array:
 
 @cache
 def _joined_table(source: Layout, result: Layout, modifiers: Modifiers) -> Array:
-    """The core's result for every value of ``_joined``.
+    """Return the core's result for every value of ``_joined``.
 
     Any of them stands for its binade's numbers strictly between two neighbours, and 8 significant bits are
-    at least two more than results have: no rounding tells those numbers apart.
+    at least two more than results have: no rounding distinguishes those numbers.
     """
     codes = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
     steps = [lambda x: _rounded_codes(x, source, result, modifiers), *after(source, result, modifiers)]
@@ -274,7 +278,7 @@ def _joined_table(source: Layout, result: Layout, modifiers: Modifiers) -> Array
 
 
 def stochastic(source: Layout, result: Layout, modifiers: Modifiers) -> Callable[[Array, Random], Array]:
-    """Codes of ``source`` and random bits to codes of ``result``, under ``.rs``."""
+    """Return codes of ``source`` and random bits to codes of ``result``, under ``.rs``."""
     finish = chain(lambda codes: codes, *after(source, result, modifiers))
 
     def step(codes: Array, random: Random) -> Array:

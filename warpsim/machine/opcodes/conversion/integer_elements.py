@@ -54,7 +54,7 @@ class Integer:
         return int((1 << (self.bits - self.signed)) - 1)
 
     def holds(self, other: Integer) -> bool:
-        """Whether it has all values of another type."""
+        """Return whether it has all values of another type."""
         return self.least <= other.least and other.greatest <= self.greatest
 
 
@@ -62,7 +62,7 @@ INTEGERS = {name: Integer(name=name) for name in ("u8", "u16", "u32", "u64", "s8
 
 
 def integer_conversion(source: Integer, result: Integer, *, sat: bool) -> Step:
-    """Integers to integers: extended or cut, or clamped with ``sat``."""
+    """Return integers to integers: extended or cut, or clamped with ``sat``."""
     if not sat:
         return lambda values: values.view(source.by_value).astype(result.by_value).view(result.dtype)
     kind = source.by_value.type
@@ -76,7 +76,7 @@ def integer_conversion(source: Integer, result: Integer, *, sat: bool) -> Step:
 
 
 def from_integer(source: Integer, result: Layout, modifiers: Modifiers) -> Step:
-    """Integers to codes; NumPy's cast to f32 and f64 rounds once, to nearest."""
+    """Return integers to codes; NumPy's cast to f32 and f64 rounds once, to nearest."""
 
     def cast(values: Array) -> Array:
         return values.view(source.by_value).astype(f"f{result.bits // 8}").view(result.dtype)
@@ -99,7 +99,7 @@ def _integer_table(source: Integer, result: Layout, rounding: str) -> Array:
 
 
 def to_integer(source: Layout, result: Integer, modifiers: Modifiers) -> Step:
-    """Codes to integers, clamped to the type's range, which makes ``.sat`` redundant.
+    """Return a conversion of codes to integers, clamped to the type's range, which makes ``.sat`` redundant.
 
     NaN becomes 0 where neither type is of 64 bits, otherwise 1 << (bits - 1).
     """
@@ -118,7 +118,7 @@ def _whole_table(source: Layout, result: Integer, modifiers: Modifiers) -> Array
 
 
 def nan_as_integer(source: Layout, result: Integer) -> int:
-    """What a NaN becomes: PTX ISA 9.0, section 9.7.9.21, "Integer Notes"."""
+    """Return what a NaN becomes: PTX ISA 9.0, section 9.7.9.21, "Integer Notes"."""
     return 1 << (result.bits - 1) if 64 in (source.bits, result.bits) else 0
 
 
@@ -135,7 +135,7 @@ _WHOLE: dict[str, Callable[..., Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi
 
 
 def _whole_by_cast(codes: Array, source: Layout, result: Integer, modifiers: Modifiers) -> Array:
-    """Results of up to 32 bits: f64 has all values of source and result, and every step is exact."""
+    """Return results of up to 32 bits: f64 has all values of source and result, and every step is exact."""
     values = codes.view(f"f{source.bits // 8}")
     with np.errstate(invalid="ignore"):  # a signaling NaN
         whole = np.clip(_WHOLE[modifiers.rounding](values.astype(np.float64)), result.least, result.greatest)

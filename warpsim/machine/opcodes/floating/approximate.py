@@ -46,7 +46,7 @@ _FUNCTIONS: dict[str, _Real] = {
     "div.full": lambda a, b: a / b,
 }
 
-# Of those that are no arithmetic, and that each CPU therefore computes as it likes.
+# Exact functions where NumPy's results differ between CPUs.
 _EXACT: dict[str, transcendental.Exact] = {
     "sin": transcendental.sine,
     "cos": transcendental.cosine,
@@ -87,7 +87,7 @@ class Approximation:
     ftz: bool
 
     def __call__(self, *sources: Values) -> Values:
-        """Bits of the result."""
+        """Return bits of the result."""
         form = FORMATS[self.type_name]
         if self.ftz:
             sources = tuple(flushed(source, form) for source in sources)
@@ -101,7 +101,7 @@ class Approximation:
 
 
 def _build(opcode: str) -> Callable[[str, str, str], Operation]:
-    """``build`` of a row of f32, f16 or bf16."""
+    """Return ``build`` of a row of f32, f16 or bf16."""
 
     def build(kind: str, ftz: str, type_name: str) -> Operation:
         name = f"div.{kind}" if opcode == "div" else opcode
@@ -119,13 +119,15 @@ def _build(opcode: str) -> Callable[[str, str, str], Operation]:
 
 
 def _rsqrt_double(bits: Values) -> Values:
-    """uint64 bits of 1 / sqrt of f64 values."""
+    """Return uint64 bits of 1 / sqrt of f64 values."""
     value = 1.0 / np.sqrt(bits.view(np.float64))
     return with_nans(np.asarray(value).view(np.uint64), bits)
 
 
 def _upper_word(function: _Real) -> Callable[[Values], Values]:
-    """``function`` of the upper words of f64 values; of its result the upper word, rounded, and zeros."""
+    """Return ``function`` of the upper words of f64 values; of its result the upper word, rounded, and
+    zeros.
+    """
     form = FORMATS["f64"]
 
     def compute(bits: Values) -> Values:
@@ -140,7 +142,7 @@ def _upper_word(function: _Real) -> Callable[[Values], Values]:
 
 
 def _build_double(compute: Callable[[Values], Values], note: str) -> Callable[[str, str, str], Operation]:
-    """``build`` of a row of f64."""
+    """Return ``build`` of a row of f64."""
 
     def build(kind: str, ftz: str, type_name: str) -> Operation:
         return Operation(

@@ -1,9 +1,9 @@
 """Exact f64 arithmetic in four directions: add, mul, fma, div and sqrt, correctly rounded for all bits.
 
-Knows two ways. The fast one is NumPy's own operation, which rounds to nearest even, and an error-free
-transformation (two-sum, Dekker's product), whose sign tells the other directions which neighbour to take;
-it needs operands whose products neither overflow nor lose low bits. Lanes outside that range are computed one
-by one with Python integers (exact.py). Takes and returns bits.
+Knows two ways. The fast way is NumPy's own operation, which rounds to nearest even, and an error-free
+transformation (two-sum, Dekker's product), whose sign gives the neighbour to take in the other directions;
+it needs operands whose products neither overflow nor lose low bits. Lanes outside that range are computed
+separately with Python integers (exact_doubles.py). Takes and returns bits.
 
 Relies on float64 arithmetic that rounds to nearest even and keeps subnormals: the caller sets it.
 """
@@ -30,7 +30,7 @@ _SPLITTER = np.float64(2**27 + 1)
 
 
 def add(a: Values, b: Values, rounding: str) -> Values:
-    """uint64 bits of a + b."""
+    """Return uint64 bits of a + b."""
     x, y = a.view(np.float64), b.view(np.float64)
     near = np.asarray(x + y)
     if rounding == "rn":
@@ -46,12 +46,12 @@ def add(a: Values, b: Values, rounding: str) -> Values:
 
 
 def sub(a: Values, b: Values, rounding: str) -> Values:
-    """uint64 bits of a - b."""
+    """Return uint64 bits of a - b."""
     return with_nans(add(a, b ^ _SIGN, rounding), a, b)
 
 
 def mul(a: Values, b: Values, rounding: str) -> Values:
-    """uint64 bits of a * b."""
+    """Return uint64 bits of a * b."""
     x, y = a.view(np.float64), b.view(np.float64)
     near = np.asarray(x * y)
     if rounding == "rn":
@@ -63,7 +63,7 @@ def mul(a: Values, b: Values, rounding: str) -> Values:
 
 
 def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
-    """uint64 bits of a * b + c, rounded once.
+    """Return uint64 bits of a * b + c, rounded once.
 
     The product is the sum of two float64; three sums, the innermost rounded to odd, leave the exact result as
     a float64 and a small one that decides the rounding (Boldo and Melquiond, section 4).
@@ -82,7 +82,7 @@ def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
 
 
 def div(a: Values, b: Values, rounding: str) -> Values:
-    """uint64 bits of a / b."""
+    """Return uint64 bits of a / b."""
     x, y = a.view(np.float64), b.view(np.float64)
     near = np.asarray(x / y)
     if rounding == "rn":
@@ -96,12 +96,12 @@ def div(a: Values, b: Values, rounding: str) -> Values:
 
 
 def rcp(a: Values, rounding: str) -> Values:
-    """uint64 bits of 1 / a."""
+    """Return uint64 bits of 1 / a."""
     return div(np.full_like(a, _FORM.one), a, rounding)
 
 
 def sqrt(a: Values, rounding: str) -> Values:
-    """uint64 bits of the square root of a."""
+    """Return uint64 bits of the square root of a."""
     x = a.view(np.float64)
     near = np.asarray(np.sqrt(x))
     if rounding == "rn":
@@ -120,7 +120,7 @@ ARITHMETIC: dict[str, Callable[..., Values]] = {
 
 
 def _exponent(bits: Values) -> Values:
-    """The exponent's field, as int64."""
+    """Return the exponent's field, as int64."""
     return ((bits >> np.uint64(52)) & np.uint64(0x7FF)).astype(np.int64)
 
 
@@ -137,7 +137,7 @@ def _are_finite(*sources: Values) -> Values:
 
 
 def _product_is_safe(a: Values, b: Values) -> Values:
-    """Where the product's error is a float64, and no step of its computation overflows."""
+    """Return where the product's error is a float64, and no step of its computation overflows."""
     total = _exponent(a) + _exponent(b)
     return _in_range(a, 60, 2000) & _in_range(b, 60, 2000) & (total > 1200) & (total < 3000)
 
@@ -151,7 +151,7 @@ def _product_error(x: Values, y: Values, product: Values) -> Values:
 
 
 def _high_half(x: Values) -> Values:
-    """The upper 26 bits (Veltkamp)."""
+    """Return the upper 26 bits (Veltkamp)."""
     scaled = x * _SPLITTER
     high: Values = scaled - (scaled - x)
     return high
@@ -171,7 +171,7 @@ def _fused(product: Values, error: Values, addend: Values) -> tuple[Values, Valu
 
 
 def _stepped(near: Values, error: Values, rounding: str) -> Values:
-    """Bits of ``near``, a step further where need be; ``error`` has the sign of exact - near."""
+    """Return bits of ``near``, a step further where need be; ``error`` has the sign of exact - near."""
     bits = np.asarray(near).view(np.uint64)
     if rounding == "rn":
         return bits
@@ -184,7 +184,7 @@ def _stepped(near: Values, error: Values, rounding: str) -> Values:
 def _repaired(
     bits: Values, lanes: Values, function: Callable[..., int], sources: tuple[Values, ...], rounding: str
 ) -> Values:
-    """``bits``, those of ``lanes`` computed with integers."""
+    """Return ``bits``, those of ``lanes`` computed with integers."""
     if not lanes.any():
         return bits
     chosen = np.broadcast_to(lanes, bits.shape)
@@ -195,7 +195,7 @@ def _repaired(
 
 
 def with_nans(bits: Values, *sources: Values) -> Values:
-    """``bits`` with NaN results as NAN says."""
+    """Return ``bits`` with NaN results as NAN says."""
     nan = is_nan(bits, _FORM)
     if not nan.any():
         return bits

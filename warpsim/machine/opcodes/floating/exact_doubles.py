@@ -16,22 +16,22 @@ _INFINITY = 0x7FF << _FRACTION
 
 
 def add(a: int, b: int, rounding: str) -> int:
-    """Bits of a + b, of which the sum is not zero."""
+    """Return bits of a + b, of which the sum is not zero."""
     return _rounded_sum(_parts(a), _parts(b), rounding)
 
 
 def mul(a: int, b: int, rounding: str) -> int:
-    """Bits of a * b."""
+    """Return bits of a * b."""
     return _rounded(*_product(a, b), rounding)
 
 
 def fma(a: int, b: int, c: int, rounding: str) -> int:
-    """Bits of a * b + c, rounded once."""
+    """Return bits of a * b + c, rounded once."""
     return _rounded_sum(_product(a, b), _parts(c), rounding)
 
 
 def div(a: int, b: int, rounding: str) -> int:
-    """Bits of a / b: 120 bits of quotient, the last set where there is a remainder."""
+    """Return bits of a / b: 120 bits of quotient, the last set where there is a remainder."""
     x, x_exponent = _parts(a)
     y, y_exponent = _parts(b)
     quotient, remainder = divmod(abs(x) << 120, abs(y))
@@ -40,7 +40,7 @@ def div(a: int, b: int, rounding: str) -> int:
 
 
 def sqrt(a: int, rounding: str) -> int:
-    """Bits of the square root of a, positive: 80 bits or more, the last set where it is not exact."""
+    """Return bits of the square root of a, positive: 80 bits or more, the last set where it is not exact."""
     x, exponent = _parts(a)
     x, exponent = (x << 161, exponent - 161) if exponent & 1 else (x << 160, exponent - 160)
     root = isqrt(x)
@@ -48,7 +48,7 @@ def sqrt(a: int, rounding: str) -> int:
 
 
 def _parts(bits: int) -> tuple[int, int]:
-    """A signed integer and the exponent of its last bit."""
+    """Return a signed integer and the exponent of its last bit."""
     field, fraction = bits >> _FRACTION & 0x7FF, bits & (1 << _FRACTION) - 1
     significand = fraction | (field != 0) << _FRACTION
     return (-significand if bits & _SIGN else significand), max(field, 1) + _LOWEST - 1
@@ -69,7 +69,7 @@ def _rounded_sum(a: tuple[int, int], b: tuple[int, int], rounding: str) -> int:
 
 
 def _rounded(value: int, exponent: int, rounding: str) -> int:
-    """Bits of value * 2**exponent, value not zero."""
+    """Return bits of value * 2**exponent, value not zero."""
     sign, magnitude = (_SIGN if value < 0 else 0), abs(value)
     last = max(exponent + magnitude.bit_length() - 1 - _FRACTION, _LOWEST)  # of the result's last bit
     shift = last - exponent

@@ -93,12 +93,12 @@ FORMATS = {
 
 
 def format_of(type_name: str) -> Format:
-    """The format of a type's values, which for "f16x2" are those of "f16"."""
+    """Return the format of a type's values, which for "f16x2" are those of "f16"."""
     return FORMATS[type_name.removesuffix("x2")]
 
 
 def quiet(compute: Compute) -> Compute:
-    """The same function, without NumPy's floating-point warnings, and with arrays for scalars."""
+    """Return the same function, without NumPy's floating-point warnings, and with arrays for scalars."""
 
     @wraps(compute)
     def silent(*sources: Values) -> tuple[Values, ...]:
@@ -109,7 +109,9 @@ def quiet(compute: Compute) -> Compute:
 
 
 def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., Values]:
-    """``function`` of words applied to each half of the words of an x2 type; itself for other types."""
+    """Return ``function`` of words applied to each half of the words of an x2 type; itself for other
+    types.
+    """
     if not type_name.endswith("x2"):
         return function
     half = format_of(type_name).word
@@ -124,25 +126,25 @@ def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., V
 
 
 def is_nan(bits: Values, form: Format) -> Values:
-    """Where ``bits`` are of a NaN: a bool array."""
+    """Return where ``bits`` are of a NaN: a bool array."""
     return (bits & form.magnitude) > form.infinity
 
 
 def flushed(bits: Values, form: Format) -> Values:
-    """``bits`` with subnormals replaced by the zero of their sign."""
+    """Return ``bits`` with subnormals replaced by the zero of their sign."""
     below = (bits & form.magnitude) - form.word(1)  # of a zero the largest number
     subnormal = below < form.largest_subnormal
     return np.where(subnormal, bits & form.sign, bits) if subnormal.any() else bits
 
 
 def canonical(bits: Values, form: Format) -> Values:
-    """``bits`` with every NaN replaced by the format's own."""
+    """Return ``bits`` with every NaN replaced by the format's own."""
     nan = is_nan(bits, form)
     return np.where(nan, form.nan, bits) if nan.any() else bits
 
 
 def saturated(bits: Values, form: Format) -> Values:
-    """``bits`` clamped to +0.0 .. 1.0, a NaN to +0.0 (modifier .sat).
+    """Return ``bits`` clamped to +0.0 .. 1.0, a NaN to +0.0 (modifier .sat).
 
     Minus zero becomes +0.0 too, as where ptxas folds constants.
     """
@@ -151,13 +153,15 @@ def saturated(bits: Values, form: Format) -> Values:
 
 
 def rectified(bits: Values, form: Format) -> Values:
-    """``bits`` with negative values, also minus zero, replaced by +0.0 (modifier .relu); a NaN stays."""
+    """Return ``bits`` with negative values, also minus zero, replaced by +0.0 (modifier .relu); a NaN
+    stays.
+    """
     negative = (bits >= form.sign) & ~is_nan(bits, form)
     return np.where(negative, form.word(0), bits)
 
 
 def widened(bits: Values, type_name: str) -> Values:
-    """float64 of the values of bits of "f16", "bf16" or "f32"."""
+    """Return float64 of the values of bits of "f16", "bf16" or "f32"."""
     if type_name == "bf16":
         bits = bits.astype(np.uint32) << np.uint32(16)
     real = np.float16 if type_name == "f16" else np.float32

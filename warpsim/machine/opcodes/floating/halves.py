@@ -1,7 +1,7 @@
 """add, sub, mul and fma of f16, f16x2, bf16 and bf16x2.
 
 Knows the forms of PTX ISA 9.0, sections 9.7.4.1 to 9.7.4.4, as ptxas 13.0 takes them, and that .oob makes a
-result +0.0 wherever a source is the value that tensor copies fill with. Left out: fma.{rz,rm,rp} of bf16,
+result +0.0 wherever a source is the value that tensor copies fill with. Missing: fma.{rz,rm,rp} of bf16,
 which ptxas takes but the manual does not have: it generates the code of an f16 sum for them. In: fma.oob.sat
 of f16, which the manual does not have but the hardware does (HFMA2.OOB.SAT).
 
@@ -31,7 +31,7 @@ OOB = (
 
 
 def _brain_add(a: Values, b: Values) -> Values:
-    """uint16 bits of a + b for bits of bf16 values."""
+    """Return uint16 bits of a + b for bits of bf16 values."""
     total = (a.astype(np.uint32) << np.uint32(16)).view(np.float32) + (
         b.astype(np.uint32) << np.uint32(16)
     ).view(np.float32)
@@ -39,7 +39,7 @@ def _brain_add(a: Values, b: Values) -> Values:
 
 
 def _through_double(exact: Exact, type_name: str) -> Callable[..., Values]:
-    """Bits -> bits, by the value rounded to odd in float64."""
+    """Return a function of bits to bits, by the value rounded to odd in float64."""
     return lambda *sources: half(exact(*(widened(source, type_name) for source in sources), "rn"), type_name)
 
 
@@ -55,7 +55,7 @@ _NEAREST: dict[tuple[str, str], Callable[..., Values]] = {
 
 
 def _without_bounds(compute: Callable[..., Values]) -> Callable[..., Values]:
-    """``compute``, but +0.0 where a source is out of bounds."""
+    """Return ``compute``, with +0.0 where a source is out of bounds."""
 
     def bounded(*sources: Values) -> Values:
         outside = [source == np.uint16(OUT_OF_BOUNDS) for source in sources]
@@ -65,7 +65,7 @@ def _without_bounds(compute: Callable[..., Values]) -> Callable[..., Values]:
 
 
 def _function(opcode: str, type_name: str, ftz: str, clamp: str, oob: str) -> Callable[..., Values]:
-    """Bits of f16 or bf16 sources -> bits of the result."""
+    """Return bits of f16 or bf16 sources -> bits of the result."""
     step = "add" if opcode == "sub" else opcode
     compute: Callable[..., Values] = Arithmetic(
         type_name=type_name, nearest=_NEAREST[step, type_name], exact=_EXACT[step], ftz=bool(ftz), clamp=clamp

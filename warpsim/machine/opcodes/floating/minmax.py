@@ -35,7 +35,7 @@ def _ordered(bits: Values, form: Format) -> Values:
 
 
 def _extremum(a: Values, b: Values, *, largest: bool, propagate: bool, form: Format) -> Values:
-    """Bits of min or max of two sources."""
+    """Return bits of min or max of two sources."""
     pick = np.maximum if largest else np.minimum
     result = _ordered(np.asarray(pick(_ordered(a, form), _ordered(b, form))), form).view(form.word)
     not_a, not_b = is_nan(a, form), is_nan(b, form)
@@ -47,7 +47,7 @@ def _extremum(a: Values, b: Values, *, largest: bool, propagate: bool, form: For
 
 
 def _with_xor_of_signs(compute: Callable[..., Values], form: Format) -> Callable[..., Values]:
-    """``compute`` of magnitudes, with the exclusive or of the sources' signs, unless it is a NaN."""
+    """Return ``compute`` of magnitudes, with the exclusive or of the sources' signs, unless it is a NaN."""
     sign, magnitude = form.sign, form.magnitude
 
     def signed(a: Values, b: Values) -> Values:
@@ -62,7 +62,7 @@ def _flushing(compute: Callable[..., Values], form: Format) -> Callable[..., Val
 
 
 def _build(opcode: str) -> Callable[[str, str, str, str, str], Operation]:
-    """``build`` of a row with two sources."""
+    """Return ``build`` of a row with two sources."""
 
     def build(ftz: str, nan: str, xorsign: str, absolute: str, type_name: str) -> Operation:
         form = format_of(type_name)
@@ -83,7 +83,7 @@ def _build(opcode: str) -> Callable[[str, str, str, str, str], Operation]:
 
 
 def _build_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
-    """``build`` of a row with three sources."""
+    """Return ``build`` of a row with three sources."""
 
     def build(ftz: str, nan: str, absolute: str, type_name: str) -> Operation:
         form = format_of(type_name)
@@ -104,7 +104,7 @@ def _build_three(opcode: str) -> Callable[[str, str, str, str], Operation]:
 
 
 def _with_sign(opcode: str, bits: Values, form: Format) -> Values:
-    """Bits of abs or neg; see NAN_OF_SIGN."""
+    """Return bits of abs or neg; see NAN_OF_SIGN."""
     sign = form.sign
     result = bits & ~sign if opcode == "abs" else bits ^ sign
     nan = is_nan(bits, form)
@@ -115,7 +115,7 @@ def _with_sign(opcode: str, bits: Values, form: Format) -> Values:
 
 
 def _build_sign(opcode: str) -> Callable[[str, str], Operation]:
-    """``build`` of a row of abs or neg."""
+    """Return ``build`` of a row of abs or neg."""
 
     def build(ftz: str, type_name: str) -> Operation:
         form = format_of(type_name)

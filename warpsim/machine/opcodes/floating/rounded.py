@@ -38,7 +38,7 @@ UNDOCUMENTED = "not in the manual; inferred: as without .ftz, the code that ptxa
 
 
 def _singles(opcode: str) -> Callable[[str, str, str], Operation]:
-    """``build`` of a row of f32."""
+    """Return ``build`` of a row of f32."""
 
     def build(rounding: str, ftz: str, type_name: str) -> Operation:
         function = Arithmetic(
@@ -57,7 +57,7 @@ def _singles(opcode: str) -> Callable[[str, str, str], Operation]:
 
 
 def _doubles(opcode: str) -> Callable[[str, str, str], Operation]:
-    """``build`` of a row of f64."""
+    """Return ``build`` of a row of f64."""
 
     def build(rounding: str, ftz: str, type_name: str) -> Operation:
         function = doubles.ARITHMETIC[opcode]

@@ -1,7 +1,7 @@
 """From an exact result to the bits of f32, f16 or bf16: one rounding, in any direction, and flushing.
 
 The way there: an operation computes in float64 and leaves there a value rounded to odd: the exact result
-where float64 holds it, else that of its two neighbours whose last bit is set. Such a value lies on the same
+where float64 holds it, else its neighbour with a last bit of 1. Such a value lies on the same
 side of every number of 51 bits or fewer as the exact result does, so that rounding it once more gives what
 rounding the exact result gives, in every direction (Boldo and Melquiond, "Emulation of a FMA and Correctly
 Rounded Sums"). Products of two f32 are exact in float64, and so are all f32, f16 and bf16 values.
@@ -48,7 +48,9 @@ def odd_sum(a: Values, b: Values, rounding: str) -> Values:
 
 
 def _odd(nearest: Values, error: Values, inexact: Values) -> Values:
-    """``nearest`` where it is exact or its last bit is set, else its neighbour on the side of ``error``."""
+    """Return ``nearest`` where it is exact or its last bit is set, else its neighbour on the side of
+    ``error``.
+    """
     bits = np.asarray(nearest).view(np.int64)
     outward = np.where((error > 0) == (nearest > 0), _LAST, -_LAST)
     step = np.where(inexact & ((bits & _LAST) == 0), outward, np.int64(0))
@@ -66,7 +68,7 @@ def odd_fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
 
 
 def single(value: Values, rounding: str) -> Values:
-    """uint32 bits of ``value``, float64 rounded to odd, as f32."""
+    """Return uint32 bits of ``value``, float64 rounded to odd, as f32."""
     near = np.asarray(value.astype(np.float32))
     bits = near.view(np.uint32)
     if rounding == "rn":
@@ -82,7 +84,7 @@ def single(value: Values, rounding: str) -> Values:
 
 
 def half(value: Values, type_name: str) -> Values:
-    """uint16 bits of ``value``, float64 rounded to odd, as "f16" or "bf16" to nearest even.
+    """Return uint16 bits of ``value``, float64 rounded to odd, as "f16" or "bf16" to nearest even.
 
     To bf16 by way of f32, whose own rounding does harm only where it makes a tie.
     """
@@ -95,7 +97,7 @@ def half(value: Values, type_name: str) -> Values:
 
 
 def single_odd(value: Values) -> Values:
-    """uint32 bits of ``value``, float64 rounded to odd, as f32 rounded to odd."""
+    """Return uint32 bits of ``value``, float64 rounded to odd, as f32 rounded to odd."""
     near = np.asarray(value.astype(np.float32))
     bits = near.view(np.uint32)
     wide = near.astype(np.float64)
@@ -106,7 +108,7 @@ def single_odd(value: Values) -> Values:
 
 
 def brain(bits: Values) -> Values:
-    """uint16 bits of bf16 nearest to f32 values of ``bits``; a NaN becomes some NaN."""
+    """Return uint16 bits of bf16 nearest to f32 values of ``bits``; a NaN becomes some NaN."""
     even = (bits >> np.uint32(16)) & np.uint32(1)
     rounded = ((bits + (np.uint32(0x7FFF) + even)) >> np.uint32(16)).astype(np.uint16)
     nan = (bits & np.uint32(0x7FFF_FFFF)) > np.uint32(0x7F80_0000)
@@ -114,7 +116,7 @@ def brain(bits: Values) -> Values:
 
 
 def is_tiny(value: Values, form: Format, rounding: str) -> Values:
-    """Where the exact result behind ``value`` is flushed, once rounded to the format's precision."""
+    """Return where the exact result behind ``value`` is flushed, once rounded to the format's precision."""
     smallest = 2.0 ** (1 - form.bias)
     precision = form.fraction_bits + 1
     magnitude = np.abs(value)
@@ -143,5 +145,5 @@ def flush_result(bits: Values, form: Format, rounding: str, exact: Callable[[], 
 
 
 def wide_values(sources: tuple[Values, ...], type_name: str) -> list[Values]:
-    """float64 of each source."""
+    """Return float64 of each source."""
     return [widened(source, type_name) for source in sources]

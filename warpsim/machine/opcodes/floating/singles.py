@@ -24,7 +24,7 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
 def fma_nearest(a: Values, b: Values, c: Values) -> Values:
-    """uint32 bits of a * b + c, rounded once, for bits of three f32 values.
+    """Return uint32 bits of a * b + c, rounded once, for bits of three f32 values.
 
     The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, or may do
     so because the result is hardly normal: then the error of the sum decides.
@@ -40,7 +40,7 @@ def fma_nearest(a: Values, b: Values, c: Values) -> Values:
 
 
 def negated(bits: Values) -> Values:
-    """Bits of f32 values with the other sign."""
+    """Return bits of f32 values with the other sign."""
     return bits ^ np.uint32(0x8000_0000)
 
 
@@ -55,7 +55,7 @@ _COUNTS = {"add": 2, "mul": 2, "fma": 3}
 
 
 def _arithmetic(opcode: str, rounding: str, ftz: str, sat: str) -> Callable[..., Values]:
-    """Bits of f32 sources -> bits of the f32 result."""
+    """Return bits of f32 sources -> bits of the f32 result."""
     step = _STEPS[opcode]
     compute = Arithmetic(
         type_name="f32", nearest=_NEAREST[step], exact=_EXACT[step], rounding=rounding or "rn",
@@ -65,7 +65,7 @@ def _arithmetic(opcode: str, rounding: str, ftz: str, sat: str) -> Callable[...,
 
 
 def _singles(opcode: str) -> Callable[[str, str, str, str], Operation]:
-    """``build`` of a row of f32 or f32x2."""
+    """Return ``build`` of a row of f32 or f32x2."""
 
     def build(rounding: str, ftz: str, sat: str, type_name: str) -> Operation:
         function = in_pairs(_arithmetic(opcode, rounding, ftz, sat), type_name)
@@ -82,7 +82,7 @@ def _singles(opcode: str) -> Callable[[str, str, str, str], Operation]:
 
 
 def _mixed(opcode: str) -> Callable[[str, str, str, str], Operation]:
-    """``build`` of a row whose last source and result are f32, and its other sources f16 or bf16."""
+    """Return ``build`` of a row whose last source and result are f32, and its other sources f16 or bf16."""
 
     def build(rounding: str, sat: str, result: str, narrow: str) -> Operation:
         function = _arithmetic(opcode, rounding, "", sat)
@@ -99,7 +99,7 @@ def _mixed(opcode: str) -> Callable[[str, str, str, str], Operation]:
 
 
 def _doubles(opcode: str) -> Callable[[str, str], Operation]:
-    """``build`` of a row of f64."""
+    """Return ``build`` of a row of f64."""
 
     def build(rounding: str, type_name: str) -> Operation:
         function = doubles.ARITHMETIC[opcode]

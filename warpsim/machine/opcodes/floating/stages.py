@@ -35,7 +35,7 @@ class Arithmetic:
     clamp: str = ""
 
     def __call__(self, *sources: Values) -> Values:
-        """Bits of the result for bits of the sources."""
+        """Return bits of the result for bits of the sources."""
         form = FORMATS[self.type_name]
         if self.ftz:
             sources = tuple(flushed(source, form) for source in sources)
@@ -51,7 +51,7 @@ class Arithmetic:
 
 
 def native(function: Callable[..., Values], real: type[np.floating[Any]]) -> Callable[..., Values]:
-    """``function`` of values of the NumPy type ``real``, as one of bits."""
+    """Return ``function`` of values of the NumPy type ``real``, as one of bits."""
 
     def on_bits(*sources: Values) -> Values:
         values = np.asarray(function(*(source.view(real) for source in sources)))

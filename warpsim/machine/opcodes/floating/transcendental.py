@@ -25,7 +25,9 @@ Exact = Callable[[Decimal], Decimal]
 
 
 def settled(value: Values, source: Values, exact: Exact, rounded: Callable[[Values], Values]) -> Values:
-    """Bits of a function: what ``rounded`` makes of ``value``, or where in doubt of the ``exact`` value."""
+    """Return bits of a function: what ``rounded`` makes of ``value``, or where in doubt of the ``exact``
+    value.
+    """
     above, below = rounded(np.asarray(value * _ABOVE)), rounded(np.asarray(value * _BELOW))
     undecided = np.asarray(above != below)
     if not undecided.any():
@@ -37,7 +39,9 @@ def settled(value: Values, source: Values, exact: Exact, rounded: Callable[[Valu
 
 
 def to_odd(exact: Exact, source: float) -> float:
-    """The function's value as float64: itself, or of its two neighbours the one whose last bit is set."""
+    """Return the function's value as float64: itself, or of its two neighbours the one whose last bit is
+    set.
+    """
     with localcontext(Context(prec=_DIGITS)):
         value = exact(Decimal(source))
     near = float(value)
@@ -64,7 +68,7 @@ def _arctan_of_inverse(number: int) -> Decimal:
 
 
 def _series(angle: Decimal, first: int) -> Decimal:
-    """The sum of (-1)**i angle**n / n! over n = first, first + 2, ..., of an angle of at most pi."""
+    """Return the sum of (-1)**i angle**n / n! over n = first, first + 2, ..., of an angle of at most pi."""
     term = angle**first if first else Decimal(1)
     total, n = term, first
     while abs(term) > Decimal(10) ** -_DIGITS * abs(total):
@@ -74,7 +78,7 @@ def _series(angle: Decimal, first: int) -> Decimal:
 
 
 def _reduced(angle: Decimal) -> Decimal:
-    """The angle less a multiple of 2 pi."""
+    """Return the angle less a multiple of 2 pi."""
     with localcontext(Context(prec=2 * _DIGITS)):
         turns = (angle / (2 * _pi())).to_integral_value()
         return angle - turns * 2 * _pi()
@@ -86,7 +90,7 @@ def sine(angle: Decimal) -> Decimal:
 
 
 def cosine(angle: Decimal) -> Decimal:
-    """cos of a finite angle."""
+    """Return cos of a finite angle."""
     return _series(_reduced(angle), 0)
 
 

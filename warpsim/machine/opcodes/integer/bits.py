@@ -68,7 +68,7 @@ _PAIRS: tuple[Callable[[Values, Values], Values], ...] = (
 
 
 def looked_up(a: Values, b: Values, c: Values, table: Values) -> Values:
-    """Bit by bit the bit of ``table`` whose number is that of a (4), b (2) and c (1).
+    """Return, bit by bit, the bit of ``table`` with the number made of a (4), b (2) and c (1).
 
     A table of shape () is split by a into two of b and c, which takes about a fifth of the steps.
     """
@@ -126,7 +126,7 @@ def _shift_right(type_name: str) -> Operation:
 
 
 def _funnel(side: str, mode: str, type_name: str) -> Operation:
-    """The upper word of ``b:a`` shifted left, or its lower word shifted right."""
+    """Return the upper word of ``b:a`` shifted left, or its lower word shifted right."""
 
     def compute(a: Values, b: Values, c: Values) -> Values:
         both = (b.astype(np.uint64) << 32) | a
@@ -141,14 +141,14 @@ def _funnel(side: str, mode: str, type_name: str) -> Operation:
 
 
 def _low_ones(count: Values, dtype: np.dtype[Any]) -> Values:
-    """Words whose ``count`` lowest bits are ones; all where it is the width or more."""
+    """Return words whose ``count`` lowest bits are ones; all where it is the width or more."""
     one = np.ones((), dtype)
     ones: Values = np.subtract(np.left_shift(one, count.astype(dtype)), one)
     return ones
 
 
 def _merged(inside: Values, outside: Values, mask: Values) -> Values:
-    """The bits of ``inside`` where the mask has ones, and of ``outside`` elsewhere."""
+    """Return the bits of ``inside`` where the mask has ones, and of ``outside`` elsewhere."""
     return np.bitwise_or(inside & mask, outside & ~mask)
 
 
@@ -164,7 +164,9 @@ def _insert(type_name: str) -> Operation:
 
 
 def _extract(type_name: str) -> Operation:
-    """The field moved down; of signed types its upper bit (the word's, where it is cut) fills the rest."""
+    """Return the field moved down; of signed types its upper bit (the word's, where it is cut) fills the
+    rest.
+    """
     dtype, bits = number_dtype(type_name), bits_of(type_name)
 
     def compute(a: Values, b: Values, c: Values) -> Values:
@@ -180,7 +182,7 @@ def _extract(type_name: str) -> Operation:
 
 
 def _sign_extend(mode: str, type_name: str) -> Operation:
-    """The low b bits of a, extended by the uppermost of them (.s32) or by zeros."""
+    """Return the low b bits of a, extended by the uppermost of them (.s32) or by zeros."""
 
     def compute(a: Values, b: Values) -> Values:
         kept = np.minimum(b, 32) if mode == "clamp" else b & 31
@@ -207,7 +209,7 @@ def _mask(mode: str, type_name: str) -> Operation:
 
 
 def highest_one(values: Values) -> Values:
-    """The number of the highest bit that is one, as uint32; all ones where none is.
+    """Return the number of the highest bit that is one, as uint32; all ones where none is.
 
     Halves the word at each step.
     """
@@ -256,7 +258,7 @@ def _reverse(type_name: str) -> Operation:
 
 
 def _find_set(type_name: str) -> Operation:
-    """The number of the |offset|-th one from bit base upwards, or downwards where offset is negative.
+    """Return the number of the |offset|-th one from bit base upwards, or downwards where offset is negative.
 
     For the offset -2**31 the manual's loop finds none; ptxas's code for sm_90 would give 0.
     """
@@ -278,7 +280,9 @@ def _find_set(type_name: str) -> Operation:
 def _counted(
     order: list[tuple[int, Values]], base: Values, count: Values, wanted: Values, found: Values
 ) -> Values:
-    """The bit where the count of ones from base, in this order of bits, reaches ``count``; else ``found``."""
+    """Return the bit where the count of ones from base, in this order of bits, reaches ``count``; else
+    ``found``.
+    """
     rising = order[0][0] == 0
     seen = np.zeros((), np.int32)
     for bit, is_one in order:

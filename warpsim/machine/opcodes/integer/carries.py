@@ -5,7 +5,8 @@ is kept. PTX ISA 9.0, section 9.7.2; the manual has 64 bits since 4.3, but ptxas
 
 After a subtraction the manual calls CC.CF the borrow. In the code of ptxas 13.0 (disassembled for sm_75,
 sm_90 and sm_100a; folded constants agree) it is the carry of ``a + ~b + 1``, set where nothing is borrowed,
-and subc adds it to ``a + ~b``. Chains of one kind cannot tell; addc after sub.cc can: it gets the carry here.
+and subc adds it to ``a + ~b``. Chains of one kind do not differ; addc after sub.cc does: it gets the carry
+here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CARRY = "CC.CF after a subtraction is the carry of a + ~b + 1 (not the borrow),
 
 
 def _sum(a: Values, b: Values, carry: Values) -> tuple[Values, Values]:
-    """``a + b + carry`` and its carry."""
+    """Return ``a + b + carry`` and its carry."""
     partial = np.add(a, b)
     total = np.add(partial, carry)
     return total, (partial < a) | (total < partial)

@@ -68,7 +68,7 @@ _SIGNS = {"f16": 0x8000, "bf16": 0x8000, "f32": 0x80000000, "f64": 0x80000000000
 
 
 def flushed(values: Values, type_name: str) -> Values:
-    """The bits with subnormal numbers made zeros of their sign (.ftz)."""
+    """Return the bits with subnormal numbers made zeros of their sign (.ftz)."""
     return np.where((values & _EXPONENTS[type_name]) == 0, values & _SIGNS[type_name], values)
 
 
@@ -85,7 +85,7 @@ _FLOAT_NUMBERS: dict[str, Callable[[Values], Values]] = {
 
 
 def _numbers(type_name: str, flush: bool) -> Callable[[Values], Values]:
-    """From the bits of a type to an array whose comparisons are those of the type."""
+    """Return a view of the bits of a type as numbers that compare as the type does."""
     floats = _FLOAT_NUMBERS.get(type_name)
     if floats is None:
         dtype = number_dtype(type_name)
@@ -94,13 +94,13 @@ def _numbers(type_name: str, flush: bool) -> Callable[[Values], Values]:
 
 
 def comparison(name: str, type_name: str, flush: bool = False) -> Test:
-    """The comparison ``name`` of the bits of a scalar type; under ``flush`` subnormals are zeros."""
+    """Return the comparison ``name`` of the bits of a scalar type; under ``flush`` subnormals are zeros."""
     compare, numbers = _COMPARISONS[name], _numbers(type_name, flush)
     return lambda a, b: compare(numbers(a), numbers(b))
 
 
 def _combined(result: Values, combine: str, others: tuple[Values, ...]) -> Values:
-    """The result itself, or combined with the predicate source."""
+    """Return the result itself, or combined with the predicate source."""
     return _COMBINATIONS[combine](result, *others) if combine else result
 
 
@@ -173,7 +173,7 @@ def _set(name: str, combine: str, flush: str, result_type: str, type_name: str) 
 
 
 def _set_pairs(name: str, combine: str, flush: str, result_type: str, type_name: str) -> Operation:
-    """Each half apart; the predicate is combined with both."""
+    """Return the operation on each half; the predicate is combined with both."""
     element = "u16" if bits_of(result_type.removesuffix("x2")) == 32 else result_type.removesuffix("x2")
     one = _set(name, combine, flush, element, type_name.removesuffix("x2")).compute
 
@@ -224,7 +224,7 @@ _CLASSES: dict[str, Callable[[Values, int, int], Values]] = {
 
 
 def _classify(name: str, type_name: str) -> Operation:
-    """Zeros count as normal, as PTX says."""
+    """Return zeros count as normal, as PTX says."""
     belongs, infinity = _CLASSES[name], _EXPONENTS[type_name]
     normal, magnitude = infinity & -infinity, _SIGNS[type_name] - 1
     return Operation(
@@ -266,8 +266,7 @@ ROWS: tuple[Row, ...] = (
       for types, names, flush in _SOURCES),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",)),
         build=_predicate_alone, since=(4, 2)),
-    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",)),
-        build=_predicates, since=(4, 2)),
+    Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16x2",)), build=_predicates, since=(4, 2)),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",)),
         build=_predicate_alone, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="setp", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16x2",)),
@@ -279,12 +278,10 @@ ROWS: tuple[Row, ...] = (
     *(Row(opcode="set", slots=(names, _COMBINE, _NONE, ("bf16",), types),
           build=_set, since=(7, 8), feature=_BF16_ARITHMETIC)
       for types, names, _ in _SOURCES),
-    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",), ("f16",)),
-        build=_set, since=(4, 2)),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, ("f16",), ("f16",)), build=_set, since=(4, 2)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, ("bf16",), ("f16",)),
         build=_set, since=(7, 8), feature=_BF16_ARITHMETIC),
-    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _INTEGERS, ("f16",)),
-        build=_set, since=(6, 5)),
+    Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _INTEGERS, ("f16",)), build=_set, since=(6, 5)),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _NONE, (*_INTEGERS, "bf16"), ("bf16",)),
         build=_set, since=(7, 8), feature=_BF16_ARITHMETIC),
     Row(opcode="set", slots=(_FLOAT_ORDER, _COMBINE, _FLUSH, _WORDS, ("f16x2",)),

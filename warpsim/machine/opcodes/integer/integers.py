@@ -43,7 +43,7 @@ def _wrapping(function: Any) -> Callable[[str], Operation]:
 
 
 def clamped(total: Values) -> Values:
-    """uint32 bits of int64 totals, clamped to int32 (.sat)."""
+    """Return uint32 bits of int64 totals, clamped to int32 (.sat)."""
     return unsigned(np.clip(total, -(1 << 31), (1 << 31) - 1).astype(np.int32))
 
 
@@ -78,7 +78,7 @@ def _absolute(type_name: str) -> Operation:
 
 
 def _extreme(function: Any, type_name: str, relu: bool) -> Binary:
-    """``function`` of the numbers of two lanes; under .relu no less than zero."""
+    """Return ``function`` of the numbers of two lanes; under .relu no less than zero."""
     dtype = number_dtype(type_name.removesuffix("x2"))
 
     def compute(a: Values, b: Values) -> Values:
@@ -101,7 +101,7 @@ def _extremes(function: Any) -> Callable[[str, str], Operation]:
 
 
 def _high_unsigned(a: Values, b: Values) -> Values:
-    """The upper 64 bits of the products of uint64 lanes, from four products of their halves."""
+    """Return the upper 64 bits of the products of uint64 lanes, from four products of their halves."""
     mask = 0xFFFFFFFF
     a_low, a_high, b_low, b_high = a & mask, a >> 32, b & mask, b >> 32
     first = np.add(np.multiply(a_high, b_low), np.multiply(a_low, b_low) >> 32)
@@ -117,12 +117,12 @@ def _high_signed(a: Values, b: Values) -> Values:
 
 
 def low_product(a: Values, b: Values) -> Values:
-    """The lower half of the products, as wide as the factors."""
+    """Return the lower half of the products, as wide as the factors."""
     return np.multiply(a, b)
 
 
 def high_product(type_name: str) -> Binary:
-    """The upper half of the products, as wide as the factors."""
+    """Return the upper half of the products, as wide as the factors."""
     bits = bits_of(type_name)
     if bits == 64:
         return _high_signed if is_signed(type_name) else _high_unsigned
@@ -136,13 +136,13 @@ def high_product(type_name: str) -> Binary:
 
 
 def _wide_product(type_name: str) -> Binary:
-    """The whole products, twice as wide as the factors."""
+    """Return the whole products, twice as wide as the factors."""
     narrow, wide = number_dtype(type_name), number_dtype(_DOUBLE[type_name])
     return lambda a, b: unsigned(np.multiply(a.view(narrow), b.view(narrow), dtype=wide))
 
 
 def product_half(half: str, type_name: str) -> Binary:
-    """What .hi, .lo or .wide takes of the products."""
+    """Return what .hi, .lo or .wide takes of the products."""
     if half == "lo":
         return low_product
     return high_product(type_name) if half == "hi" else _wide_product(type_name)
@@ -179,7 +179,7 @@ def _mad_saturating(half: str, saturate: str, type_name: str) -> Operation:
 
 
 def _product24(half: str, type_name: str) -> Binary:
-    """Bits 31..0 (.lo) or 47..16 (.hi) of the products of the low 24 bits of each factor."""
+    """Return bits 31..0 (.lo) or 47..16 (.hi) of the products of the low 24 bits of each factor."""
     dtype, wide = number_dtype(type_name), wide_dtype(type_name)
     shift = 16 if half == "hi" else 0
 

@@ -36,7 +36,9 @@ def _permute(a: Values, b: Values, selectors: Values) -> Values:
 
 
 def _byte_moved(word: Values, source: int, place: int, signs: bool) -> Values:
-    """The byte at bit ``source`` of the word, or its sign eight times, at bit ``place``; zeros elsewhere."""
+    """Return the byte at bit ``source`` of the word, or its sign eight times, at bit ``place``; zeros
+    elsewhere.
+    """
     moved: Values
     if signs:
         moved = np.multiply((word >> (source + 7)) & 1, np.uint32(0xFF << place))

@@ -18,27 +18,27 @@ SIGNED = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}
 
 
 def is_signed(type_name: str) -> bool:
-    """Whether a PTX type is s8 to s64, or a vector of such."""
+    """Return whether a PTX type is s8 to s64, or a vector of such."""
     return type_name.startswith("s")
 
 
 def number_dtype(type_name: str) -> np.dtype[Any]:
-    """The dtype whose numbers are those of an integer type: int32 for s32, uint32 for u32 and b32."""
+    """Return the dtype whose numbers are those of an integer type: int32 for s32, uint32 for u32 and b32."""
     return (SIGNED if is_signed(type_name) else UNSIGNED)[bits_of(type_name)]
 
 
 def wide_dtype(type_name: str) -> np.dtype[Any]:
-    """int64 for signed types, uint64 for others: holds products of 32 bits."""
+    """Return int64 for signed types, uint64 for others: holds products of 32 bits."""
     return (SIGNED if is_signed(type_name) else UNSIGNED)[64]
 
 
 def signed(values: Values) -> Values:
-    """The same bits as two's complement numbers."""
+    """Return the same bits as two's complement numbers."""
     return values.view(SIGNED[values.dtype.itemsize * 8])
 
 
 def unsigned(values: Values) -> Values:
-    """The same bits as unsigned numbers."""
+    """Return the same bits as unsigned numbers."""
     return values.view(UNSIGNED[values.dtype.itemsize * 8])
 
 
@@ -48,5 +48,5 @@ def halves(values: Values) -> tuple[Values, Values]:
 
 
 def packed(low: Values, high: Values) -> Values:
-    """uint32 lanes of two uint16 halves."""
+    """Return uint32 lanes of two uint16 halves."""
     return low.astype(np.uint32) | (high.astype(np.uint32) << 16)

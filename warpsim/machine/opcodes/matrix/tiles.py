@@ -76,7 +76,7 @@ def _inverse(place: Place, registers: int) -> Table:
 
 
 def _taken(data: Values, table: Table, place: Place) -> Values:
-    """``(warps, bytes)`` in the order of a table of a layout."""
+    """Return ``(warps, bytes)`` in the order of a table of a layout."""
     units = data.reshape(len(data), -1).view(f"u{_UNITS.get(place, 1)}")
     return np.take(units, table, axis=1).view(np.uint8)
 
@@ -177,14 +177,14 @@ def _move(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _givers(lanes: Lanes, rows: int) -> Lanes:
-    """The lanes whose addresses count."""
+    """Return the lanes whose addresses count."""
     if rows == WARP:
         return lanes
     return Lanes(lanes.mask & (np.arange(lanes.mask.size) % WARP < rows))
 
 
 def _address(binder: StatementBinder, index: int, space: str) -> Reader:
-    """Addresses (lanes,) in shared memory; a generic one elsewhere is undefined, and reported."""
+    """Return addresses (lanes,) in shared memory; a generic one elsewhere is undefined, and reported."""
     binder.count(2)
     operand = binder.operands[index]
     if getattr(operand, "base", None) is None:
@@ -207,7 +207,7 @@ def _address(binder: StatementBinder, index: int, space: str) -> Reader:
 
 
 def _vector(binder: StatementBinder, index: int, count: int) -> Sequence[Any]:
-    """The elements of a vector, which is in braces even where it has only one."""
+    """Return the elements of a vector, which is in braces even where it has only one."""
     operand = binder.operands[index]
     if not isinstance(operand, Vector):
         raise binder.illegal(
@@ -217,7 +217,7 @@ def _vector(binder: StatementBinder, index: int, count: int) -> Sequence[Any]:
 
 
 def _targets(binder: StatementBinder, count: int) -> Sequence[Any]:
-    """Registers and sinks of an ldmatrix; no register twice."""
+    """Return registers and sinks of an ldmatrix; no register twice."""
     binder.count(2)
     elements = _vector(binder, 0, count)
     if all(isinstance(element, Sink) for element in elements):
@@ -230,7 +230,7 @@ def _targets(binder: StatementBinder, count: int) -> Sequence[Any]:
 
 
 def _sources(binder: StatementBinder, count: int) -> list[Reader]:
-    """Readers of registers, among which constants may stand."""
+    """Return readers of registers, among which constants may stand."""
     binder.count(2)
     elements = _vector(binder, 1, count)
     if all(isinstance(element, Immediate) for element in elements):
@@ -239,7 +239,7 @@ def _sources(binder: StatementBinder, count: int) -> list[Reader]:
 
 
 def _in_order(binder: StatementBinder, kinds: Sequence[str]) -> None:
-    """Destination format before source format: types keep their order."""
+    """Check that the destination format precedes the source format."""
     places = [binder.statement.modifiers.index(kind) for kind in kinds]
     if places != sorted(places):
         raise binder.illegal(
@@ -272,31 +272,21 @@ def _row(opcode: str, bind: Any, slots: Any, since: Any, feature: Feature, note:
 
 _TRANS, _BOTH, _NOT = ("trans",), ("", "trans"), ("",)
 
+_BYTES, _OLD, _STMATRIX = Feature.BYTE_MATRICES, Feature.LDMATRIX, Feature.STMATRIX
 ROWS: tuple[Effect, ...] = (
-    _load_row(("m8n8",), _COUNTS, _BOTH, _SHARED, ("b16",), since=(6, 5), feature=Feature.LDMATRIX),
-    _load_row(("m8n8",), _COUNTS, _BOTH, _CTA, ("b16",), since=(7, 8), feature=Feature.LDMATRIX),
-    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8",), since=(8, 6), feature=Feature.BYTE_MATRICES),
-    _load_row(
-        ("m16n16",),
-        ("x1", "x2"),
-        _TRANS,
-        _ALL,
-        ("b8x16",),
-        _PACKED,
-        since=(8, 6),
-        feature=Feature.BYTE_MATRICES,
-    ),
-    _load_row(
-        ("m8n16",), _COUNTS, _NOT, _ALL, ("b8x16",), _PACKED, since=(8, 6), feature=Feature.BYTE_MATRICES
-    ),
-    _store_row(("m8n8",), _COUNTS, _BOTH, _ALL, ("b16",), since=(7, 8), feature=Feature.STMATRIX),
-    _store_row(("m16n8",), _COUNTS, _TRANS, _ALL, ("b8",), since=(8, 6), feature=Feature.BYTE_MATRICES),
+    _load_row(("m8n8",), _COUNTS, _BOTH, _SHARED, ("b16",), since=(6, 5), feature=_OLD),
+    _load_row(("m8n8",), _COUNTS, _BOTH, _CTA, ("b16",), since=(7, 8), feature=_OLD),
+    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8",), since=(8, 6), feature=_BYTES),
+    _load_row(("m16n16",), ("x1", "x2"), _TRANS, _ALL, ("b8x16",), _PACKED, since=(8, 6), feature=_BYTES),
+    _load_row(("m8n16",), _COUNTS, _NOT, _ALL, ("b8x16",), _PACKED, since=(8, 6), feature=_BYTES),
+    _store_row(("m8n8",), _COUNTS, _BOTH, _ALL, ("b16",), since=(7, 8), feature=_STMATRIX),
+    _store_row(("m16n8",), _COUNTS, _TRANS, _ALL, ("b8",), since=(8, 6), feature=_BYTES),
     Effect(
         opcode="movmatrix",
         slots=(*_TOGETHER, ("m8n8",), ("trans",), ("b16",)),
         bind=_move,
         together=WARP,
         since=(7, 8),
-        feature=Feature.LDMATRIX,
+        feature=_OLD,
     ),
-)
+)  # fmt: skip

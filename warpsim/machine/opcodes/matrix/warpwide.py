@@ -24,7 +24,8 @@ Act = Callable[["Wave", DivergentPath, Lanes, Warps], None]
 
 
 def whole_warps(act: Act) -> Step:
-    """A step of a statement that all lanes of a warp execute together; ``act`` is called with whole warps.
+    """Return a step of a statement that all lanes of a warp execute together; ``act`` is called with whole
+    warps.
 
     Lanes of a warp that is not complete wait for the others; that some have exited is undefined behaviour.
     """
@@ -36,7 +37,7 @@ def whole_warps(act: Act) -> Step:
 
 
 def by_warp(values: Values, warps: Warps) -> Values:
-    """``(warps, 32, ...)`` of an array with a value, or a row, a lane of the wave."""
+    """Return ``(warps, 32, ...)`` of an array with a value, or a row, a lane of the wave."""
     groups = values.reshape(-1, WARP, *values.shape[1:])
     return groups if len(warps) == len(groups) else groups[warps]
 
@@ -48,11 +49,11 @@ def stacked(
     readers: Sequence[Reader],
     dtype: np.dtype[np.unsignedinteger],
 ) -> Values:
-    """``(warps, 32, readers)``: registers side by side."""
+    """Return ``(warps, 32, readers)``: registers side by side."""
     values = [read(wave, path) for read in readers]
     words = np.empty((wave.lanes, len(readers)), dtype)
     if all(value.ndim for value in values):
-        words.T[...] = values  # twice as fast as one by one
+        words.T[...] = values  # twice as fast as a loop
     else:
         for place, value in enumerate(values):
             words[:, place] = value

@@ -1,9 +1,9 @@
-"""wgmma in launched kernels (PTX ISA 9.1, section 9.7.15): all warpgroups that stand at one act together.
+"""wgmma in launched kernels (PTX ISA 9.1, section 9.7.15): all warpgroups at the same statement act together.
 
 A wgmma is computed where it is issued, for all of them in one call, or later, as the schedule has it: then it
 reads registers and shared memory when it completes, each warpgroup's in the order in which they were issued.
-All four statements are executed by a warpgroup as a whole, its first warps wait for the last. What is missing
-(fences, waits) observers find (checks/warpgroup_order.py), who are told of everything here.
+All four statements are executed by a warpgroup as a whole: its first warps wait for the last. What is missing
+(fences, waits) is found by observers (checks/warpgroup_order.py), which are notified of every statement here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _numbers(binder: StatementBinder, names: Sequence[object]) -> Iterator[int]:
 
 
 def _scale_d(binder: StatementBinder, bound: WarpgroupBound) -> Reader:
-    """Whether D is read."""
+    """Return whether D is read."""
     if isinstance(bound.scale_d, bool):
         constant = np.array(bound.scale_d)
         return lambda wave, path: constant
@@ -197,7 +197,7 @@ class _ProductRow(MatrixRow):
     """wgmma.mma_async, whose forms are those of the instruction families."""
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Whatever they are, unless they are those of another statement."""
+        """Return all modifiers, unless they are those of another statement."""
         return None if modifiers[:1] and modifiers[0] in _ORDERS else modifiers
 
 

@@ -27,12 +27,12 @@ class Synchronization:
 
 
 def is_wgmma_order(statement: InstructionStatement) -> bool:
-    """Whether this is the fence, commit_group or wait_group of wgmma."""
+    """Return whether this is the fence, commit_group or wait_group of wgmma."""
     return statement.opcode == "wgmma" and statement.modifiers[:1] != () and statement.modifiers[0] in _WGMMA
 
 
 def wgmma_order(statement: InstructionStatement) -> Synchronization:
-    """``wgmma.fence.sync.aligned``, ``wgmma.commit_group...`` or ``wgmma.wait_group... N``."""
+    """Return ``wgmma.fence.sync.aligned``, ``wgmma.commit_group...`` or ``wgmma.wait_group... N``."""
     name, *rest = statement.modifiers
     if "sync" not in rest:
         raise IllegalInstruction(f"wgmma.{name} requires .sync: it is wgmma.{name}.sync.aligned")

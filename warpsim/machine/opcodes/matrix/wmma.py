@@ -1,4 +1,4 @@
-"""wmma: matrices whose fragments PTX keeps to itself, and their products.
+"""wmma: matrices in fragments that PTX does not document, and their products.
 
 A fragment here is the matrix itself, rows of A, columns of B and rows of C and D after each other, as words
 that are dealt out to registers and lanes: word ``32 r + lane`` is register r; where there are more registers
@@ -73,7 +73,7 @@ class Fragment:
 
     @classmethod
     def of(cls, role: str, shape: str, kind: str) -> Fragment:
-        """The fragment of operand a, b, c or d."""
+        """Return the fragment of operand a, b, c or d."""
         m, n, k = _SHAPES[shape]
         lines, length = {"a": (m, k), "b": (n, k)}.get(role, (m, n))
         return cls(lines, length, kind)
@@ -105,13 +105,13 @@ class Fragment:
     # --- registers ---
 
     def bytes_of(self, words: Values) -> Bytes:
-        """``(warps, lines, bytes of a line)`` of registers ``(warps, 32, n)``."""
+        """Return ``(warps, lines, bytes of a line)`` of registers ``(warps, 32, n)``."""
         count = self.words // WARP
         dealt = np.ascontiguousarray(words[..., :count].swapaxes(1, 2))
         return dealt.view(np.uint8).reshape(len(words), self.lines, -1)
 
     def words_of(self, lines: Bytes, count: int) -> Values:
-        """Registers ``(warps, 32, count)``; the inverse of bytes_of."""
+        """Return registers ``(warps, 32, count)``; the inverse of bytes_of."""
         dealt = np.ascontiguousarray(lines).reshape(len(lines), -1).view(self.word)
         found: Values = dealt.reshape(len(lines), -1, WARP).swapaxes(1, 2)
         return np.tile(found, count // found.shape[2])
@@ -119,7 +119,7 @@ class Fragment:
     # --- elements ---
 
     def codes_of(self, lines: Bytes) -> Codes:
-        """``(warps, lines, length)``."""
+        """Return ``(warps, lines, length)``."""
         if self.bits >= 8:
             return lines.view(f"u{self.bits // 8}")
         bits = np.unpackbits(lines, axis=-1, bitorder="little").reshape(*lines.shape[:2], -1, self.bits)
@@ -128,7 +128,7 @@ class Fragment:
         return found
 
     def turned(self, lines: Bytes, turned: bool) -> Bytes:
-        """Bytes of the lines of the transposed matrix ``(warps, length, lines)``, or as they are."""
+        """Return bytes of the lines of the transposed matrix ``(warps, length, lines)``, or as they are."""
         if not turned:
             return lines
         elements = lines.view(f"u{self.bits // 8}")
@@ -152,7 +152,9 @@ class Stored:
         return min(_CHUNK, self.line_bytes)
 
     def rounds(self, lanes: Lanes, stride: Values) -> list[tuple[Lanes, Values]]:
-        """The lanes of each round and, for each lane of the wave, where its chunk lies behind the address."""
+        """Return the lanes of each round and, for each lane of the wave, where its chunk lies behind the
+        address.
+        """
         chunks, each = self.lines * self.line_bytes // self.chunk, self.line_bytes // self.chunk
         lane, found = np.arange(lanes.mask.size) % WARP, list[tuple[Lanes, Values]]()
         for first in range(0, chunks, WARP):
@@ -163,7 +165,7 @@ class Stored:
 
 
 def _memory(binder: StatementBinder, role: str, layout: str, shape: str, space: str, kind: str) -> Any:
-    """The fragment, how it lies in memory, whether turned; and readers of address and stride."""
+    """Return the fragment, how it lies in memory, whether turned; and readers of address and stride."""
     fragment = Fragment.of(role, shape, kind)
     turned = layout != ("col" if role == "b" else "row")
     lines, length = (fragment.length, fragment.lines) if turned else (fragment.lines, fragment.length)
@@ -177,7 +179,7 @@ def _memory(binder: StatementBinder, role: str, layout: str, shape: str, space: 
 
 
 def _same(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values, what: str) -> Values:
-    """Values on which the lanes of each warp agree; raises Fault."""
+    """Return values on which the lanes of each warp agree; raises Fault."""
     full = np.broadcast_to(values, (wave.lanes,)).astype(np.int64)
     groups = full.reshape(-1, WARP)
     wrong = lanes.mask & (groups != groups[:, :1]).reshape(-1)
@@ -259,7 +261,7 @@ def _readers(
 
 @cache
 def _tile(kinds: tuple[str, str, str, str], target: str, suffix: str) -> Instruction | None:
-    """The mma that does products of these types d, a, b, c on a target; None where it has none."""
+    """Return the mma that does products of these types d, a, b, c on a target; None where it has none."""
     for shape in _TILES[kinds[1]]:
         try:
             return decode(f"mma.sync.aligned.{shape}.row.col.{suffix % '.'.join(kinds)}", target=target)
@@ -278,7 +280,7 @@ Engine = Callable[[Instruction, Inputs], Values]
 
 
 def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> Codes:
-    """Codes of D ``(warps, m, n)`` of A ``(warps, m, k)``, B as columns ``(warps, n, k)`` and C."""
+    """Return codes of D ``(warps, m, n)`` of A ``(warps, m, k)``, B as columns ``(warps, n, k)`` and C."""
     m, n, k = form.shape.m, form.shape.n, form.shape.k
     rows = c.shape[1]
     a, d = _padded(a, m), _padded(c, m).copy()
@@ -303,7 +305,7 @@ def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> 
 def _mma(
     binder: StatementBinder, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, str, str, str]
 ) -> Step:
-    """The product of fragments of types d, a, b, c."""
+    """Return the product of fragments of types d, a, b, c."""
     binder.count(4)
     kind_d, kind_a, kind_b, kind_c = kinds
     if (kind_d, kind_c) == ("f16", "f32"):
@@ -349,7 +351,7 @@ def _halves(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _typed(binder: StatementBinder, *modifiers: str) -> Step:
-    """Forms that spell all four types."""
+    """Return forms that spell all four types."""
     words = [modifier for modifier in modifiers if modifier and modifier != "satfinite"]
     d, a, b, c = words[-4:]
     if a != b:
@@ -408,7 +410,7 @@ def _transfers() -> tuple[Effect, ...]:
 
 
 def _products() -> tuple[Effect, ...]:
-    """Rows of mma; those of bits have an operation, those of f64 a rounding."""
+    """Return rows of mma; those of bits have an operation, those of f64 a rounding."""
     found = list[Effect]()
     for shapes, kinds, sums, a, b, since, feature in _TABLE:
         for kind in kinds:

@@ -1,8 +1,8 @@
 """atom and red: read, modify and write in one step (PTX ISA 9.1, sections 9.7.13.5 and 9.7.13.6).
 
-Knows forms, operands and spaces; what becomes of the words is in updates.py. Lanes that reach one address
-do so in the order of their numbers; PTX leaves the order open. Orders and scopes change nothing here: a
-statement is done before the next one begins.
+Knows forms, operands and spaces; what becomes of the words is in updates.py. Lanes update one address
+in the order of their numbers; PTX does not define the order. Orders and scopes change nothing here: a
+statement completes before the next begins.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _atomic(
 
 
 def _results(binder: StatementBinder, kind: str, count: int) -> list[tuple[int, Writer]]:
-    """Writers by word; none where ``_`` stands for all of them."""
+    """Return writers by word; none where ``_`` stands for all of them."""
     if isinstance(binder.operands[0], Sink):
         return []
     writers = [
@@ -131,7 +131,7 @@ def _elements(binder: StatementBinder, index: int, kind: str, count: int) -> lis
 
 
 def _together(wave: Wave, path: DivergentPath, readers: list[Reader]) -> Values:
-    """(lanes, elements)."""
+    """Return (lanes, elements)."""
     return np.stack([np.broadcast_to(read(wave, path), (wave.lanes,)) for read in readers], axis=-1)
 
 
@@ -144,7 +144,7 @@ _LATER: dict[str, tuple[Version, Feature | None]] = {  # modifiers that are newe
 
 
 def _check_later(binder: StatementBinder, *modifiers: str) -> None:
-    """Modifiers that are newer than the statement; raises IllegalInstruction."""
+    """Check modifiers that are newer than the statement; raises IllegalInstruction."""
     for word in modifiers:
         if word in _LATER:
             binder.check_available(*_LATER[word], f"{binder.statement.opcode}.{word}")
@@ -160,7 +160,7 @@ _HALVES, _PAIRS = ("f16", "bf16"), ("f16", "bf16", "f16x2", "bf16x2")
 
 
 def _hinted(order: str, scope: str, space: str, hint: str, *rest: str) -> bool:
-    """A cache hint goes with global and generic addresses."""
+    """Return a cache hint goes with global and generic addresses."""
     return not (hint and space.startswith("shared"))
 
 

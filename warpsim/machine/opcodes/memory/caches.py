@@ -30,7 +30,7 @@ _WIDEST = 128  # bits
 
 
 def _nothing(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-    """What a hint does."""
+    """Do nothing: a hint changes no result."""
 
 
 def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
@@ -58,7 +58,7 @@ def _line(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> None:
-    """The operand is an address of the space that is named."""
+    """Check that the operand is an address of the space that is named."""
     space = next((name for name in ("global", "local", "const", "param") if name in modifiers), "generic")
     binder.address(index, space)
 
@@ -85,7 +85,7 @@ def _converted(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _policy(binder: StatementBinder, first: str, second: str) -> Step:
-    """Some number, the same for the same priorities."""
+    """Return some number, the same for the same priorities."""
     write = binder.writer(binder.operands[0], "u64", 0)
     value = np.array(1 + _PRIORITIES.index(first) + 4 * _SECOND.index(second), np.uint64)
     return lambda wave, path, lanes: write(wave, path, lanes, value)

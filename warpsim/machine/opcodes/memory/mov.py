@@ -72,7 +72,7 @@ def _move(binder: StatementBinder, type_name: str) -> Step:
 
 
 def _everywhere(read: Reader) -> Reader:
-    """A constant in all lanes: of few, one array for all times that it is read."""
+    """Return a constant in all lanes: of few, one array for all times that it is read."""
     kept: dict[int, Values] = {}
 
     def constant(wave: Wave, path: DivergentPath) -> Values:
@@ -89,14 +89,14 @@ def _everywhere(read: Reader) -> Reader:
 def _check_constant(
     binder: StatementBinder, source: Operand, type_name: str, element: int | None = None
 ) -> None:
-    """A constant stands only where ptxas takes it: mov.b32 takes those of f32, and no others of floats."""
+    """Check that a constant stands where ptxas takes it: mov.b32 takes those of f32, but not of f64."""
     if isinstance(source, Immediate) and type_name not in (*CONSTANT_TYPES[source.kind], WIDE):
         message = f"mov.{type_name} does not take {CONSTANT_NAMES[source.kind]}"
         raise binder.illegal(message, 1, element)
 
 
 def _written(writers: list[Writer], readers: list[Reader]) -> Step:
-    """Everything is read before anything is written."""
+    """Return everything is read before anything is written."""
     if len(writers) == 1:
         write, read = writers[0], readers[0]
         return lambda wave, path, lanes: write(wave, path, lanes, read(wave, path))
@@ -122,7 +122,7 @@ def _move_vector(binder: StatementBinder, vector: str, type_name: str) -> Step:
 
 
 def _elements(binder: StatementBinder, count: int) -> tuple[Operand, ...]:
-    """The elements of the source of a mov.v2 or mov.v4."""
+    """Return the elements of the source of a mov.v2 or mov.v4."""
     source = binder.operands[1]
     if isinstance(source, Register) and count == len("xyzw") and type_of(f"{source.name}.x"):
         return tuple(Register(f"{source.name}.{axis}") for axis in "xyzw")
@@ -130,7 +130,7 @@ def _elements(binder: StatementBinder, count: int) -> tuple[Operand, ...]:
 
 
 def _short(vector: str, type_name: str) -> bool:
-    """Vectors have at most 128 bits."""
+    """Return vectors have at most 128 bits."""
     return int(vector[1:]) * bits_of(type_name) <= 128
 
 
@@ -153,7 +153,7 @@ def _element_type(binder: StatementBinder, vector: Vector, type_name: str, opera
 
 
 def _packed(binder: StatementBinder, type_name: str) -> Step:
-    """The first element is lowest."""
+    """Return the first element is lowest."""
     vector = _vector(binder, 1)
     part = _element_type(binder, vector, type_name, 1)
     whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)
@@ -214,7 +214,7 @@ def _converted(binder: StatementBinder, to: str, space: str, type_name: str) -> 
 
 
 def _window_address(binder: StatementBinder, to: str, space: str, type_name: str) -> Reader:
-    """What cvta reads: an address, or the variable at it, which lies in the space."""
+    """Return what cvta reads: an address, or the variable at it, which lies in the space."""
     operand = binder.operands[1]
     if bits_of(type_name) == 32:
         raise binder.narrow("a generic address made of this", 1)
@@ -229,7 +229,7 @@ def _window_address(binder: StatementBinder, to: str, space: str, type_name: str
 
 
 def _generic_address(binder: StatementBinder) -> Reader:
-    """What isspacep reads: a register of 64 bits, or of 32."""
+    """Return what isspacep reads: a register of 64 bits, or of 32."""
     operand = binder.operands[1]
     found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     narrow = isinstance(found, RegisterName) and bits_of(found.type) == 32

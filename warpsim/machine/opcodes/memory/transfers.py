@@ -26,7 +26,7 @@ TYPES = (  # that a word in memory may have
 )
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _SHARED = ("shared", "shared::cta", "shared::cluster")
-_CACHED = ("", "global")  # what has cache lines that can be told how long to stay
+_CACHED = ("", "global")  # spaces with cache lines, which may have a priority
 _LOADED = ("const", "local", "param", "param::entry", "param::func")
 _STORED = ("local", "param", "param::func")
 _SPACES = ("", "global", "const", *_LOADED, *_SHARED)
@@ -68,16 +68,17 @@ _SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param", 
 
 
 def space_of(modifier: str) -> str:
-    """The memory that a state space's modifier names."""
+    """Return the memory that a state space's modifier names."""
     return _SPACE_NAMES.get(modifier, modifier)
 
 
 def load(
     wave: Wave, path: DivergentPath, lanes: Lanes, space: str, addresses: Values, size: int, count: int
 ) -> Values:
-    """``(lanes.count, count)``: words of ``size`` bytes, each lane's in a row, from each lane's address.
+    """Return ``(lanes.count, count)``: words of ``size`` bytes, each lane's in a row, from each lane's
+    address.
 
-    The whole vector is aligned as one word. Raises InvalidAccess; observers are told.
+    The whole vector is aligned as one word. Raises InvalidAccess; observers are notified.
     """
     memory, offsets = wave.locate(space, lanes, addresses, size * count)
     if wave.observers.hear(Observer.load):
@@ -95,7 +96,7 @@ def store(
         wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
     if memory is wave.memory.data:
-        wave.rounds = 0  # somebody elsewhere may have waited for this
+        wave.rounds = 0  # another wave may have waited for this
 
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
@@ -106,7 +107,7 @@ def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:
 
 
 def _check(binder: StatementBinder, modifiers: tuple[str, ...]) -> None:
-    """The operands' number, and what some modifiers need; a policy is of 64 bits."""
+    """Check the number of operands and what some modifiers need; a policy has 64 bits."""
     hint = "L2::cache_hint" in modifiers
     binder.count(2 + hint)
     if hint:
@@ -126,7 +127,7 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def loading(binder: StatementBinder, space: str, count: int, type_name: str) -> Step:
-    """The step of a load: so many elements of a type from the second operand to the first."""
+    """Return the step of a load: so many elements of a type from the second operand to the first."""
     word, each = word_type(type_name)
     size = bits_of(word) // 8
     targets = [
@@ -147,7 +148,7 @@ def loading(binder: StatementBinder, space: str, count: int, type_name: str) -> 
 
 
 def parts(lanes: Lanes, space: str, where: Values) -> list[Lanes]:
-    """The lanes, parted by the windows that generic addresses lie in."""
+    """Return the lanes, parted by the windows that generic addresses lie in."""
     return split_windows(lanes, lanes.of(where)) if space == "generic" else [lanes]
 
 
@@ -176,13 +177,15 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _narrow(*modifiers: str) -> bool:
-    """Vectors of at most 128 bits."""
+    """Return vectors of at most 128 bits."""
     _, count, type_name = _chosen(modifiers)
     return count * bits_of(type_name) <= _WIDEST
 
 
 def _wide(*modifiers: str) -> bool:
-    """Vectors of at most 256 bits; a priority in the second cache belongs to those that are so wide."""
+    """Return vectors of at most 256 bits; a priority in the second cache belongs to those that are so
+    wide.
+    """
     _, count, type_name = _chosen(modifiers)
     bits = count * bits_of(type_name)
     most = _WIDEST if type_name == WIDE else 2 * _WIDEST

@@ -1,9 +1,9 @@
 """What atomic operations make of memory: new values of old ones, and many lanes at one address.
 
-Lanes that reach one address do so one after the other, in the order of their numbers, each with its own
-rounding. add.f32 flushes subnormals in global memory and keeps them in shared memory, as the manual says of
-"current implementations" (PTX ISA 9.1, section 9.7.13.5); that min and max of halves pass over a NaN, as
-min.f16 does, is inferred. Does not know lanes' registers, spaces' places or statements.
+Lanes update one address in turn, in the order of their numbers, each with its own rounding. add.f32 flushes
+subnormals in global memory and keeps them in shared memory, as the manual says of "current implementations"
+(PTX ISA 9.1, section 9.7.13.5); that min and max of halves pass over a NaN, as min.f16 does, is inferred.
+Does not know lanes' registers, spaces' places or statements.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _floats(name: str, type_name: str, flush: str) -> Update:
 
 
 def _sums(type_name: str) -> Scan:
-    """Sums one after the other, as long as all values are normal or zero: no flushing, no NaN."""
+    """Return running sums, as long as all values are normal or zero: no flushing, no NaN."""
     form = FORMATS[type_name]
     dtype = np.dtype(f"f{form.bits // 8}")
 
@@ -109,7 +109,7 @@ FLUSHES = "inferred: subnormals are flushed in global memory, as red flushes the
 
 
 def updates_of(name: str, type_name: str) -> dict[str, Update]:
-    """The update in each space."""
+    """Return the update in each space."""
     if type_name[0] != "f" and not type_name.startswith("bf"):
         return dict.fromkeys(SPACES, _integers(name, type_name))
     flushes = {"global": "ftz"} if type_name == "f32" else {}
@@ -120,14 +120,16 @@ def updates_of(name: str, type_name: str) -> dict[str, Update]:
 
 
 def _runs(offsets: Offsets) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Places in the order of their offsets, ascending among equals, and where in it each offset begins."""
+    """Return places in the order of their offsets, ascending among equals, and where in it each offset
+    begins.
+    """
     order = np.argsort(offsets, kind="stable")
     ordered = offsets[order]
     return order, np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
 
 
 def _rounds(order: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> Iterator[npt.NDArray[np.intp]]:
-    """Places with different offsets; those of one offset come in turn."""
+    """Yield places with different offsets; those of one offset come in turn."""
     lengths = np.diff(np.r_[starts, order.size])
     rank = np.arange(order.size) - np.repeat(starts, lengths)
     for turn in range(int(lengths.max())):
@@ -135,7 +137,7 @@ def _rounds(order: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> Iterat
 
 
 def apply(memory: Bytes, offsets: Offsets, operands: list[Values], update: Update) -> Values:
-    """Update words one after the other, and return what each found, ``(offsets, elements)``."""
+    """Update words in turn, and return the old value of each, ``(offsets, elements)``."""
     order, starts = _runs(offsets)
     scan = update.scan
     if scan is not None and offsets.size > _FEW * starts.size and operands[0].shape[1] == 1:
@@ -157,7 +159,7 @@ def _update(memory: Bytes, offsets: Offsets, operands: list[Values], update: Upd
 def _by_address(
     memory: Bytes, offsets: Offsets, operands: list[Values], update: Update, scan: Scan
 ) -> Values:
-    """As apply, address by address; one by one where the scan cannot say."""
+    """Apply an update address by address; lane by lane where the scan has no result."""
     order, starts = _runs(offsets)
     found = np.empty_like(operands[0])
     view = memory.view(operands[0].dtype)
