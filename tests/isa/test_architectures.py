@@ -179,7 +179,7 @@ def test_targets_in_words() -> None:
 # The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one; and those of which
 # names in SASS were seen.
 DEFAULT = {
-    "host/warpgroup.py": {"sm_90a"},
+    "host/interactive.py": {"sm_90a"},
     "host/loading.py": {"sm_80"},
     "compilers/triton_kernels.py": {"sm_80"},
     "compilers/numba_kernels.py": {"sm_80"},
