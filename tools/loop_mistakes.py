@@ -73,13 +73,13 @@ def expected(form: Instruction, given: Given) -> Any:
 
 def trial(form: Instruction, name: str, given: Given, other: dict[str, Candidate]) -> str:
     """Make one mistake; whether it shows, is found, and is all that is found."""
-    made = {one.name: one for one in candidates(Loop(form, given))}[name]
+    made = {candidate.name: candidate for candidate in candidates(Loop(form, given))}[name]
     D = matrix_of(made.exact()[0], form.d)
     found = diagnose_product(form, given.A, given.B, D, given.C, **given.scales)
     if found.as_expected:
         return "no effect"
     meant = other[name].exact()
-    names = [known for one in found.matches for known in (one.name, *one.also) if known in other]
+    names = [known for finding in found.matches for known in (finding.name, *finding.also) if known in other]
     effects = [np.array_equal(other[known].exact(), meant) for known in names]
     if not any(effects):
         return "missed"
@@ -89,7 +89,10 @@ def trial(form: Instruction, name: str, given: Given, other: dict[str, Candidate
 def trials(form: Instruction, each: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Yield mistakes drawn from those of a form, and their outcomes."""
     given = random_given(form, int(rng.integers(1 << 30)))
-    other = {one.name: one for one in candidates(Loop(form, random_given(form, int(rng.integers(1 << 30)))))}
+    other = {
+        candidate.name: candidate
+        for candidate in candidates(Loop(form, random_given(form, int(rng.integers(1 << 30)))))
+    }
     for name in rng.choice(sorted(other), min(each, len(other)), replace=False).tolist():
         yield name, trial(form, name, given, other)
 

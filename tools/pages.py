@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     texts = [file.read_text(encoding="utf-8") for file in files]
     with ThreadPoolExecutor(TOGETHER) as pool:
         fresh = list(pool.map(rewritten, texts))
-    differences = [changes(*one) for one in zip(files, texts, fresh, strict=True)]
+    differences = [changes(*item) for item in zip(files, texts, fresh, strict=True)]
     if given.check:
         print("".join(differences), end="")
         sys.exit("pages are out of date: run python tools/pages.py" if any(differences) else 0)

@@ -186,7 +186,7 @@ def main() -> int:
     parser.add_argument("tests", nargs="*")
     given = parser.parse_args()
     chosen = [name for name in RESOLUTIONS if getattr(given, name)] or list(RESOLUTIONS)
-    tests = given.tests or ([] if given.all else [one for one in SMOKE if (ROOT / one).exists()])
+    tests = given.tests or ([] if given.all else [item for item in SMOKE if (ROOT / item).exists()])
     pythons = {wanted: interpreter(wanted) for wanted in given.python or supported()}
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as temporary:

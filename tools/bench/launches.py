@@ -51,7 +51,7 @@ def _kernel(body: str, registers: str) -> LaunchableKernel:
 
 def straight() -> LaunchableKernel:
     """Integer code without branches, 16 registers that all depend on the thread."""
-    lines = [f"mov.u32 %r{one}, %tid.x;" for one in range(16)]
+    lines = [f"mov.u32 %r{item}, %tid.x;" for item in range(16)]
     patterns = (*_MIXED, *_MORE)
     for number in range(_STRAIGHT - 16):
         places = number % 16, (number * 5 + 1) % 16, (number * 7 + 3) % 16
@@ -61,8 +61,8 @@ def straight() -> LaunchableKernel:
 
 def chain() -> LaunchableKernel:
     """One mma after another on the same registers."""
-    lines = [f"mov.b32 %r{one}, 0x3c003800;" for one in range(6)]
-    lines += [f"mov.f32 %f{one}, 0f00000000;" for one in range(4)]
+    lines = [f"mov.b32 %r{item}, 0x3c003800;" for item in range(6)]
+    lines += [f"mov.f32 %f{item}, 0f00000000;" for item in range(4)]
     d = "{%f0, %f1, %f2, %f3}"
     lines += [f"{_MMA} {d}, {{%r0, %r1, %r2, %r3}}, {{%r4, %r5}}, {d};"] * _CHAIN
     return _kernel("\n".join(lines), ".reg .b32 %r<6>;\n.reg .f32 %f<4>;")
@@ -79,7 +79,9 @@ def _product(
     kernel = load_text((kernel_cases.FOLDER / case.file).read_text())[case.entry]
 
     def run() -> None:
-        given = [one.copy() if isinstance(one, np.ndarray) else one for one in case.arguments]
+        given = [
+            argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case.arguments
+        ]
         options: dict[str, Any] = {"schedule": schedule, "checks": checks, "cluster": case.cluster}
         kernel(case.grid, case.block, case.passed(given), case.shared_bytes, **options)
 
@@ -173,8 +175,10 @@ def main() -> int:
         profile.runcall(run)
         pstats.Stats(profile).sort_stats("tottime").print_stats(25)
         return 0
-    for one in cases(given.repeat):
-        print(f"{one.name:40} {one.seconds * 1e3:10.1f} ms {one.figure:8.2f} {one.unit:12} [{one.goal:g}]")
+    for case in cases(given.repeat):
+        print(
+            f"{case.name:40} {case.seconds * 1e3:10.1f} ms {case.figure:8.2f} {case.unit:12} [{case.goal:g}]"
+        )
     return 0
 
 

@@ -73,15 +73,15 @@ def fold(folder: Path, out: Path) -> Iterator[Record]:
     described = _json(folder / "outputs" / "device.json")
     device = Device(**(described["device"] | {"capability": tuple(described["device"]["capability"])}))
     target = chip_folder(out, device)
-    names = list(dict.fromkeys(one["experiment"] for one in document["items"] if one["experiment"]))
+    names = list(dict.fromkeys(member["experiment"] for member in document["items"] if member["experiment"]))
     trials = {item.path: item for item in experiment_items(document["target"], names)}
     known = read_report(target)
-    for number, one in enumerate(document["items"]):
+    for number, member in enumerate(document["items"]):
         outputs = folder / "outputs" / f"{number:05}.npz"
         if not outputs.is_file():
             continue
         record = _folded(
-            folder, number, one, trials.get(one["path"]), target, provenance(device, described["date"])
+            folder, number, member, trials.get(member["path"]), target, provenance(device, described["date"])
         )
         known[record.path] = record.document()
         write_report(target, device, known)

@@ -126,7 +126,7 @@ def _first(vectors: VectorSet, outputs: VectorSet, wrong: Any) -> str:
     if not wrong.any():
         return ""
     place = tuple(int(i) for i in np.argwhere(wrong)[0])
-    model, found = (int(elements(vectors.instruction, one.d)[place]) for one in (vectors, outputs))
+    model, found = (int(elements(vectors.instruction, vector.d)[place]) for vector in (vectors, outputs))
     label = f" ({vectors.labels[place[0]]})" if vectors.labels else ""
     digits = 2 + vectors.instruction.d.bits // 4
     return (

@@ -179,7 +179,7 @@ class CudaDriver:
         values = [ctypes.c_uint64(pointer) for pointer in pointers]
         places = [ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values]
         parameters = (ctypes.c_void_p * len(places))(*places)
-        sizes = [ctypes.c_uint(one) for one in (blocks, 1, 1, threads, 1, 1, shared_bytes)]
+        sizes = [ctypes.c_uint(block) for block in (blocks, 1, 1, threads, 1, 1, shared_bytes)]
         self._call("cuLaunchKernel", kernel, *sizes, None, parameters, None)
         self._call("cuCtxSynchronize")
 

@@ -42,7 +42,7 @@ def gathered_by_scales(form: Instruction) -> tuple[Matrices, Array]:
         pairs = _pairs(count)
         parts.append(_halved(form, pairs, top, (np.arange(8) + further, 1 + 8 * np.arange(3))))
         exponents.append(_exponent(form, pairs) - sum(top))
-    a, b, c = (np.concatenate(list(one)) for one in zip(*parts, strict=True))
+    a, b, c = (np.concatenate(list(part)) for part in zip(*parts, strict=True))
     return (a, b, c), np.array(exponents)[:, None]
 
 

@@ -181,7 +181,7 @@ def combinations_of(form: Instruction, *, a_shared: bool) -> list[dict[str, int]
         step = max(form.scale_chunks, 1)
         ids = [(0, 0, 0, 0), (4 - step, 1, 0, 3), (0, 1, 4 - step, 1), (4 - step, 0, 4 - step, 2)]
         names = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
-        sets = [dict(zip(names, one, strict=True)) for one in ids]
+        sets = [dict(zip(names, item, strict=True)) for item in ids]
         chosen = [sets[i] | chosen[i % len(chosen)] for i in range(max(len(sets), len(chosen)))]
     if form.family.opcode == "wgmma":
         ways: list[dict[str, int]] = [{"scale_d": 1}, {"scale_d": 0}]
@@ -204,10 +204,12 @@ def random_set(form: Instruction, cases: int, seed: int, *, placement: Placement
     which = np.arange(cases) % len(combinations)
     immediates: dict[str, Any] = {}
     for name in combinations[0]:
-        column = np.array([one.get(name, 1) for one in combinations], np.int8)[which]
+        column = np.array([combination.get(name, 1) for combination in combinations], np.int8)[which]
         immediates[name] = column if len(set(column.tolist())) > 1 else int(column[0])
-    for name in {name for one in combinations for name in one} - set(combinations[0]):
-        immediates[name] = np.array([one.get(name, 1) for one in combinations], np.int8)[which]
+    for name in {name for combination in combinations for name in combination} - set(combinations[0]):
+        immediates[name] = np.array([combination.get(name, 1) for combination in combinations], np.int8)[
+            which
+        ]
     e = _metadata(rng, form, cases, immediates.get("selector", 0)) if form.sparse else None
     scales = {f"scale_{side}": _scale_words(rng, form, cases) for side in "ab"} if form.scale else None
     title = "random" + (" shared" if placement.a_shared else "")

@@ -59,7 +59,7 @@ def probes(form: Instruction) -> tuple[Array, Array, Array, list[str]]:
         for part in make(rng, form):
             parts.append(part)
             labels += [name] * len(part[0])
-    a, b, c = (np.concatenate(list(one)) for one in zip(*parts, strict=True))
+    a, b, c = (np.concatenate(list(item)) for item in zip(*parts, strict=True))
     return a, spread(form, b, 1.0), c, labels
 
 

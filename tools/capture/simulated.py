@@ -111,10 +111,10 @@ class SimulatedDriver:
     def _view(self, address: int, size: int) -> Bytes:
         """Return the bytes at an address; raises OperandError where not all of them are of one allocation."""
         memory = self.memory.memory
-        for one in memory.allocations:
-            if one.address <= address and address + size <= one.address + one.size:
-                start = address - one.address
-                return memory.bytes_of(one)[start : start + size]
+        for allocation in memory.allocations:
+            if allocation.address <= address and address + size <= allocation.address + allocation.size:
+                start = address - allocation.address
+                return memory.bytes_of(allocation)[start : start + size]
         raise OperandError(f"{size} bytes at {address:#x} are outside every allocation")
 
     # --- launching ---

@@ -211,15 +211,15 @@ def _set_of(form: Instruction, cases: list[tuple[Inputs, Any]], title: str) -> V
     descriptors = {"a_desc": "a_descriptor", "b_desc": "b_descriptor"}
     return VectorSet(
         instruction=form,
-        registers={name: np.stack([one.registers[name] for one, _ in cases]) for name in first.registers},
+        registers={name: np.stack([case.registers[name] for case, _ in cases]) for name in first.registers},
         d=np.stack([d for _, d in cases]),
-        immediates={name: _column([one[name] for one in columns]) for name in columns[0]},
+        immediates={name: _column([column[name] for column in columns]) for name in columns[0]},
         descriptors={
-            name: np.array([getattr(one, attribute) for one, _ in cases], np.uint64)
+            name: np.array([getattr(case, attribute) for case, _ in cases], np.uint64)
             for name, attribute in descriptors.items()
             if getattr(first, attribute) is not None
         },
-        shared=None if first.shared is None else _used([one.shared for one, _ in cases]),
+        shared=None if first.shared is None else _used([case.shared for case, _ in cases]),
         provenance={"kind": "model", "version": warpsim.__version__},
         seed=None,
         title=title,

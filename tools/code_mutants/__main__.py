@@ -32,20 +32,20 @@ def main() -> int:
     given = _arguments()
     mutants = read_list(given.list)
     chosen, known = _chosen(mutants, given), _known(mutants, given.json)
-    start, verdicts = time.monotonic(), [known[one.key] for one in chosen if one.key in known]
+    start, verdicts = time.monotonic(), [known[item.key] for item in chosen if item.key in known]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_tree(folder)
         warm()
-        left = [one for one in chosen if one.key not in known]
+        left = [item for item in chosen if item.key not in known]
         if not given.trust and (wrong := failing(folder, left)):
             print(*wrong, "these fail on the unchanged copy: nothing was tried", sep="\n")
             return 2
         for mutant in left:
             verdicts.append(try_mutant(mutant, folder, wider=not given.narrow))
             _tell(verdicts[-1], given.json)
-    unexplained = [one for one in verdicts if not one.killed and not one.mutant.explanation]
-    killed = sum(one.killed for one in verdicts)
+    unexplained = [verdict for verdict in verdicts if not verdict.killed and not verdict.mutant.explanation]
+    killed = sum(verdict.killed for verdict in verdicts)
     print(f"{killed} of {len(verdicts)} mutants killed in {time.monotonic() - start:.0f} s")
     if given.page:
         _PAGE.write_text(page(mutants, verdicts), encoding="utf-8")
@@ -71,9 +71,9 @@ def _arguments() -> argparse.Namespace:
 def _chosen(mutants: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
     """Return the mutants that are asked for, without those that no test can notice."""
     chosen = [
-        one
-        for one in mutants
-        if not one.equivalent and given.kind in (None, one.kind) and given.only in str(one)
+        mutant
+        for mutant in mutants
+        if not mutant.equivalent and given.kind in (None, mutant.kind) and given.only in str(mutant)
     ]
     if given.sample is not None and given.sample < len(chosen):
         chosen = Random(given.seed).sample(chosen, given.sample)
@@ -84,7 +84,7 @@ def _known(listed: list[Mutant], file: Path | None) -> dict[tuple[str, str, str,
     """Return verdicts of earlier runs, of mutants that are in the list."""
     if file is None or not file.exists():
         return {}
-    mutants = {one.key: one for one in listed}
+    mutants = {item.key: item for item in listed}
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     found = ((tuple(row.pop("mutant")), row) for row in rows)
     return {key: Verdict(mutant=mutants[key], **row) for key, row in found if key in mutants}

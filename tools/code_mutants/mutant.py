@@ -82,7 +82,7 @@ class Mutant:
         return "".join(lines)
 
 
-_DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(Mutant)}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Mutant)}
 
 
 def read_list(path: Path = LIST) -> list[Mutant]:
@@ -94,7 +94,7 @@ def read_list(path: Path = LIST) -> list[Mutant]:
 def write_list(mutants: Iterable[Mutant], path: Path = LIST) -> None:
     """Write a list: by class, file and text, so that changes to it are easy to read."""
     ordered = sorted(mutants, key=lambda one: (CLASSES.index(one.kind), *one.key))
-    path.write_text("".join(row_of(one) for one in ordered), encoding="utf-8")
+    path.write_text("".join(row_of(item) for item in ordered), encoding="utf-8")
 
 
 def row_of(mutant: Mutant) -> str:

@@ -64,7 +64,7 @@ _TWINS = (
     ("warp", "lane"),
     ("bits", "bytes"),
 )
-_TWIN = {one: other for pair in _TWINS for one, other in (pair, pair[::-1])}
+_TWIN = {item: other for pair in _TWINS for item, other in (pair, pair[::-1])}
 
 
 def slips(tree: ast.AST) -> Iterator[Slip]:
@@ -153,10 +153,10 @@ def _flag(node: ast.AST) -> Iterator[Slip]:
 def _condition(node: ast.AST) -> Iterator[Slip]:
     if isinstance(node, ast.BoolOp):
         word = "or" if isinstance(node.op, ast.And) else "and"
-        yield node, f"({f' {word} '.join(_bracketed(one) for one in node.values)})", "and/or"
+        yield node, f"({f' {word} '.join(_bracketed(value) for value in node.values)})", "and/or"
         same = "and" if word == "or" else "or"
         for place in range(len(node.values)):
-            rest = [_bracketed(one) for number, one in enumerate(node.values) if number != place]
+            rest = [_bracketed(value) for number, value in enumerate(node.values) if number != place]
             yield node, f"({f' {same} '.join(rest)})", "condition dropped"
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.Invert, ast.USub)):
         yield node, ast.unparse(node.operand), "negation dropped"
@@ -176,8 +176,10 @@ def _choice(node: ast.AST) -> Iterator[Slip]:
 def _call(node: ast.AST) -> Iterator[Slip]:
     """Yield the first two arguments, where both are names: ``f(b, a)``."""
     if isinstance(node, ast.Call) and len(node.args) >= 2 and not node.keywords:
-        function, arguments = ast.unparse(node.func), [ast.unparse(one) for one in node.args]
-        named = all(isinstance(one, (ast.Name, ast.Attribute, ast.Subscript)) for one in node.args[:2])
+        function, arguments = ast.unparse(node.func), [ast.unparse(argument) for argument in node.args]
+        named = all(
+            isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)) for argument in node.args[:2]
+        )
         if named and function not in ("max", "min", "isinstance"):
             yield (
                 node,
@@ -214,8 +216,8 @@ def _names_of_functions(tree: ast.AST) -> dict[ast.AST, set[str]]:
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.Lambda)):
             inside = list(ast.walk(function))
-            names = {one.id for one in inside if isinstance(one, ast.Name)}
-            names |= {one.arg for one in inside if isinstance(one, ast.arg)}
+            names = {item.id for item in inside if isinstance(item, ast.Name)}
+            names |= {item.arg for item in inside if isinstance(item, ast.arg)}
             for node in inside:
                 found.setdefault(node, set()).update(names)
     return found

@@ -20,9 +20,9 @@ where a developer would slip. *Equivalent* are those that no test can notice: th
 
 def page(mutants: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
     """Return the whole page, of the mutants of a list that have verdicts."""
-    same = [one for one in mutants if one.equivalent]
-    killed = sum(one.killed for one in verdicts)
-    by_hand = sum(one.what.startswith("by hand") for one in mutants)
+    same = [mutant for mutant in mutants if mutant.equivalent]
+    killed = sum(verdict.killed for verdict in verdicts)
+    by_hand = sum(mutant.what.startswith("by hand") for mutant in mutants)
     head = _HEAD.format(
         drawn=len(mutants) - by_hand,
         written=by_hand,
@@ -32,7 +32,7 @@ def page(mutants: Sequence[Mutant], verdicts: Sequence[Verdict]) -> str:
         live=len(verdicts) - killed,
         equivalent=len(same),
     )
-    live = [one.mutant for one in verdicts if not one.killed]
+    live = [verdict.mutant for verdict in verdicts if not verdict.killed]
     parts = [*_figures(verdicts, same), *_section("Survivors", live), *_section("Equivalent", same)]
     return head + "\n".join(parts) + "\n"
 
@@ -41,10 +41,10 @@ def _figures(verdicts: Sequence[Verdict], same: Iterable[Mutant]) -> Iterator[st
     """Yield a table of the classes."""
     yield "| class | injected | killed | survive | equivalent |"
     yield "|---|---:|---:|---:|---:|"
-    equivalent = [one.kind for one in same]
+    equivalent = [item.kind for item in same]
     for kind in (*CLASSES, "all"):
-        mine = [one for one in verdicts if kind in (one.mutant.kind, "all")]
-        killed = sum(one.killed for one in mine)
+        mine = [verdict for verdict in verdicts if kind in (verdict.mutant.kind, "all")]
+        killed = sum(item.killed for item in mine)
         others = len(equivalent) if kind == "all" else equivalent.count(kind)
         yield f"| {kind} | {len(mine)} | {killed} | {len(mine) - killed or ''} | {others or ''} |"
 
@@ -52,5 +52,5 @@ def _figures(verdicts: Sequence[Verdict], same: Iterable[Mutant]) -> Iterator[st
 def _section(title: str, mutants: Sequence[Mutant]) -> Iterator[str]:
     if mutants:
         yield from ("", f"## {title}", "")
-    for one in mutants:
-        yield f"- {one.file}: `{one.old}` → `{one.new}`: {one.explanation or 'not explained'}"
+    for mutant in mutants:
+        yield f"- {mutant.file}: `{mutant.old}` → `{mutant.new}`: {mutant.explanation or 'not explained'}"

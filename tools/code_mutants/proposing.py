@@ -96,7 +96,7 @@ def _places(file: str) -> tuple[Place, ...]:
 
 def _occurrence(file: str, line: int) -> int:
     lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
-    return sum(one.strip() == lines[line - 1].strip() for one in lines[:line])
+    return sum(item.strip() == lines[line - 1].strip() for item in lines[:line])
 
 
 def _is_change(mutant: Mutant) -> bool:

@@ -95,7 +95,7 @@ def try_mutant(mutant: Mutant, folder: Path, *, wider: bool = True) -> Verdict:
 
 def failing(folder: Path, mutants: Iterable[Mutant]) -> list[str]:
     """Return tests of mutants that fail in the copy as it is: nothing can be killed by them."""
-    tests = dict.fromkeys(test for one in mutants for test in one.tests)
+    tests = dict.fromkeys(test for mutant in mutants for test in mutant.tests)
     wrong = run_tests(folder, tests, _PATIENCE) if tests else ""
     return [wrong] if wrong else []
 
@@ -182,7 +182,7 @@ def _stand_in(folder: Path) -> None:
     """Modules come from the copy and nothing of the checkout, in this process and those that it starts."""
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tools", "warpsim", "tests")]:
         del sys.modules[name]
-    sys.path[:] = [str(folder), *(one for one in sys.path if one and Path(one).resolve() != ROOT)]
+    sys.path[:] = [str(folder), *(item for item in sys.path if item and Path(item).resolve() != ROOT)]
     os.environ["PYTHONPATH"] = str(folder)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True

@@ -100,14 +100,14 @@ def main(
         for future in waiting:
             outcomes.append(future.result())
             click.echo(_line(outcomes[-1]))
-    bad = [one for one in outcomes if one.missed or one.wrong]
-    cases, bins = sum(one.cases for one in outcomes), sum(one.reachable for one in outcomes)
+    bad = [outcome for outcome in outcomes if outcome.missed or outcome.wrong]
+    cases, bins = sum(outcome.cases for outcome in outcomes), sum(outcome.reachable for outcome in outcomes)
     click.echo(
         f"{count} forms and targets, {len(outcomes)} arithmetics: {len(outcomes) - len(bad)} fully covered, "
         f"{bins:,} reachable bins, {cases:,} cases"
     )
     if file:
-        file.write_text(json.dumps([vars(one) for one in outcomes], indent=1), encoding="utf-8")
+        file.write_text(json.dumps([vars(outcome) for outcome in outcomes], indent=1), encoding="utf-8")
     sys.exit(bool(bad))
 
 

@@ -44,8 +44,8 @@ def compare(seed: str, seconds: float, most: int | None = None) -> int:
         random = Random(f"differential {seed} {number}")
         name = random.choices(names, [weight for _, weight in SUBJECTS.values()])[0]
         what, wrong = _tried(SUBJECTS[name][0], random)
-        for one in wrong:
-            print(f"seed {seed}, case {number}, {name}: {what}: {one}", flush=True)
+        for item in wrong:
+            print(f"seed {seed}, case {number}, {name}: {what}: {item}", flush=True)
         found += bool(wrong)
         counts[name] += 1
         number += 1
@@ -81,7 +81,7 @@ def hazards(random: Random) -> tuple[str, list[str]]:
     program = random_lines(random)
     found, expected = facts(program), Naive(program).found
     listed = "\n".join(line.text for line in program)
-    return listed, [f"{one} is said by one only" for one in sorted(map(str, found ^ expected))]
+    return listed, [f"{item} is said by one only" for item in sorted(map(str, found ^ expected))]
 
 
 def text(random: Random) -> tuple[str, list[str]]:
@@ -110,7 +110,7 @@ def files(random: Random) -> tuple[str, list[str]]:
             write_vectors(path, vectors)
             read, arrays = read_vectors(path).arrays(), vectors.arrays()
             same = read.keys() == arrays.keys() and all(
-                np.array_equal(read[one], arrays[one]) for one in arrays
+                np.array_equal(read[array], arrays[array]) for array in arrays
             )
             wrong += [] if same else [f"{suffix} holds something else"]
     return f"{form.mnemonic} on {form.target}, {kind} {seed}", wrong

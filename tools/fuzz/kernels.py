@@ -25,11 +25,13 @@ def launched(form: Instruction, arguments: Mapping[str, Any], schedule: str) -> 
         name: arguments[name] for name in ("a", "b", "c", "e", "scale_a", "scale_b") if name in arguments
     }
     d = np.zeros_like(arguments["c"] if form.c == form.d else _empty(form, arrays["c"]))
-    given = {**{name: np.ascontiguousarray(one) for name, one in arrays.items()}, "d": d}
+    given = {**{name: np.ascontiguousarray(array) for name, array in arrays.items()}, "d": d}
     for name in ("a_desc", "b_desc", "shared"):
         if name in arguments:
             given[name] = np.ascontiguousarray(arguments[name])
-    text = kernel(form, given, {name: one for name, one in arguments.items() if np.ndim(one) == 0})
+    text = kernel(
+        form, given, {name: argument for name, argument in arguments.items() if np.ndim(argument) == 0}
+    )
     load_text(text)["k"](len(d), form.lanes, [*given.values()], schedule=schedule)
     return d
 

@@ -75,7 +75,7 @@ def codes(element: Format, shape: tuple[int, ...], name: str, rng: Rng) -> Codes
 
 def drafted(form: Instruction, count: int, rng: Rng) -> Draft:
     """So many tiles of matrices of a form, each operand in a mix of its own, or all in one."""
-    names = [str(one) for one in rng.choice([*MIXES], 3)]
+    names = [str(item) for item in rng.choice([*MIXES], 3)]
     if rng.random() < 0.5:
         names = names[:1] * 3
     draft = Draft(limits_of(form), count * form.products, rng, free=True)
@@ -86,6 +86,6 @@ def drafted(form: Instruction, count: int, rng: Rng) -> Draft:
     if draft.scale_a is not None and draft.scale_b is not None and rng.random() < 0.5:
         octets = np.arange(256, dtype=np.uint8)
         draft.scale_a, draft.scale_b = (
-            rng.choice(octets, one.shape) for one in (draft.scale_a, draft.scale_b)
+            rng.choice(octets, item.shape) for item in (draft.scale_a, draft.scale_b)
         )
     return draft

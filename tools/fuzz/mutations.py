@@ -257,8 +257,8 @@ def _archive(content: bytes, rng: Random) -> bytes:
     rng.choice(choices)()
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for one, data in members.items():
-            archive.writestr(zipfile.ZipInfo(one), data)
+        for member, data in members.items():
+            archive.writestr(zipfile.ZipInfo(member), data)
     return stream.getvalue()
 
 

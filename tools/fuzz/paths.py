@@ -168,11 +168,13 @@ def _along_k(form: Instruction, tiles: Tiles, rng: np.random.Generator) -> Found
     first = tiles.c[0]
     wanted = first
     for step in range(steps):
-        left = tuple(one[step] for one in tiles.left) if form.sparse else tiles.left[step]
-        wanted = warpsim.matmul(form, left, tiles.b[step], wanted, *(one[step] for one in tiles.scales))
+        left = tuple(item[step] for item in tiles.left) if form.sparse else tiles.left[step]
+        wanted = warpsim.matmul(form, left, tiles.b[step], wanted, *(scale[step] for scale in tiles.scales))
     sides = tiles.left if form.sparse else (tiles.left,)
-    whole = [np.concatenate(one[:steps], axis=1) for one in sides]
-    scales = [np.concatenate(one[:steps], axis=axis) for one, axis in zip(tiles.scales, (1, 0), strict=False)]
+    whole = [np.concatenate(side[:steps], axis=1) for side in sides]
+    scales = [
+        np.concatenate(scale[:steps], axis=axis) for scale, axis in zip(tiles.scales, (1, 0), strict=False)
+    ]
     b = np.concatenate(tiles.b[:steps], axis=0)
     threads = int(rng.integers(1, 3))
     given: Any = tuple(whole) if form.sparse else whole[0]

@@ -80,7 +80,7 @@ def _logs() -> Iterator[Case]:
         "regs": [[0x3C003C00] * 32] * 10,
     }  # fmt: skip
     head = {"type": "kernel_metadata", "instructions": {"0": sass}}
-    log = "\n".join(json.dumps(one) for one in (head, record, record)).encode()
+    log = "\n".join(json.dumps(item) for item in (head, record, record)).encode()
     files = {"b.ndjson": log, "a.ndjson": log}
     words = ("replay", "--target", "sm_80", "b.ndjson")
     yield Case(command=(*words, "--after", "a.ndjson", "--out", "sets", "--chip", "H100"), files=files)

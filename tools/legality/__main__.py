@@ -93,8 +93,8 @@ def _print_explanations(total: Report) -> None:
     counts = total.explanations
     for heading, table in (("Only ptxas accepts", LENIENCES), ("Only warpsim accepts", STRICTNESSES)):
         print(f"\n{heading}:")
-        for one in table:
-            print(f"  {counts[one.name] or '-':>6}  {one.name}: {one.reason}")
+        for item in table:
+            print(f"  {counts[item.name] or '-':>6}  {item.name}: {item.reason}")
     for disagreement in total.unexplained:
         print(f"\nunexplained: {disagreement}")
 

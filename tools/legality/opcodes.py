@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             left += _judged(opcode, target, version or ptxas.newest(target), options, total)
     statements, explained, accepts, rejects = _counted(total, left)
     print(f"{statements} statements: {explained} explained, {accepts} false accepts, {rejects} false rejects")
-    for one in left:
-        print(f"\nunexplained: {one}")
+    for item in left:
+        print(f"\nunexplained: {item}")
     return int(bool(left))
 
 
@@ -64,7 +64,7 @@ def _judged(
     """Return what is not explained of one opcode; prints a row of the table, and adds to the sums."""
     texts = Space(opcode).sample(options.count, options.seed)
     found = differing(texts, target, version)
-    left = [one for one in found if not one.explained]
+    left = [item for item in found if not item.explained]
     own = Counter(statements=len(texts), explained=len(found) - len(left))
     total.update(own)
     _print_row((target, version, opcode, *_counted(own, left)))
@@ -73,7 +73,7 @@ def _judged(
 
 def _counted(counts: Counter[str], left: Sequence[Difference]) -> tuple[object, ...]:
     """Return statements, what is explained of them, false accepts and false rejects."""
-    rejects = sum(one.by_ptxas for one in left)
+    rejects = sum(item.by_ptxas for item in left)
     return f"{counts['statements']:,}", counts["explained"], len(left) - rejects, rejects
 
 

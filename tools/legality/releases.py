@@ -33,9 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 4
     print(_ROW.format(*_HEADINGS))
     print(_ROW.format(*("---",) * len(_HEADINGS)), flush=True)
-    left = [one for path in paths for one in _judged(path, options.targets, options.count, options.seed)]
-    for one in left:
-        print(f"\nunexplained: {one}")
+    left = [item for path in paths for item in _judged(path, options.targets, options.count, options.seed)]
+    for item in left:
+        print(f"\nunexplained: {item}")
     return int(bool(left))
 
 
@@ -64,7 +64,7 @@ def _judged(path: str, targets: Sequence[str], count: int, seed: str) -> Sequenc
     for target in known:
         report.add(compare(sample_mnemonics(target, count, seed), target, guessed=True, path=path))
         report.add(compare(sample_operands(target, count, seed), target, path=path))
-    accepts = sum(one.accepted_by == "warpsim" for one in report.unexplained)
+    accepts = sum(item.accepted_by == "warpsim" for item in report.unexplained)
     explained, rejects = len(report.disagreements), len(report.unexplained) - accepts
     cells = (
         ptxas.release(path), "{}.{}".format(*ptxas.last(path)), len(known), f"{report.cases:,}",

@@ -43,7 +43,9 @@ class Trial:
     @cached_property
     def predictions(self) -> dict[str, Words]:
         """D registers as each candidate has them, by its name."""
-        return {one.name: predicted(self.vectors, one.arithmetic) for one in self.candidates}
+        return {
+            candidate.name: predicted(self.vectors, candidate.arithmetic) for candidate in self.candidates
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ def general(
         parts.append((a, spread(form, b, 1.0), c, ["gathered"] * len(a)))
         scales.append(scale_words(form, exponents))
     names = ("scale_a", "scale_b")
-    return joined(parts), {name: np.concatenate([one[name] for one in scales if one]) for name in names}
+    return joined(parts), {name: np.concatenate([scale[name] for scale in scales if scale]) for name in names}
 
 
 def small_products(form: Instruction, rule: Rule) -> tuple[Array, Array, Array, list[str]]:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cells(tally: Tally) -> tuple[object, ...]:
-    counts = [f"{tally.verdicts[one]:,}" for one in (NONE, EQUAL, WRONG)]
+    counts = [f"{tally.verdicts[item]:,}" for item in (NONE, EQUAL, WRONG)]
     total = f"{sum(tally.verdicts.values()):,}"
     return tally.experiment, tally.trials, f"{tally.candidates:,}", total, *counts, tally.through_kernels
 

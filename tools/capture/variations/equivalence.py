@@ -69,7 +69,7 @@ def _of_steps(choices: Choices) -> Choices:
         changes["normalised"] = False
     one_step = len(choices.groups) == 1 or choices.exact > 1
     alike = {"even": "nearest"}  # two words for one rounding
-    between, rounding = (alike.get(one, one) for one in (choices.between, choices.rounding))
+    between, rounding = (alike.get(item, item) for item in (choices.between, choices.rounding))
     if one_step or between == rounding:  # there are no partial sums, or they round alike
         changes["between"] = ""
     if one_step or choices.between_precision == choices.precision:

@@ -127,7 +127,7 @@ def _groups(rng: Rng, form: Instruction, base: Choices) -> dict[str, Any]:
     stored = form.stored_k
     if base.exact > 1:
         chunk = stored // form.scale_chunks
-        lengths = [one for one in (2, 4, 8, 16, 32, 64) if one <= chunk]
+        lengths = [item for item in (2, 4, 8, 16, 32, 64) if item <= chunk]
         return {"exact": int(rng.choice(lengths))}
     place = np.arange(stored)
     stride = int(rng.choice([2, 4, 8]))

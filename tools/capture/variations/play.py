@@ -74,7 +74,9 @@ def play(tally: Tally, trial: Trial, count: int, every: int) -> None:
     """So many variations of one trial."""
     kind: Kind = KINDS[tally.experiment]
     keys = kind.listed(trial)
-    candidates = {one.name: predicted(trial.vectors, one.arithmetic) for one in trial.candidates}
+    candidates = {
+        candidate.name: predicted(trial.vectors, candidate.arithmetic) for candidate in trial.candidates
+    }
     rng = np.random.default_rng(zlib.crc32(f"{trial.form} {trial.form.target}".encode()))
     tally.trials += 1
     tally.candidates += len(candidates)

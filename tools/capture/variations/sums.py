@@ -79,7 +79,7 @@ def chosen(form: Instruction, rule: Rule) -> Choices:
 
 def grouped(order: Any, length: int) -> tuple[tuple[int, ...], ...]:
     """Return an order of columns in groups of a length."""
-    listed = tuple(int(one) for one in order)
+    listed = tuple(int(item) for item in order)
     return tuple(listed[start : start + length] for start in range(0, len(listed), length))
 
 
@@ -163,7 +163,7 @@ def _scaled(operands: Operands, terms: Terms, choices: Choices) -> Terms:
     shape = (*terms.significand.shape[:2], -1, choices.exact, terms.significand.shape[3])
     units = terms.significand << terms.exponent  # e2m1: no exponent is negative
     exponent, factor = (
-        np.broadcast_to(one, units.shape).reshape(shape)[:, :, :, 0] for one in (exponent, factor)
+        np.broadcast_to(item, units.shape).reshape(shape)[:, :, :, 0] for item in (exponent, factor)
     )
     total = units.reshape(shape).sum(axis=3) * factor
     counts = terms.counts.reshape(shape).any(axis=3) & (factor != 0)
