@@ -15,11 +15,10 @@ CROWDED = {  # folder -> the most files that it may have
     "warpsim/checks": 28,  # target: 20
 }
 LINES = 78_000  # target: 72,000
-LONG_FUNCTIONS = 11  # target: 3
-MANY_PARAMETERS = 92  # target: 40
-CIRCLES = 6  # target: 0
-REPEATED_BASENAMES = 47
-BASENAMES_THREE_TIMES = 11  # target: 0
+LONG_FUNCTIONS = 4  # target: 3
+MANY_PARAMETERS = 57  # target: 40
+CIRCLES = 4  # target: 0
+REPEATED_BASENAMES = 31
 
 
 def test_no_folder_is_crowded() -> None:
@@ -47,7 +46,7 @@ def test_imports_make_no_circle() -> None:
 def test_basenames_do_not_repeat() -> None:
     repeated = house.repeated_basenames()
     assert len(repeated) <= REPEATED_BASENAMES, repeated
-    assert sum(len(modules) > 2 for modules in repeated.values()) <= BASENAMES_THREE_TIMES, repeated
+    assert not [name for name, modules in repeated.items() if len(modules) > 2]
 
 
 def test_imports_of_every_kind_are_found() -> None:

@@ -190,7 +190,7 @@ def _words(codes: Array) -> Array:
 
 
 def _cancelled(form: Instruction, a: Array, b: Array) -> None:
-    """What the first scale belongs to adds up to nothing, so that D shows what the others leave."""
+    """Make the products of the first scale cancel, so that D shows what the others leave."""
     stored, logical = form.stored_k // form.scale_chunks, form.shape.k // form.scale_chunks
     half = stored // 2
     a[:, :, half:stored] = a[:, :, :half] ^ a.dtype.type(form.a.sign_bit)

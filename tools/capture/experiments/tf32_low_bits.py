@@ -69,7 +69,7 @@ def _all_bits(operands: Operands, rule: Rule) -> Array:
 
 
 def candidates() -> Iterator[Candidate]:
-    """Dropped, with NaN found before or after; rounded; or not dropped at all."""
+    """Return the candidates: dropped, with NaN found before or after; rounded; or not dropped at all."""
     yield Candidate(name="dropped first", meaning="x & 0xffffe000, then decoded", arithmetic=model)
     for name, meaning, change in (
         ("classified first", "NaN is found in all 32 bits, then the low bits are dropped", _classified_first),
@@ -87,7 +87,7 @@ def candidates() -> Iterator[Candidate]:
 
 
 def _sets(form: Instruction) -> VectorSet:
-    """Special codes in A and then in B beside ones, and random numbers near one with all 23 bits."""
+    """Return special codes in A and then in B beside ones, and random numbers near one with all 23 bits."""
     rng = np.random.default_rng(32)
     cases = 2 + 4
     shapes = {name: (cases, *form.matrix_shape(name)) for name in "abc"}

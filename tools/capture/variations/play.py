@@ -102,6 +102,6 @@ def _verdict(survivors: list[str], keys: dict[str, Any], variation: Variation) -
 
 
 def _through_a_kernel(trial: Trial, variation: Variation, outputs: Any) -> None:
-    """The simulated device, running the kernel's text, has the same outputs."""
+    """Check that the simulated device, running the kernel's text, has the same outputs."""
     driver = SimulatedDriver(str(trial.form.target), variation.arithmetic)
     assert np.array_equal(captured(trial.vectors, driver).d, outputs), variation.name
