@@ -349,7 +349,7 @@ def host_place(text: str) -> Location:
 
 
 def declare_once(names: Iterable[str], declared: set[str]) -> None:
-    """Note the names that a scope declares; raise IllegalInstruction for one that it has already."""
+    """Note the names that a scope declares; raise IllegalInstruction for a name that it has already."""
     counts = Counter(names)
     for name in sorted(name for name in counts if counts[name] > 1 or name in declared)[:1]:
         raise IllegalInstruction(f"{name} is declared twice in this scope")

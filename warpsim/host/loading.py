@@ -22,7 +22,7 @@ from ..files.read_files import note_input
 from ..ptx.qualifiers import check_target
 from .launching import LoadedModule, load_text
 
-_DEFAULT_TARGET = "sm_80"  # what a .cu file is compiled for where nobody says
+_DEFAULT_TARGET = "sm_80"  # of a .cu file whose target is not given
 _LARGEST_SOURCE = 16 << 20  # bytes of a source file that messages quote
 _SOURCES = (".cu", ".cuh", ".cpp", ".c")
 

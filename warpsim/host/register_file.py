@@ -160,6 +160,8 @@ class RegisterFile:
 
     def unique(self, name: str) -> str:
         """Return a name for the register that ``name`` means here, unique among all scopes."""
+        if len(self._scopes) == 1:
+            return name
         scope = self._scope_of(name)
         return f"{name} (of block {scope.number})" if scope and scope.number else name
 
@@ -170,7 +172,7 @@ class RegisterFile:
     def writable(self, name: str) -> str | None:
         """Return the type of a register that may be written, None where the first write chooses its width.
 
-        Raises IllegalInstruction for a special register, and for an undeclared one where any is declared.
+        Raises IllegalInstruction for a special register, and for an undeclared name where any is declared.
         """
         scope = self._scope_of(name)
         if scope is not None:
@@ -207,7 +209,7 @@ class RegisterFile:
         return value
 
     def check_written(self, name: str, number: int, lanes: Mask) -> None:
-        """Raise UndefinedBehavior where nothing has been written to a register in one of some lanes."""
+        """Raise UndefinedBehavior where a register has not been written in some of the lanes."""
         if self.frame.values[number] is None:
             raise UndefinedBehavior(f"register {name} is read, but nothing has been written to it")
         written = self.frame.partial.get(number, self.whole.mask)

@@ -28,7 +28,7 @@ _PLACE = re.compile(rf"({NAME})?\s*\+?\s*(0[xX][0-9a-fA-F]{{1,16}}|\d{{1,9}})?",
 
 
 class SharedMemory:
-    """The shared memory of one CTA: ``size`` bytes, 1 to 232448, zero at first.
+    """The shared memory of a CTA: ``size`` bytes, 1 to 232448, zero at first.
 
     ``data (size,)`` uint8 is the memory itself, not a copy. Raises OperandError for another size.
     """
@@ -38,7 +38,7 @@ class SharedMemory:
             raise OperandError(f"shared memory of {size} bytes: a CTA has 1 to {SHARED_BYTES} (227 KiB)")
         self._words = padded(size)
         self._bytes: Bytes = self._words[:size]
-        self._changed = True  # perhaps, since the last snapshot
+        self._changed = True  # possibly, since the last snapshot
         self._snapshot: Bytes | None = None
         self._lent: ref[Bytes] | None = None
 
@@ -47,20 +47,20 @@ class SharedMemory:
 
     @property
     def data(self) -> Bytes:
-        """``(size,)`` uint8: the memory itself."""
+        """Return ``(size,)`` uint8: the memory itself."""
         lent = self._lent() if self._lent else None
         if lent is None:
-            # An array over a memoryview, not over the array: NumPy makes every view of it hold on to it, so
-            # that it lives as long as anybody can write through it. That is how snapshot knows.
+            # An array over a memoryview, not over the array: every view that NumPy makes of it keeps it
+            # alive, so snapshot knows whether a view exists that can write.
             lent = np.frombuffer(self._bytes.data, np.uint8)
             self._lent = ref(lent)
         self._changed = True
         return lent
 
     def view(self, address: int = 0, size: int | None = None) -> Bytes:
-        """``(size,)`` uint8: a stretch of the memory, all of it by default; writing to it writes here.
+        """Return ``(size,)`` uint8: a range of the memory, all of it by default; writing to it writes here.
 
-        Raises OperandError where the stretch leaves the memory.
+        Raises OperandError where the range leaves the memory.
         """
         size = len(self) - address if size is None else size
         if address < 0 or size < 0 or address + size > len(self):
@@ -68,10 +68,9 @@ class SharedMemory:
         return self.data[address : address + size]
 
     def snapshot(self) -> Bytes:
-        """``(size,)`` uint8, read-only: a copy of the memory as it is now.
+        """Return ``(size,)`` uint8, read-only: a copy of the memory as it is now.
 
-        The last copy, where nothing has changed since: nobody has written here or has been able to write to
-        ``data``, or the bytes are equal.
+        It is the last copy where the bytes are equal, or where no write has been possible since.
         """
         last, lent = self._snapshot, self._lent is not None and self._lent() is not None
         if last is None or ((self._changed or lent) and not np.array_equal(last, self._bytes)):
@@ -81,16 +80,16 @@ class SharedMemory:
         return last
 
     def peek(self) -> Bytes:
-        """``(size,)`` uint8: the memory itself, for those who only read, and keep nothing of it."""
+        """Return ``(size,)`` uint8: the memory itself, for reading at once."""
         return self._bytes
 
     @property
     def words(self) -> Bytes:
-        """The memory itself, up to a whole word of 16 bytes; whoever writes to it calls ``written``."""
+        """The memory itself, up to a whole word of 16 bytes; call ``written`` after writing to it."""
         return self._words
 
     def written(self) -> None:
-        """The memory may have changed since the last snapshot."""
+        """Note that the memory may have changed since the last snapshot."""
         self._changed = True
 
     def check_store(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> None:
@@ -98,7 +97,7 @@ class SharedMemory:
         check_places(self._bytes, addresses, size, lanes, "stores")
 
     def load(self, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None) -> MemoryWords:
-        """The words at the addresses; see load_words."""
+        """Return the words at the addresses; see load_words."""
         return load_words(self._bytes, addresses, size, lanes=lanes)
 
     def store(
@@ -109,7 +108,7 @@ class SharedMemory:
         store_words(self._bytes, addresses, words, size, lanes=lanes)
 
     def __getstate__(self) -> dict[str, Bytes]:
-        """The bytes: what is lent out of one memory is not lent out of its copy."""
+        """Return the bytes: views of a memory are not views of its copy."""
         return {"bytes": self._bytes.copy()}
 
     def __setstate__(self, state: dict[str, Bytes]) -> None:
@@ -128,7 +127,7 @@ class SharedVariables:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A block whose names end with it; their addresses are not given out again."""
+        """Open a block whose names end with it; their addresses are not reused."""
         depth = len(self._scopes)
         self._scopes.append({})
         try:
@@ -137,11 +136,11 @@ class SharedVariables:
             del self._scopes[depth:]
 
     def addresses(self) -> Mapping[str, int]:
-        """The address of every variable that is visible here."""
+        """Return the address of every variable that is visible here."""
         return ChainMap(*reversed(self._scopes))
 
     def declare(self, variable: VariableDeclaration) -> None:
-        """Give a variable its address; one that has been declared like this before keeps it.
+        """Give a variable its address; a variable that was declared before keeps its address.
 
         Raises IllegalInstruction for an initial value, an alignment or a size that PTX does not have,
         NotModelled for other state spaces.
@@ -170,7 +169,7 @@ class SharedVariables:
         self._end = start + variable.size
 
     def place(self, text: str) -> int:
-        """The address that ``tile``, ``tile+16``, ``1024`` or ``0x400`` means here. Raises OperandError."""
+        """Return the address of ``tile``, ``tile+16``, ``1024`` or ``0x400`` here; raise OperandError."""
         match = _PLACE.fullmatch(text)
         offset = (
             integer_in(match[2] or "0") if match else None
@@ -185,7 +184,7 @@ class SharedVariables:
 
 
 def _alignment(variable: VariableDeclaration) -> int:
-    """Bytes: a power of two, that of an element where none is written."""
+    """Return the alignment in bytes, a power of two; that of an element where the text states none."""
     alignment = type_bits(variable.type) // 8 if variable.align is None else variable.align
     if alignment < 1 or alignment & (alignment - 1):
         raise IllegalInstruction(f"{variable.name} has alignment {alignment}, which is no power of two")
