@@ -25,6 +25,8 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
     "arithmetic": {
         "files",
         "ptx",
+        "instruction",
+        "placements",
         "registers",
         "layouts",
         "fragments",
