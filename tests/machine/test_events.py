@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpsim
 import warpsim.checks
+from tests.helpers import kernel_cases
 from warpsim.errors import OperandError
 from warpsim.host.launching import load_text
 from warpsim.machine.run.events import EVENTS, Observer, Observers, helper
@@ -107,3 +109,84 @@ def test_observers_are_called_in_their_order() -> None:
     assert seen == [("first", 7), ("second", 7), ("first", 7)]
     Observers([]).met(wave, lanes)
     assert len(seen) == 3
+
+
+# --- every event is sent -------------------------------------------------------------------------------
+
+RARE = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 map) {
+    .reg .b32 %r<9>, %own; .reg .b64 %map, %desc, %new; .reg .f32 %d<4>; .reg .pred %p, %q;
+    .shared .align 1024 .b8 tile[8192];
+    .shared .align 8 .b64 bar;
+    mov.u32 %own, %tid.x;
+    setp.lt.u32 %p, %own, 16;
+    mov.u32 %r1, %r2;
+    @%p shfl.sync.idx.b32 %r3, %own, 20, 31, 0xffff;
+    setp.eq.u32 %q, %own, 0;
+    @%q mbarrier.init.shared.b64 [bar], 1;
+    @%q mbarrier.inval.shared.b64 [bar];
+    ld.param.u64 %map, [map];
+    mov.u64 %new, 32;
+    @%q tensormap.replace.tile.box_dim.global.b1024.b32 [%map], 0, 4;
+    bar.sync 0;
+    cvt.u64.u32 %desc, %own;
+    wgmma.fence.sync.aligned;
+    mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %desc, %desc, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    ret;
+}
+.visible .entry alike() .maxntid 128 .maxnreg 64 {
+    .reg .b32 %own; .reg .pred %p;
+    mov.u32 %own, %tid.x;
+    setp.lt.u32 %p, %own, 64;
+    @%p bra FIRST;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    bra.uni OVER;
+FIRST:
+    setmaxnreg.dec.sync.aligned.u32 40;
+OVER:
+    ret;
+}
+.visible .entry ignored() {
+    setmaxnreg.dec.sync.aligned.u32 40;
+    ret;
+}
+"""
+KERNELS = (
+    *("cluster_sum", "softmax", "tensor_ring of parts of tiles", "warpgroup_f16 normal"),
+    *("sparse_product normal", "pingpong_f16", "sum_all"),
+)
+
+
+def _recorder(seen: set[str]) -> Observer:
+    """Return an observer that keeps the names of all events."""
+    lines = [
+        f"    def {name}(self, {', '.join(taken)}): seen.add('{name}')" for name, taken in EVENTS.items()
+    ]
+    names: dict[str, Any] = {"Observer": Observer, "seen": seen}
+    exec("\n".join(["class Every(Observer):", *lines]), names)
+    made: Observer = names["Every"]()
+    return made
+
+
+def test_every_event_is_sent_by_some_kernel() -> None:
+    seen = set[str]()
+    for name in KERNELS:
+        one = kernel_cases.case(name)
+        kernel = load_text((kernel_cases.FOLDER / one.file).read_text())[one.entry]
+        kernel(
+            *(one.grid, one.block, one.passed(one.arguments), one.shared_bytes),
+            cluster=one.cluster,
+            schedule="latest",
+            checks="off",
+            observers=[_recorder(seen)],
+        )
+    rare, device = load_text(RARE), warpsim.Device("sm_90a")
+    made = warpsim.tensor_map(device.array(np.zeros((64, 64), np.float16)), box=(8, 64), swizzle="128B")
+    for entry, arguments in (("k", [device.array(made)]), ("alike", []), ("ignored", [])):
+        rare[entry](1, 128, arguments, device=device, checks="warn", observers=[_recorder(seen)])
+    assert set(EVENTS) - seen == set()
