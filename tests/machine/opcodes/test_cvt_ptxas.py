@@ -16,7 +16,7 @@ from tests.helpers import ptxas
 from tests.helpers.row_targets import first_target, is_on
 from warpsim.machine.opcodes.conversion import cvt as conversion
 from warpsim.machine.opcodes.conversion import cvt_packed as packing
-from warpsim.machine.opcodes.conversion.cvt import REGISTERS, in_manual_order
+from warpsim.machine.opcodes.conversion.cvt import FLOAT_ROUNDINGS, INTEGER_ROUNDINGS, REGISTERS
 from warpsim.machine.opcodes.operation import Operation, Row
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
@@ -69,6 +69,26 @@ def forms() -> dict[tuple[str, ...], tuple[Row, str]]:
         for row in ROWS
         for written, choice in row.by_modifiers.items()
     }
+
+
+_NOT_TYPES = {*FLOAT_ROUNDINGS, *INTEGER_ROUNDINGS, "rna", "rs", "ftz", "sat", "relu", "satfinite"}
+_Key = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def _key(modifiers: tuple[str, ...]) -> _Key:
+    types = tuple(x for x in modifiers if x not in _NOT_TYPES)
+    return tuple(sorted(x for x in modifiers if x in _NOT_TYPES)), types
+
+
+@cache
+def _in_order() -> dict[_Key, tuple[str, ...]]:
+    rows = [row for row in ROWS if row.any_order]
+    return {_key(written): written for row in rows for written in row.by_modifiers}
+
+
+def in_manual_order(modifiers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the modifiers of a ``cvt`` as the rows write them; unchanged if none has them."""
+    return _in_order().get(_key(modifiers), modifiers)
 
 
 def accepted(lines: list[str], target: str, version: tuple[int, int] = (9, 0)) -> list[bool]:

@@ -4,15 +4,14 @@ Knows which combinations PTX has, as ptxas 13.0 accepts them, and what their ope
 numbers are rounded (codes, elements), nor packed results (packing). PTX ISA 9.0, section 9.7.9.21 "cvt".
 
 ptxas takes modifiers in any order (the manual's own examples write ``cvt.f64.bf16.rp``): the rows have the
-manual's order, and ``in_manual_order`` finds it. Registers may be wider than a type, but not those of bf16
+manual's order. Registers may be wider than a type, but not those of bf16
 and tf32, given here as b16 and b32, nor the 8-bit ones of conversions from and to bf16.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -250,32 +249,3 @@ ROWS: tuple[Row, ...] = (
     _row((_RN_RZ, ("",), RELU, ("tf32",), ("f32",)), _tf32, since=(7, 8), feature=_TF32_RN),
     _row((_RN_RZ, ("satfinite",), RELU, ("tf32",), ("f32",)), _tf32, since=(8, 6), feature=_TF32_SAT),
 )  # fmt: skip
-
-
-# --- the order of modifiers ------------------------------------------------------------------------
-
-_NOT_TYPES = {*FLOAT_ROUNDINGS, *INTEGER_ROUNDINGS, "rna", "rs", "ftz", "sat", "relu", "satfinite"}
-_Key = tuple[tuple[str, ...], tuple[str, ...]]
-
-
-def _key(modifiers: tuple[str, ...]) -> _Key:
-    types = tuple(x for x in modifiers if x not in _NOT_TYPES)
-    return tuple(sorted(x for x in modifiers if x in _NOT_TYPES)), types
-
-
-@cache
-def _in_order() -> dict[_Key, tuple[str, ...]]:
-    from .cvt_packed import ROWS as PACKED  # which builds on this file
-
-    return {_key(written): written for row in _ordered_rows(PACKED) for written in row.by_modifiers}
-
-
-def _ordered_rows(packed: tuple[Row, ...]) -> Iterator[Row]:
-    return (row for row in (*ROWS, *packed) if row.any_order)
-
-
-def in_manual_order(modifiers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the modifiers of a ``cvt`` as this file's and packing's rows write them; unchanged if none
-    has them.
-    """
-    return _in_order().get(_key(modifiers), modifiers)
