@@ -145,6 +145,7 @@ class Looking:
             show=self._show, breaks=self.breaks, watches=self.watches, selection=self.selection
         )
         try:
+            module.module.bind()
             debugger.instrument(module.module.code)
         except OperandError as error:
             raise click.UsageError(error.message) from None

@@ -197,6 +197,7 @@ class LaunchExecution:
             engine=cast(str, self.modes.engine),  # a name, as check_spreadable has found
             undefined=self.modes.undefined,
             most_statements=launch.most_statements,
+            bound=tuple(self.module.bound),
             allocations=tuple(memory.allocations),
             symbols=launch.device.symbols[self.module],
             memory=memory.data,

@@ -59,6 +59,7 @@ class Job:
     engine: str
     undefined: str
     most_statements: int | None  # of each part
+    bound: tuple[str, ...]  # the functions whose code the module has, in its order
     allocations: tuple[Allocation, ...]
     symbols: Mapping[str, int]
     memory: Bytes
@@ -107,13 +108,15 @@ class Touched(Observer):
 
 
 @lru_cache(maxsize=4)
-def _module(text: str, file: str, target: str) -> Module:
-    return load_module(text, file, target)
+def _module(text: str, file: str, target: str, bound: tuple[str, ...]) -> Module:
+    module = load_module(text, file, target)
+    module.bind(bound)  # in the same order as here: program counters are those of the other side
+    return module
 
 
 def execute_part(job: Job, first: int, count: int) -> Outcome:
     """Run so many waves of a launch, from one on, on a copy of the memory. Raises what they raise."""
-    module, device = _module(job.text, job.file, job.target), Device(job.target)
+    module, device = _module(job.text, job.file, job.target, job.bound), Device(job.target)
     memory, findings, touched = device.memory, Findings(mode=job.checks), Touched()
     memory.restore(job.memory.copy(), job.allocations, None if job.fresh is None else job.fresh.copy())
     device.symbols[module] = dict(job.symbols)

@@ -58,6 +58,7 @@ def _sharpened(module: Module) -> Iterator[WarpsimError]:
 
 def _illegal_matrices(module: Module) -> Iterator[tuple[int, IllegalInstruction]]:
     """Yield matrix instructions that the target does not have, by line."""
+    module.bind()
     for record in module.code:
         statement = record.statement
         if statement.opcode not in OPCODES or (statement.modifiers[:1] not in (("mma_async",), ("sync",))):

@@ -52,7 +52,7 @@ from .statements import (
     read_instruction,
 )
 
-__all__ = ["parse", "parse_instruction"]
+__all__ = ["garbage_collection_paused", "parse", "parse_instruction"]
 
 
 def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
@@ -61,7 +61,7 @@ def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
     ``read`` gives the lines of the files that the text was compiled from, for messages.
     """
     source = Source(text, file, read)
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         return Program(_read_program(source), source)
 
 
@@ -77,8 +77,8 @@ def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement
 
 
 @contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """A block without garbage collection: parsing makes many objects and no cycles to search them for."""
+def garbage_collection_paused() -> Iterator[None]:
+    """A block without garbage collection: loading makes many objects that stay, and few cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -7,14 +7,14 @@ arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, section
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 
 from ...errors import IllegalInstruction, PtxError, WarpsimError, located
 from ...isa.architectures import ARCHITECTURES
 from ...ptx.decode import parse_version
-from ...ptx.parser import parse
+from ...ptx.parser import garbage_collection_paused, parse
 from ...ptx.qualifiers import check_target
 from ...ptx.source_lines import Reader, unread
 from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
@@ -34,14 +34,16 @@ _CODE_ALIGNMENT = 16  # bytes
 class Module:
     """A PTX module: ``target``, ``version`` and, by name, its kernels and variables.
 
-    ``problems`` are the errors of all statements that cannot be executed, in the order of the text.
+    A kernel is bound when it is taken (``entry``); a module with device functions is bound whole at once, so
+    that the program counters of callers and callees have the order of the text. ``bound`` are the functions
+    whose code there is, in its order.
     """
 
     def __init__(self, program: Program, target: str | None = None) -> None:
         self.program = program
         self.target = target or _directive(program, "target").split(",")[0].strip()
         self.version = parse_version(_directive(program, "version"))
-        self.problems: list[WarpsimError] = []
+        self._problems: list[WarpsimError] = []
         self._general: list[WarpsimError] = []  # problems of every kernel
         self._of_variables: dict[str, WarpsimError] = {}
         self._check_directives(target)
@@ -52,13 +54,22 @@ class Module:
         self._names: list[str] = []  # of functions, by the number that stands for their address
         self.shared: list[Variable] = []  # of shared space, that no kernel declares
         self._layout = SharedLayout(self.functions)
+        self.bound: list[str] = []
         self._declare_all()
         self._check_addresses()
-        self._load_all()
+        if any(one.kernel.kind == "func" for one in self.functions.values() if one.kernel.body is not None):
+            self.bind()
+
+    @property
+    def problems(self) -> list[WarpsimError]:
+        """The errors of all statements that cannot be executed, in the order of the text; binds all."""
+        self.bind()
+        return sorted(self._problems, key=_place)
 
     def entry(self, name: str) -> Entry:
         """A kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
         function = self._kernel(name)
+        self.bind((function.name,))
         if found := self.problems_of(function.name):
             raise joined(found)
         return _entry(self, function)
@@ -87,8 +98,7 @@ class Module:
         for one in reached:
             found += self.functions[one].problems if one in self.functions else ()
             found += [self._of_variables[one]] if one in self._of_variables else ()
-        known = {id(one) for one in found}
-        return [one for one in self.problems if id(one) in known]
+        return sorted({id(one): one for one in found}.values(), key=_place)
 
     def _held(self, name: str) -> list[str]:
         """What a variable holds addresses of."""
@@ -103,7 +113,8 @@ class Module:
 
     @property
     def statements(self) -> int:
-        """How many there are, without the return that each function ends in."""
+        """How many there are, without the return that each function ends in; binds the module."""
+        self.bind()
         return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
 
     def function_number(self, name: str) -> int:
@@ -139,16 +150,16 @@ class Module:
             with located(lambda: _directive_of(self.program, "version").location()):
                 check_target(self.target, self.version)
         except WarpsimError as error:
-            self.problems.append(error)
+            self._problems.append(error)
             self._general.append(error)
 
     def _declare_all(self) -> None:
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration):
-                count = len(self.problems)
+                count = len(self._problems)
                 self.noted(partial(self.declare_variable, self.scope, statement, None))
-                if len(self.problems) > count:
-                    self._of_variables[statement.name] = self.problems[-1]
+                if len(self._problems) > count:
+                    self._of_variables[statement.name] = self._problems[-1]
             elif isinstance(statement, Kernel):
                 self._declare_function(statement)
 
@@ -164,8 +175,8 @@ class Module:
                         f"{statement.name} starts with the address of {name}, "
                         "which is no function and no variable in .global or .const"
                     )
-                    self.problems.append(IllegalInstruction(message, statement.location()))
-                    self._of_variables[statement.name] = self.problems[-1]
+                    self._problems.append(IllegalInstruction(message, statement.location()))
+                    self._of_variables[statement.name] = self._problems[-1]
 
     def _declare_function(self, kernel: Kernel) -> None:
         known = self.functions.get(kernel.name)
@@ -231,14 +242,21 @@ class Module:
 
     # --- code ---
 
-    def _load_all(self) -> None:
-        for function in list(self.functions.values()):
-            if function.kernel.body is not None:
-                function.start, known = len(self.code), len(self.problems)
-                self.problems += directive_problems(function.kernel, self.target, self.version)
-                load_body(self, function)
-                self.noted(partial(self._check_shared, function))
-                function.problems = self.problems[known:]
+    def bind(self, names: Iterable[str] | None = None) -> None:
+        """Make records of the statements of functions; without names of all, in the order of the text."""
+        with garbage_collection_paused():
+            for name in tuple(self.functions if names is None else names):
+                function = self.functions[name]
+                if function.kernel.body is not None and function.start < 0:
+                    self._bind(function)
+
+    def _bind(self, function: Function) -> None:
+        function.start, known = len(self.code), len(self._problems)
+        self._problems += directive_problems(function.kernel, self.target, self.version)
+        load_body(self, function)
+        self.noted(partial(self._check_shared, function))
+        function.problems = self._problems[known:]
+        self.bound.append(function.name)
 
     def _check_shared(self, function: Function) -> None:
         """Raise IllegalInstruction for a kernel that declares more shared memory than its target has."""
@@ -255,7 +273,7 @@ class Module:
         try:
             action()
         except WarpsimError as error:
-            self.problems.append(error)
+            self._problems.append(error)
 
 
 def load_module(
@@ -263,6 +281,10 @@ def load_module(
 ) -> Module:
     """The module of a PTX text; raises PtxError, and IllegalInstruction where directives are missing."""
     return Module(parse(text, file, read), target)
+
+
+def _place(error: WarpsimError) -> tuple[int, int]:
+    return (0, 0) if error.location is None else (error.location.line, error.location.column)
 
 
 def _directive(program: Program, name: str) -> str:
