@@ -60,3 +60,12 @@ def test_the_counts_of_a_launch_fit_what_is_bound_then() -> None:
     out = np.zeros(1, np.uint32)
     report = first(1, 1, [out])
     assert report.fidelity.counts["exact"] == 4
+
+
+def test_parameters_are_known_before_a_kernel_is_bound() -> None:
+    text = HEAD + ".visible .entry k(.param .u8 a, .param .align 8 .b8 b[12], .param .u64 c) { ret; }\n"
+    module = warpsim.load(text)
+    before = module.parameters("k")
+    assert [(one.name, one.offset, one.bytes) for one in before] == [("a", 0, 1), ("b", 8, 12), ("c", 24, 8)]
+    assert module.module.bound == []
+    assert module["k"].parameters == before

@@ -76,7 +76,7 @@ class Module:
 
     def parameters_of(self, name: str) -> tuple[Parameter, ...]:
         """The parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
-        return tuple(_described(self._kernel(name)))
+        return tuple(_described(self, self._kernel(name)))
 
     def _kernel(self, name: str) -> Function:
         found = matching(name, self.entries)
@@ -322,7 +322,7 @@ def _check_extent(statement: VariableDeclaration) -> None:
 
 
 def _entry(module: Module, function: Function) -> Entry:
-    parameters = tuple(_described(function))
+    parameters = tuple(_described(module, function))
     last = parameters[-1] if parameters else None
     return Entry(
         name=function.name,
@@ -340,9 +340,13 @@ def _entry(module: Module, function: Function) -> Entry:
     )
 
 
-def _described(function: Function) -> Iterator[Parameter]:
+def _described(module: Module, function: Function) -> Iterator[Parameter]:
+    """The parameters of a kernel, bound or not."""
     declared = [one for one in function.kernel.parameters if isinstance(one, VariableDeclaration)]
-    for index, (one, variable) in enumerate(zip(declared, function.parameters, strict=True)):
+    end = 0
+    for index, one in enumerate(declared):
+        variable = module.parameter(one, function, end, framed=False)
+        end = variable.offset + one.size
         yield Parameter(
             index=index,
             name=one.name,
