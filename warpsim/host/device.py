@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..errors import OperandError
+from ..machine.load.program import Module
 from ..machine.state import device as state
 from .symbols import Symbol, symbol_of
 
-if TYPE_CHECKING:
-    from .launching import LoadedModule
+
+class _Loaded(Protocol):
+    """A loaded module, as far as its variables are concerned."""
+
+    @property
+    def module(self) -> Module: ...
+
+    @property
+    def target(self) -> str: ...
 
 
 class Device(state.Device):
@@ -19,7 +27,7 @@ class Device(state.Device):
     of the heap that malloc of device code takes from, as cudaLimitMallocHeapSize sets it.
     """
 
-    def symbol(self, module: LoadedModule, name: str) -> Symbol:
+    def symbol(self, module: _Loaded, name: str) -> Symbol:
         """A variable of a module, by its name in PTX or in C++, on this device.
 
         Raises OperandError, which lists the variables, and for a module of another chip.
