@@ -276,7 +276,7 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
-        """Warpgroups issue a wgmma; it completes at once unless that is told (asynchrony.py)."""
+        """Warpgroups issue a wgmma; it completes at once where the schedule says so (run/asynchronous.py)."""
         if wave.asynchrony.moment not in ("program", "earliest"):
             return
         for group in share.groups.tolist():

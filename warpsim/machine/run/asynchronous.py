@@ -11,11 +11,8 @@ PTX: ``commit`` closes one, ``drain`` waits for all but the latest. Knows when; 
 do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
 
 To add a kind: prepare everything that can fail, then ``issue(wave, path, Pending(...))``. ``read`` is called
-once, before ``complete``, and keeps what it read; leave it out where both happen in one go. Observers are
-told ``issued(wave, path, pending)``; ``fetched(wave, pending)`` when the source has been read;
-``completed(wave, pending)`` when memory has been written and before mbarriers are signalled; ``drained(wave,
-path, lanes, family, most, reads)`` at the end of a wait for groups; ``unfinished(wave, pendings)`` when all
-lanes have exited.
+once, before ``complete``, and keeps what it read; leave it out where both happen at once. Observers are
+notified of ``issued``, ``fetched``, ``completed``, ``drained`` and ``unfinished`` (events.py).
 """
 
 from __future__ import annotations
@@ -294,7 +291,7 @@ def drain(
 
 
 def finish_all(wave: Wave) -> None:
-    """Every lane has exited: what still flies completes, newest first; observers are told."""
+    """Complete what is in flight when every lane has exited, newest first; notify observers."""
     left = list(wave.asynchrony.flying)[::-1]
     if left:
         wave.observers.unfinished(wave, left)

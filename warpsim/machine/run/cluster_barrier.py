@@ -1,8 +1,7 @@
 """The barrier of each cluster: lanes arrive, and later wait until every lane of the cluster has.
 
-A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are told
-``arrived(wave, path, lanes)`` when lanes arrive, ``cluster_barrier(wave, clusters, state)`` when the barrier
-is complete in some clusters, by number in the wave, and ``met(wave, path, lanes)`` when lanes go on.
+A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are
+notified of ``arrived``, ``cluster_barrier`` (complete in some clusters) and ``cluster_met`` (events.py).
 Does not know orders (.release, .relaxed): see checks/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
 """
 

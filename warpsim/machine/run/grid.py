@@ -232,7 +232,7 @@ class Launch:
 def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.int64]:
     """Execute every CTA; how often each statement was executed, by the lanes of a wave at once.
 
-    ``progress`` is told of CTAs done, and of how many. Raises what statements raise, and Fault.
+    ``progress`` is called with the CTAs done and their number. Raises what statements raise, and Fault.
     """
     counts = np.zeros(len(launch.module.code), np.int64)
     total, done = launch.total, 0

@@ -5,8 +5,8 @@
     "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
     "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
     7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
-                         go in two teams where they are many (teams.py); what is asynchronous completes in
-                         between, in any order, which is the same in all clusters that run together
+                         go in two teams where they are many (warp_scheduling.py); asynchronous operations
+                         complete in between, in any order, the same in all clusters that run together
 
 PTX promises none of them; a kernel whose results depend on it has a race. One seed gives one order on every
 machine. Knows paths; does not know statements.

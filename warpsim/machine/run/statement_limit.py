@@ -1,8 +1,7 @@
-"""How many statements a launch may execute before it is said to go on for ever.
+"""The number of statements that a launch may execute before it ends in an error.
 
-Whether a kernel ends cannot be told from its text: loops that change nothing are proven endless (spins.py),
-all others are given so many statements. Counted is a statement once for all lanes of a wave that execute it
-together. Knows counts; does not know what statements do.
+The text does not say whether a kernel ends: loops that change nothing are a livelock (livelock.py), all others
+may execute so many statements. A statement counts once for all lanes of a wave that execute it together. Knows counts; does not know what statements do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Why lanes do not go on: a barrier of the CTA, or lanes of their own warp that have not come.
 
-Knows reasons and their words; does not know when a reason is gone (see cta_barriers.py, together.py).
+Knows reasons and their words; does not know when a reason is gone (see cta_barriers.py, convergence.py).
 """
 
 from __future__ import annotations

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from .wave import Wave
 
 # Rounds of a loop before other lanes get their turn: many, so that lanes that work are not torn apart each
-# time round; a round of a loop that waits for others (see spins.py) counts for as many.
+# time round; a round of a loop that waits for others (see livelock.py) counts for as many.
 PATIENCE = 512
 _FEW = 32  # warps of a grid that need no teams
 _ALONG = 3 / 4  # the chance that there some of those that stand at the same place go along
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a path is chosen,
 _TURNS = 1 / 32  # that the other team gets ahead,
-_ANYBODY = 1 / 8  # and that any path is chosen, be it of the team behind or not the lowest
+_ANY_PATH = 1 / 8  # and that any path is chosen, be it of the team behind or not the lowest
 
 Member = tuple[int, DivergentPath]  # the number of a team, and lanes of it
 Order = Callable[["Wave"], DivergentPath]  # the path that is next; paths of the wave may be joined and split
@@ -127,7 +127,7 @@ class Drawn:
         members = _members(wave, partial(_by_half, self.second))
         if len(members) == 1:
             return members[0][1]
-        if self.random.random() < _ANYBODY:
+        if self.random.random() < _ANY_PATH:
             return self.random.choice(members)[1]
         if self.random.random() < _TURNS:
             self.ahead = 1 - self.ahead

@@ -95,7 +95,7 @@ class Wave:
         self.paths = [DivergentPath(entry.start, self.frame, everyone)]
         self.waiting: list[DivergentPath] = []
         self.barriers = Barriers(len(ctas), self.lanes)
-        self.leaving: list[Callable[[Wave, Lanes], None]] = []  # who is told of lanes that have exited
+        self.leaving: list[Callable[[Wave, Lanes], None]] = []  # called with lanes that have exited
         self.statements = 0  # executed so far, one for each path
         self.rounds = 0  # of loops since something was last stored
         self.counts = [0] * len(self.code)  # of executions of each statement, however many lanes

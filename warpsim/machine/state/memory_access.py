@@ -1,4 +1,4 @@
-"""What lanes do to memory, as observers are told of it."""
+"""An access of lanes to memory, as events carry it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """cp.async.bulk, cp.reduce.async.bulk and their groups: copies of many bytes that one lane starts.
 
 Addresses and sizes are multiples of 16; a copy lies within one allocation, or within the shared memory of one
-CTA. What is wrong is found when a copy is issued; bytes move when the schedule has it (asynchrony.py). Every
+CTA. What is wrong is found when a copy is issued; bytes move when the schedule says (asynchronous.py). Every
 lane that executes a statement starts a copy. Reductions go element by element; add.f32 flushes subnormals in
 global memory, as red does (inferred). A prefetch does nothing but check. PTX ISA 9.1, section 9.7.9.25.4.
 """

@@ -76,7 +76,7 @@ def _named(one: Multiplication, settings: list[int]) -> dict[str, int]:
 
 
 def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Reader) -> Values:
-    """``(groups,)``: the value of the first lane of each; where others differ, observers are told."""
+    """``(groups,)``: the value of the first lane of each; where others differ, observers are notified."""
     values = read(wave, path)
     if not values.ndim:
         return values
