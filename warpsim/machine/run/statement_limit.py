@@ -1,7 +1,8 @@
 """The number of statements that a launch may execute before it ends in an error.
 
-The text does not say whether a kernel ends: loops that change nothing are a livelock (livelock.py), all others
-may execute so many statements. A statement counts once for all lanes of a wave that execute it together. Knows counts; does not know what statements do.
+The text does not say whether a kernel ends: loops that change nothing are a livelock (livelock.py), all
+others may execute so many statements. A statement counts once for all lanes of a wave that execute it
+together. Knows counts; does not know what statements do.
 """
 
 from __future__ import annotations
