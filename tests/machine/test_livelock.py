@@ -151,7 +151,7 @@ SUM: ld.global.u32 %r1, [%d1]; add.u32 %r2, %r2, %r1; setp.lt.u32 %p1, %r2, 5; @
 SPIN: ld.relaxed.gpu.global.u32 %r1, [%d1]; setp.lt.u32 %p1, %r1, 5; @%p1 bra SPIN;
 WORK: ld.relaxed.gpu.global.u32 %r1, [%d1]; st.global.u32 [%d1], %r1; setp.lt.u32 %p1, %r1, 5; @%p1 bra WORK;
 SLEEP: nanosleep.u32 20; @%p1 bra SLEEP;"""
-    code = warpsim.load(kernel(body)).module.code
+    code = warpsim.load(kernel(body)).module.entry("k").code
     lines = {code[pc].statement.location().line for pc in waiting_loops(code)}
     assert lines == {8, 10}
 
