@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
+from warpsim.checks.clocks import Clocks
 from warpsim.checks.phase_waits import PhaseWaits
 from warpsim.errors import WarpsimError
 from warpsim.host.launching import load_text
@@ -129,15 +127,12 @@ def test_words() -> None:
     ]
 
 
-def test_who_waits_for_the_phase_before_is_overrun() -> None:
-    """Warp 0 has seen the end of phase 1 at its clock 5; phase 2 ends with or without knowledge of that."""
-    clocks: Any = SimpleNamespace(
-        known=np.array([[5, 0], [0, 3]]), barrier=lambda offset: SimpleNamespace(phases=1)
-    )
-    waits = PhaseWaits()
-    waits.seen(clocks, 64, np.array([0]), 7)
-    ((warp, wait),) = waits.overrun(64, 2, np.array([4, 9]))
+def test_a_warp_that_waits_for_the_phase_before_is_overrun() -> None:
+    """Warp 0 has seen the end of phase 1 at its time 1; phase 2 ends with or without knowledge of that."""
+    clocks, waits = Clocks(2, 2), PhaseWaits()
+    waits.seen(clocks, 64, 1, np.array([0]), 7)
+    ((warp, wait),) = waits.overrun(64, 2, np.array([0, 9], np.int32), clocks)
     assert (warp, wait.phase, wait.pc) == (0, 1, 7)
-    assert not list(waits.overrun(64, 2, np.array([5, 0])))
-    assert not list(waits.overrun(64, 3, np.array([0, 0])))
-    assert not list(waits.overrun(72, 2, np.array([0, 0])))
+    assert not list(waits.overrun(64, 2, np.array([1, 0], np.int32), clocks))
+    assert not list(waits.overrun(64, 3, np.array([0, 0], np.int32), clocks))
+    assert not list(waits.overrun(72, 2, np.array([0, 0], np.int32), clocks))

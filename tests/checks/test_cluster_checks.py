@@ -221,3 +221,38 @@ def test_an_aligned_arrival_of_half_a_warp() -> None:
     warning = launched(body, 2, 32)[1].hazards[0]
     assert warning.kind == "divergent barrier"
     assert warning.message.startswith("barrier.cluster.arrive.aligned is executed by lanes 16-31 of a warp")
+
+
+# --- acquires order what their releases cover, and no more ------------------------------------------------
+
+OWN = """@%p8 mbarrier.init.shared::cta.b64 [bar], 1; bar.sync 0;
+@%p8 mbarrier.arrive.shared::cta.b64 _, [bar];
+OWN: mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0; @!%p1 bra OWN;"""
+
+
+@pytest.mark.parametrize("schedule", [*SCHEDULES, *range(4, 40)])
+def test_a_wait_at_an_mbarrier_of_ones_own_orders_no_other_cta(schedule: str | int) -> None:
+    """Nothing but the CTA's own arrivals is released into a fresh mbarrier of its own."""
+    lines = [*EXCHANGE[:7], OWN, EXCHANGE[9], ARRIVE, WAIT]
+    message = found_in(body_of(lines), schedule)
+    assert re.search(r"race: \S+ (reads|writes) byte 0x\w+ of shared memory.*, which CTA \(", message)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_wait_at_an_mbarrier_of_ones_own_does_not_say_that_another_cta_has_begun(
+    schedule: str | int,
+) -> None:
+    lines = [EXCHANGE[0], OWN, *EXCHANGE[3:]]
+    assert "nothing says that this CTA has begun" in found_in(body_of(lines), schedule)
+
+
+@pytest.mark.parametrize("order", ["release", "relaxed"])
+def test_a_relaxed_flag_orders_nothing(order: str) -> None:
+    body = f"""{WORDS} @%p8 st.shared.u32 [sm+512], 0; {MEET} st.shared::cluster.u32 [%t4], %a;
+    mapa.shared::cluster.u32 %t5, sm+512, %peer; red.{order}.cluster.shared::cluster.add.u32 [%t5], 1;
+    SPIN: ld.acquire.cluster.shared::cta.u32 %t6, [sm+512]; setp.lt.u32 %p1, %t6, 64; @%p1 bra SPIN;
+    ld.shared.u32 %d0, [%t2]; {MEET}"""
+    if order == "release":
+        assert launched(body, 2, 64)[1].hazards == ()
+        return
+    assert re.search(r"race: ld.shared.u32 reads byte \w+ of shared memory, which CTA", found_in(body))

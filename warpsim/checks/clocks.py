@@ -1,15 +1,24 @@
-"""What warps know of each other: happens-before, by vector clocks (PTX ISA 9.1, 8.10 "causality order").
+"""Vector clocks: the happens-before relation of the warps of a wave (PTX ISA 9.1, section 8.10).
 
-A component stands for a warp, an mbarrier, or the groups that a lane closes. ``known[w, c]`` is how far warp
-w knows component c: of a warp, its releases; of an mbarrier, phases that are over; of groups, those that are
-complete. ``fenced`` is the same for what async proxies may see: what was known at a proxy fence on the way.
-``caused`` is it for what must have happened at all, which the issue of a copy tells its mbarrier, too,
-though it makes nothing visible. A warp counts as one thread; orders that are not told apart (scopes,
-.relaxed) are taken for the strongest, so that no alarm is false. Does not know memory or statements.
+A component of a clock stands for a warp, an mbarrier, or the groups of operations that a lane commits. The
+component of a warp counts its releases, that of an mbarrier its complete phases, that of groups those that
+are complete. ``state[VISIBLE, w, c]`` is the time of component c up to which all is visible to warp w by
+causality order. The other rows are weaker or narrower relations of the same form:
+
+    VISIBLE     accesses of the generic proxy
+    PROXY       what async proxies may access: VISIBLE at a proxy fence on the way
+    HAPPENED    what has happened, visible or not: relaxed arrivals and the issue of copies pass it on, too
+    BEGUN       initialisations of mbarriers: fence.mbarrier_init passes on these and no more
+
+A release publishes the row of a warp; an acquire that observes it takes the maximum. A relaxed write
+publishes what the latest fence of its warp covers, and a relaxed read acquires at the next fence. Clusters
+share no memory that is looked at, so columns are those of one cluster. A warp counts as one thread, and
+scopes as large enough. Does not know memory, statements or events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,160 +26,204 @@ import numpy.typing as npt
 
 from ..isa.warps import WARP
 
-Clock = npt.NDArray[np.int32]  # by component
+VISIBLE, PROXY, HAPPENED, BEGUN = range(4)
+ROWS = 4
+Clock = npt.NDArray[np.int32]  # (rows, components)
 Warps = npt.NDArray[np.int64]
-_ROOM = 64  # components beyond those of warps, at first
 
 
 @dataclass(eq=False)
 class Barrier:
-    """An mbarrier: what has been released into the phase to come, and what the end of the last one tells."""
+    """An mbarrier: what has been released into the phase that is not complete, and into those before."""
 
+    cluster: int
     component: int
-    coming: npt.NDArray[np.int32]  # (3, components): known, fenced and caused
-    over: npt.NDArray[np.int32]
-    phases: int = 0  # that are over
+    coming: Clock
+    over: Clock
+    phases: int = 0  # that are complete
 
 
 class Clocks:
-    """The clocks of a wave with so many warps, ``per_cta`` of them in a CTA."""
+    """The clocks of ``warps`` warps, ``of_cluster`` of them in a cluster."""
 
-    def __init__(self, warps: int) -> None:
-        self.warps = warps
-        self.components = warps
-        self.state = np.zeros((3, warps, warps + _ROOM), np.int32)  # known, fenced, caused
-        self.state[0, np.arange(warps), np.arange(warps)] = 1
-        self.barriers: dict[int, Barrier] = {}  # by offset in shared memory
-        self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family: of each lane its component, or 0
-        self.places: dict[int, int] = {}  # the offset of the mbarrier that a component stands for
-        self.lanes: dict[int, int] = {}  # and the lane whose groups
+    def __init__(self, warps: int, of_cluster: int) -> None:
+        self.warps, self.of_cluster = warps, of_cluster
+        self.components = of_cluster
+        self.state = np.zeros((ROWS, warps, of_cluster), np.int32)
+        self.observed = np.zeros_like(self.state)  # by relaxed reads, and not acquired
+        self.published = np.zeros_like(self.state)  # what relaxed writes release
+        self.column = np.arange(warps) % of_cluster  # the component of each warp
+        self.state[VISIBLE, np.arange(warps), self.column] = 1
+        self.barriers: dict[tuple[int, Hashable], Barrier] = {}  # by cluster and name
+        self.names: dict[Hashable, int] = {}  # the component of a name
+        self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family and lane of a cluster: its component
 
     @property
-    def known(self) -> npt.NDArray[np.int32]:
-        """(warps, components)."""
-        found: npt.NDArray[np.int32] = self.state[0]
+    def visible(self) -> npt.NDArray[np.int32]:
+        """``(warps, components)``."""
+        found: npt.NDArray[np.int32] = self.state[VISIBLE]
         return found
 
     @property
-    def fenced(self) -> npt.NDArray[np.int32]:
-        """(warps, components)."""
-        found: npt.NDArray[np.int32] = self.state[1]
+    def proxy(self) -> npt.NDArray[np.int32]:
+        """``(warps, components)``."""
+        found: npt.NDArray[np.int32] = self.state[PROXY]
         return found
 
     def own(self, warps: Warps) -> npt.NDArray[np.int32]:
-        """How often each of some warps has released."""
-        found: npt.NDArray[np.int32] = self.state[0, warps, warps]
+        """The time of some warps: an access is at the time of its warp."""
+        found: npt.NDArray[np.int32] = self.state[VISIBLE, warps, self.column[warps]]
         return found
+
+    def was_released(self, warp: int, time: int) -> bool:
+        """Whether a warp has released anywhere what it did at a time."""
+        cluster, column = warp // self.of_cluster, self.column[warp]
+        every = self.visible[cluster * self.of_cluster : (cluster + 1) * self.of_cluster, column].copy()
+        every[column] = 0
+        barriers = (one.coming[VISIBLE, column] for one in self.barriers.values() if one.cluster == cluster)
+        return bool(every.max() >= time) or any(one >= time for one in barriers)
 
     # --- components ---
 
     def _component(self) -> int:
         if self.components == self.state.shape[2]:
-            self.state = _wider(self.state)
-            for one in self.barriers.values():
-                one.coming, one.over = _wider(one.coming), _wider(one.over)
+            more = max(self.components, 8)
+            self.state, self.observed, self.published = (
+                _wider(one, more) for one in (self.state, self.observed, self.published)
+            )
+            for barrier in self.barriers.values():
+                barrier.coming, barrier.over = _wider(barrier.coming, more), _wider(barrier.over, more)
         self.components += 1
         return self.components - 1
 
-    def barrier(self, offset: int) -> Barrier:
-        """The mbarrier at an offset."""
-        found = self.barriers.get(offset)
+    def barrier(self, cluster: int, name: Hashable) -> Barrier:
+        """The mbarrier of a name in a cluster; those of one name share a component."""
+        found = self.barriers.get((cluster, name))
         if found is None:
-            component = self._component()
-            empty = np.zeros((3, self.state.shape[2]), np.int32)
-            found = self.barriers[offset] = Barrier(component, empty, empty.copy())
-            self.places[component] = offset
+            component = self.names.get(name)
+            if component is None:
+                component = self.names[name] = self._component()
+            empty = np.zeros((ROWS, self.state.shape[2]), np.int32)
+            found = self.barriers[cluster, name] = Barrier(cluster, component, empty, empty.copy())
         return found
 
-    def begin(self, offset: int) -> None:
-        """An mbarrier is initialised: what was known of the one before is of no more use."""
-        self.barriers.pop(offset, None)
-        self.barrier(offset)
-
-    def group(self, family: str, lane: int) -> int:
-        """The component of the groups of a lane."""
-        return int(self.groups_of(family, np.array([lane]))[0])
+    def begin(self, cluster: int, name: Hashable) -> None:
+        """An mbarrier is initialised: its phases count from 0 again."""
+        if self.barriers.pop((cluster, name), None) is not None:
+            rows = slice(cluster * self.of_cluster, (cluster + 1) * self.of_cluster)
+            for clocks in (self.state, self.observed, self.published):
+                clocks[:, rows, self.names[name]] = 0
+        self.barrier(cluster, name)
 
     def groups_of(self, family: str, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-        """The components of the groups of some lanes."""
-        known = self.groups.setdefault(family, np.zeros(self.warps * WARP, np.int64))
-        for lane in lanes[known[lanes] == 0].tolist():
+        """The components of the groups that some lanes of the wave commit."""
+        size = self.of_cluster * WARP
+        known = self.groups.setdefault(family, np.zeros(size, np.int64))
+        for lane in np.unique(lanes[known[lanes % size] == 0] % size).tolist():
             known[lane] = self._component()
-            self.lanes[int(known[lane])] = lane
-        return np.asarray(known[lanes])
+        return np.asarray(known[lanes % size])
 
-    # --- order ---
+    # --- release and acquire ---
 
-    def release(self, barrier: Barrier, warps: Warps, *, ends: int) -> None:
-        """Warps arrive, upon which so many phases come to their end."""
-        self._cause(warps)
-        barrier.coming = np.maximum(barrier.coming, self.state[:, warps].max(axis=1))
-        self.state[0, warps, warps] += 1
-        self.end(barrier, ends)
+    def _happen(self, warps: Warps) -> None:
+        """What is visible to warps has happened, and begun."""
+        now = self.state[VISIBLE, warps]
+        for row in (HAPPENED, BEGUN):
+            self.state[row, warps] = np.maximum(self.state[row, warps], now)
 
-    def end(self, barrier: Barrier, ends: int) -> None:
-        """So many phases are over."""
+    def advance(self, warps: Warps) -> None:
+        """What warps do from now on is at a later time."""
+        self.state[VISIBLE, warps, self.column[warps]] += 1
+
+    def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
+        """What some warps of a cluster release together; what they do later is no part of it."""
+        self._happen(warps)
+        released = self.state[:, warps]
+        if relaxed:
+            happened = released[HAPPENED]
+            released = self.published[:, warps].copy()
+            released[HAPPENED] = happened
+        together: Clock = released.max(axis=1)
+        self.advance(warps)
+        return together
+
+    def acquire(self, warps: Warps, released: Clock, *, relaxed: bool = False) -> None:
+        """Warps observe what has been released; a relaxed observation counts from the next fence on."""
+        width = released.shape[1]
+        target = self.observed if relaxed else self.state
+        target[:, warps, :width] = np.maximum(target[:, warps, :width], released[:, None])
+        if relaxed:
+            part = self.state[HAPPENED, warps, :width]
+            self.state[HAPPENED, warps, :width] = np.maximum(part, released[HAPPENED])
+
+    def fence(self, warps: Warps, *, acquire: bool = True, release: bool = True) -> None:
+        """A fence: relaxed reads before it acquire, relaxed writes behind it release."""
+        if acquire:
+            self.state[:, warps] = np.maximum(self.state[:, warps], self.observed[:, warps])
+        if release:
+            self._happen(warps)
+            self.published[:, warps] = self.state[:, warps]
+            self.advance(warps)
+
+    def fence_begun(self, warps: Warps) -> None:
+        """fence.mbarrier_init: relaxed writes behind it release initialisations."""
+        self._happen(warps)
+        self.published[BEGUN, warps] = self.state[BEGUN, warps]
+        self.advance(warps)
+
+    def fence_proxy(self, warps: Warps) -> None:
+        """A proxy fence: what is visible to the warps may be accessed by the async proxy."""
+        self.state[PROXY, warps] = np.maximum(self.state[PROXY, warps], self.state[VISIBLE, warps])
+        self.advance(warps)
+
+    def meet(self, warps: Warps) -> None:
+        """Warps ``(groups, each)`` wait for each other in each group: all release, then all acquire."""
+        self._happen(warps)
+        together = self.state[:, warps].max(axis=2, keepdims=True)
+        self.state[:, warps] = together
+        self.advance(warps)
+
+    def happen_together(self, warps: Warps) -> None:
+        """Warps ``(groups, each)`` know how far each of their group has come, which makes nothing visible."""
+        self._happen(warps)
+        self.state[HAPPENED, warps] = self.state[HAPPENED, warps].max(axis=1, keepdims=True)
+        self.advance(warps)
+
+    def everything(self, warps: Warps) -> None:
+        """Warps may have acquired from any warp of their clusters."""
+        everyone = np.arange(self.warps)
+        self._happen(everyone)
+        every = self.state.reshape(ROWS, -1, self.of_cluster, self.state.shape[2]).max(axis=2)
+        self.state[:, warps] = every[:, warps // self.of_cluster]
+        self.advance(everyone)
+
+    # --- mbarriers and groups ---
+
+    def arrive(self, barrier: Barrier, warps: Warps, *, ends: int, relaxed: bool = False) -> None:
+        """Warps arrive at an mbarrier, by which so many phases are complete."""
+        barrier.coming = np.maximum(barrier.coming, self.release(warps, relaxed=relaxed))
+        self.complete_phases(barrier, ends)
+
+    def complete_phases(self, barrier: Barrier, ends: int) -> None:
+        """So many phases are complete."""
         if ends:
             barrier.phases += ends
             barrier.coming[:, barrier.component] = barrier.phases
             barrier.over = barrier.coming.copy()
 
-    def _cause(self, warps: Warps) -> None:
-        """What warps know has happened."""
-        self.state[2, warps] = np.maximum(self.state[2, warps], self.state[0, warps])
+    def issue(self, barrier: Barrier, warps: Warps) -> None:
+        """Warps issue an operation without which the phase is not complete: this makes nothing visible."""
+        issued = self.release(warps)
+        barrier.coming[HAPPENED] = np.maximum(barrier.coming[HAPPENED], issued[HAPPENED])
 
-    def issue(self, barrier: Barrier, warp: int) -> None:
-        """A warp issues an operation without which the phase to come does not end."""
-        self._cause(np.array([warp]))
-        barrier.coming[2] = np.maximum(barrier.coming[2], self.state[2, warp])
-        self.state[0, warp, warp] += 1
-
-    def acquire(self, barrier: Barrier, warps: Warps) -> None:
-        """Warps have seen that the latest phase is over."""
-        self.state[:, warps] = np.maximum(self.state[:, warps], barrier.over[:, None])
-
-    def meet(self, arrived: Warps, waited: Warps) -> None:
-        """Warps have arrived at a barrier, and some have waited there for the others."""
-        self._cause(arrived)
-        together = self.state[:, arrived].max(axis=1, keepdims=True)
-        self.state[:, waited] = np.maximum(self.state[:, waited], together)
-        self.state[0, arrived, arrived] += 1
-
-    def shared(self, warps: Warps) -> npt.NDArray[np.int32]:
-        """``(2, components)``: what some warps know together now; what they do later is none of it."""
-        together: npt.NDArray[np.int32] = self.state[:, warps].max(axis=1)
-        self.state[0, warps, warps] += 1
-        return together
-
-    def learn(self, warps: Warps, told: npt.NDArray[np.int32]) -> None:
-        """Warps know what others knew, as ``shared`` gave it."""
-        part = self.state[:, warps, : told.shape[1]]
-        self.state[:, warps, : told.shape[1]] = np.maximum(part, told[:, None])
-
-    def learn_of(self, warps: Warps) -> None:
-        """Warps know how far each of them has come, which makes nothing visible."""
-        self._cause(warps)
-        self.state[2, warps] = self.state[2, warps].max(axis=0)
-
-    def fence(self, warps: Warps) -> None:
-        """A proxy fence: what the warps know, async proxies of those that learn of it see."""
-        self.state[1, warps] = np.maximum(self.state[1, warps], self.state[0, warps])
-        self.state[0, warps, warps] += 1  # what comes later is not fenced
-
-    def advance(self, components: Warps, warps: Warps, numbers: Warps) -> None:
-        """Warps know components up to numbers, of shapes that go together."""
-        self.state[:, warps, components] = np.maximum(self.state[:, warps, components], numbers)
-
-    def complete(self, family: str, lanes: npt.NDArray[np.intp], numbers: Warps) -> None:
-        """Lanes have waited for their groups below these numbers."""
-        if family in self.groups:
-            components = self.groups[family][lanes]
-            counted = components > 0
-            place = lanes[counted] // WARP, components[counted]
-            for row in self.state:
-                row[place] = np.maximum(row[place], numbers[counted])
+    def complete_groups(
+        self, family: str, lanes: npt.NDArray[np.intp], warps: Warps, numbers: npt.NDArray[np.int64]
+    ) -> None:
+        """Warps know that so many groups of some lanes are complete; shapes that broadcast."""
+        columns = self.groups_of(family, lanes.reshape(-1)).reshape(lanes.shape)
+        self.state[:, warps, columns] = np.maximum(self.state[:, warps, columns], numbers)
 
 
-def _wider(clocks: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Twice as many components."""
-    return np.concatenate([clocks, np.zeros_like(clocks)], axis=-1)
+def _wider(clocks: npt.NDArray[np.int32], more: int) -> npt.NDArray[np.int32]:
+    """So many more components."""
+    return np.concatenate([clocks, np.zeros((*clocks.shape[:-1], more), np.int32)], axis=-1)

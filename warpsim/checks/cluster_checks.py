@@ -1,4 +1,4 @@
-"""The checks that only launches of clusters, and kernels with setmaxnreg, have.
+"""The checks of launches of clusters, and those that only kernels with setmaxnreg have.
 
 Knows which launch needs which check; does not know what they find.
 """
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Location
 from ..machine.run.clusters import PORTABLE, Cluster
-from .cluster_memory import ClusterMemory
 from .findings import Findings, LaunchFinding
 from .register_use import RegisterUse
 
@@ -18,14 +17,11 @@ if TYPE_CHECKING:
     from ..machine.load.entries import Entry
 
 
-def cluster_checks(findings: Findings, entry: Entry, cluster: Cluster) -> list[Callable[[Findings], Any]]:
+def cluster_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings], Any]]:
     """What makes the observers of a wave, besides those that every launch has."""
-    if findings.mode == "off":
-        return []
-    found: list[Callable[[Findings], Any]] = [ClusterMemory] if cluster.count > 1 else []
-    if any(one.statement.opcode == "setmaxnreg" for one in entry.code):
-        found.append(RegisterUse)
-    return found
+    if findings.mode != "off" and any(one.statement.opcode == "setmaxnreg" for one in entry.code):
+        return [RegisterUse]
+    return []
 
 
 def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> None:

@@ -12,15 +12,16 @@
     phase overrun        a phase may end while somebody still waits for the one before (phase_waits.py)
     left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
 
-What is ordered is judged by vector clocks (clocks.py), so that a copy which happens to be in time is found as
-well. A wgmma with operands in registers, A or metadata, begins when its four warps have their values: who has
-waited for it knows that what they loaded before has been read, as CUTLASS's sparse pipeline has it. Only
-words of shared memory are looked at, in modules that have asynchronous operations. Reads by warps of other
-CTAs are not remembered. Messages are in copy_words.py.
+What is ordered is judged by the happens-before relation (order.py), so that a copy which happens to be in
+time is found as well. A wgmma with operands in registers, A or metadata, begins when its four warps have
+their values: a warp that has waited for it knows that what they loaded before has been read, as CUTLASS's
+sparse pipeline has it. Only modules that have asynchronous operations are looked at. Messages are in
+copy_words.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,137 +30,164 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
-from ..machine.run.events import GroupWait, helper
+from ..machine.run.events import GroupWait, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
-from .clocks import Clock, Warps
-from .copy_shadow import NOBODY, WORD, Cells, Shadow, cells_of, cells_within, in_a_row, reduces, rows_of
+from .clocks import HAPPENED, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
+from .order import Order, Watcher, kinds_of, warps_of_groups
 from .phase_waits import PhaseWaits
-from .warp_order import WarpOrder
+from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
-    from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.events import Groups, Share, WgmmaStatement
+    from ..machine.run.events import Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-_CHUNK = 16 // WORD  # words of a chunk, of which the first stands for all
+_CHUNK = 16  # bytes that a wgmma reads
 _GROUP = 4  # warps of a warpgroup
-_COPIES = 0  # the reader of the shadow that stands for copies
+_COPIES = 0  # the row of the shadow that stands for operations that are no wgmma
+_End = tuple[int, int]  # the component that says that an operation is complete, and from which time on
 
 
-class CopyOrder(WarpOrder):
-    """Tells of operations that nothing orders with what comes before or after them."""
+class CopyOrder(Watcher, Observer):
+    """An observer of operations that nothing orders with what comes before or after them."""
 
     shadow: Shadow
     words: Words
-    multiplied: npt.NDArray[np.int64]  # by warpgroup: groups of wgmma that it has closed
 
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        super().__init__()
+    def __init__(self, findings: Findings, order: Order) -> None:
+        self.findings, self.order = findings, order
+        self.active = self.ready = False
+        self.promised: dict[int, tuple[int, Pending]] = {}  # by mbarrier: the phase of the latest copy
+        self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
-        self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
         self.phase_waits = PhaseWaits()
-        self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the step of its warp
+        self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the time
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """The code as it is; nothing is looked at where nothing is asynchronous."""
+        _, _, self.active = kinds_of(self.findings, code)
+        if self.active:
+            self.order.watchers.append(self)
+        return code
 
     @helper
-    def prepare(self, wave: Wave) -> None:
-        """A wave begins."""
-        super().prepare(wave)
-        self.shadow, self.words = Shadow.of(wave), Words(self)
-        self.multiplied = np.zeros(len(Warpgroups.of(wave).first), np.int64)
+    def looks(self, wave: Wave) -> bool:
+        """Whether there is anything to look at; prepared when first asked."""
+        if self.active and not self.ready:
+            self.ready = True
+            self.order.prepare(wave)
+            self.order.counts = True
+            self.shadow = self.order.shadows.at("shared", wave.shared.size)
+            self.words = Words(self)
+        return self.active
 
-    @helper
-    def begun_by_another(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
-        """An mbarrier is used without a barrier since its initialisation."""
-        self.words.not_begun(wave, path, lane, offset, pc)
+    @property
+    def clocks(self) -> Clocks:
+        """The clocks of the wave."""
+        return self.order.clocks
+
+    # --- mbarriers ---
 
     def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin: waits for those that were there before are of no more use."""
-        super().initialised(wave, path, lanes, offsets)
-        for offset in offsets.tolist():
+        for offset in offsets.tolist() if self.looks(wave) else ():
+            self.promised.pop(offset, None)
             self.phase_waits.begin(offset)
 
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
+        """Lanes arrive at mbarriers: they know that these have been initialised."""
+        for offset in ends if self.looks(wave) else ():
+            self._check_begun(wave, path, int(lanes.index[offsets == offset][0]), offset)
+
+    def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes wait at mbarriers: they know that these have been initialised."""
+        for offset in np.unique(offsets).tolist() if self.looks(wave) else ():
+            self._check_begun(wave, path, int(lanes.index[offsets == offset][0]), offset)
+
+    def _check_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int) -> None:
+        if not self.order.knows(wave, lane, offset):
+            self.words.not_begun(wave, path, lane, offset, self.order.begun[offset][2])
+
     @helper
-    def seen(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
+    def waited(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
         """Warps have waited for a phase."""
-        self.phase_waits.seen(self.clocks, offset, warps, path.pc)
+        self.waits |= {(warp, offset): path.pc for warp in warps.tolist()}
+        self.phase_waits.seen(self.clocks, offset, self.order.barrier_at(offset).phases, warps, path.pc)
 
     @helper
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
-        """A phase is over: nobody may still wait for the one before."""
-        barrier = self.clocks.barrier(offset)
-        for warp, wait in self.phase_waits.overrun(offset, barrier.phases, barrier.over[2]):
+        """A phase is over: no warp may still wait for the one before."""
+        barrier = self.order.barrier_at(offset)
+        for warp, wait in self.phase_waits.overrun(
+            offset, barrier.phases, barrier.over[HAPPENED], self.clocks
+        ):
             self.words.overrun(wave, offset, record, warp, wait)
 
     # --- accesses of warps ---
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """Words are read: those that an operation brings must have come, as far as the reader knows."""
+        """Bytes are read: those that an operation brings must have come, as far as the reader knows."""
         if access.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(access.offsets, access.size), access.lane_of[:, None] // WARP
-        late = self._unknown(cells, warps)
+        cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
+        late = self._unknown(self.shadow.wrote[cells], warps)
         if late is not None:
             self.words.read_early(wave, access.path, access.lanes, cells, late)
-        own = self.clocks.own(warps[:, 0])[:, None]
-        if wave.cluster.count > 1:
-            own = np.where(cells * WORD // wave.shared_stride == warps // wave.warps, own, 0)
-        self.shadow.loaded(cells, warps % wave.warps, own, access.path.pc)
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """Words are written: no operation may still read them, or write."""
+        """Bytes are written: no operation may still read them, or write."""
         if access.memory is not wave.shared or not self.looks(wave):
             return
-        cells, warps = cells_of(access.offsets, access.size), access.lane_of[:, None] // WARP
-        late = self._unknown(cells, warps)
+        cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
+        late = self._unknown(self.shadow.wrote[cells], warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, access.path, access.lanes, cells, late)
-        if self.shadow.lent[_COPIES].any():  # of what wgmma reads, warpgroup_order.py says so
+        if len(self.shadow.takes) and self.shadow.takes[_COPIES].any():
             self._check_source(wave, access.path, access.lanes, cells, warps)
-        self.shadow.stored(cells, warps, self.clocks.own(warps[:, 0])[:, None], access.path.pc)
-        self.shadow.lane[cells] = np.resize(access.lanes.index, access.offsets.size)[:, None]
-        self.shadow.step[cells] = self.steps[warps]
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """As a load and a store."""
+        self.load(wave, access)
+        self.store(wave, access)
 
     def _check_source(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, warps: Warps
     ) -> None:
-        """Words that are written are no longer read by copies."""
-        part = slice(_COPIES, _COPIES + 1)
-        reader, due = self.shadow.reader[part, cells], self.shadow.reader_due[part, cells]
-        busy = (reader != NOBODY) & (self.clocks.known[warps, reader] < due)
+        """Bytes that are written are no longer read by copies; of wgmma, warpgroup_order.py says so."""
+        taken = self.shadow.taken[_COPIES, cells]
+        busy = (taken != 0) & (self.clocks.visible[warps, whose(taken)] < times(taken))
         if busy.any():
             self.words.source_overwritten(wave, path, lanes, cells, busy)
-        else:
-            self._check_lanes(wave, path, lanes, cells, reader[0])
+        elif self.drained_at:
+            self._check_lanes(wave, path, lanes, cells, taken)
 
-    def _check_lanes(self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, reader: Any) -> None:
+    def _check_lanes(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, taken: Records
+    ) -> None:
         """Where another lane of the warp has waited for a copy that read, the two must have met since."""
         mine = np.resize(lanes.index, len(cells))[:, None]
-        for component in np.unique(reader[reader != NOBODY]).tolist():
-            lane = self.clocks.lanes.get(component, NOBODY)
-            apart = (reader == component) & (mine != lane) & (mine // WARP == lane // WARP)
-            if apart.any() and self.drained_at.get(lane) == self.steps[lane // WARP]:
+        size = self.clocks.of_cluster * WARP
+        for lane, time in self.drained_at.items():
+            component = int(self.clocks.groups["bulk"][lane % size]) if "bulk" in self.clocks.groups else 0
+            apart = (
+                (taken != 0) & (whose(taken) == component) & (mine != lane) & (mine // WARP == lane // WARP)
+            )
+            if component and apart.any() and time >= int(self.order.converged[lane // WARP]):
                 self.words.reader_apart(wave, path, cells, apart, mine, lane)
 
-    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """As a load and a store; one that acquires may order anything."""
-        self.may_acquire(wave, access.path, access.lanes)
-        self.load(wave, access)
-        self.store(wave, access)
-
-    def _unknown(self, cells: Cells, warps: Warps) -> Mask | None:
-        """Words that operations bring, of which the warps do not know that they have come; None for none."""
-        shadow = self.shadow
-        operation = shadow.operation[cells]
+    def _unknown(self, wrote: Records, warps: Warps) -> Mask | None:
+        """Cells that operations bring, of which the warps do not know that they have come; None for none."""
+        operation = has(wrote, OPERATION)
         if not operation.any():
             return None
-        late = operation & (self.clocks.known[warps, shadow.writer[cells]] < shadow.due[cells])
+        late: Mask = operation & (self.clocks.visible[warps, _components(wrote)] < times(wrote))
         return late if late.any() else None
 
     # --- operations ---
@@ -168,103 +196,94 @@ class CopyOrder(WarpOrder):
         """An operation begins: what it reads and overwrites must be free for it."""
         if not self.looks(wave) or pending.group == "wgmma":
             return
-        warp = pending.lane // WARP
-        component, due = self._end(wave, path, pending)
-        if component == NOBODY:
+        end = self._end(wave, path, pending)
+        if end is None:
             return
         for stretches in pending.reads:
             if stretches.space == "shared":
-                self._reads(wave, path, pending, warp, cells_within(stretches), (component, due))
+                self._reads(wave, path, pending, self.shadow.within(stretches.ranges), end)
         for place, stretches in enumerate(pending.writes):
             if stretches.space == "shared":
                 offset = pending.signals[min(place, len(pending.signals) - 1)][0]
-                barrier = self.clocks.barrier(offset)
-                end = (barrier.component, barrier.phases + 1)
-                self._writes(wave, path, pending, warp, cells_within(stretches), end)
-        for offset, _ in pending.signals:
-            self.clocks.issue(self.clocks.barrier(offset), warp)
+                barrier = self.order.barrier_at(offset)
+                until = (barrier.component, barrier.phases + 1)
+                self._writes(wave, path, pending, self.shadow.within(stretches.ranges), until)
 
-    def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> tuple[int, int]:
-        """By which component, from which clock on, it is known that an operation is complete."""
+    def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> _End | None:
+        """What says that an operation is complete; None where nothing does."""
         for offset, _ in pending.signals:
-            barrier = self.clocks.barrier(offset)
-            self.check_begun(wave, path, pending.lane, offset)
+            barrier = self.order.barrier_at(offset)
+            self._check_begun(wave, path, pending.lane, offset)
             self.issued_in[pending, offset] = barrier.phases
             self.promised[offset] = (barrier.phases + 1, pending)
         if pending.signals:
-            barrier = self.clocks.barrier(pending.signals[0][0])
+            barrier = self.order.barrier_at(pending.signals[0][0])
             return barrier.component, barrier.phases + 1
         if not pending.group:
-            return NOBODY, 0
+            return None
         if pending.reads and pending.reads[0].space == "shared" and pending.group == "bulk":
             self.stored[pending.lane] = (pending.number + 1, pending)
-        return self.clocks.group(pending.group, pending.lane), pending.number + 1
+        lane = np.array([pending.lane])
+        return int(self.clocks.groups_of(pending.group, lane)[0]), pending.number + 1
 
-    def _reads(
-        self, wave: Wave, path: DivergentPath, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
-    ) -> None:
-        shadow, clocks = self.shadow, self.clocks
-        writer, due = shadow.writer[cells], shadow.due[cells]
-        unknown = (writer != NOBODY) & (clocks.known[warp, writer] < due)
-        hidden = (writer != NOBODY) & ~shadow.operation[cells] & (clocks.fenced[warp, writer] < due)
+    def _reads(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
+        shadow, clocks, warp = self.shadow, self.clocks, pending.lane // WARP
+        wrote = shadow.wrote[cells]
+        component, operation = _components(wrote), has(wrote, OPERATION)
+        unknown = (wrote != 0) & (clocks.visible[warp, component] < times(wrote))
+        hidden = (wrote != 0) & ~operation & (clocks.proxy[warp, component] < times(wrote))
         if unknown.any():
             self.words.not_ordered(wave, path, pending, cells, unknown)
         elif hidden.any():
             self.words.not_fenced(wave, path, pending, cells, hidden)
         else:
-            apart = (writer == warp) & ~shadow.operation[cells] & (shadow.lane[cells] != pending.lane)
-            apart &= shadow.step[cells] == self.steps[warp]
+            apart = (wrote != 0) & (component == clocks.column[warp]) & ~operation
+            apart &= (whose(wrote) % WARP != pending.lane % WARP) & (
+                times(wrote) >= self.order.converged[warp]
+            )
             if apart.any():
                 self.words.lanes_apart(wave, path, pending, cells, apart)
-        shadow.taken(cells, _COPIES, *end, path.pc)
+        shadow.take(_COPIES, cells, record(end[1], path.pc, end[0], OPERATION))
 
-    def _writes(
-        self, wave: Wave, path: DivergentPath, pending: Pending, warp: int, cells: Cells, end: tuple[int, int]
-    ) -> None:
-        shadow, known, row = self.shadow, self.clocks.known[warp], in_a_row(cells)
-        first = int(cells[0]) * WORD // wave.shared_stride * wave.warps
-        warps, slots = shadow.warps_at(row), shadow.slots_at(row)
-        reading = rows_of(shadow.read, warps, row) > known[first + warps, None]
-        reader, due = (rows_of(one, slots, row) for one in (shadow.reader, shadow.reader_due))
-        taking = (reader != NOBODY) & (known[reader] < due)
-        writing = (shadow.writer[row] != NOBODY) & (known[shadow.writer[row]] < shadow.due[row])
+    def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
+        shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)
+        visible, wrote = self.clocks.visible[warp], shadow.wrote[row]
+        taken = shadow.taken
+        warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)
+        reading = times(_of_rows(shadow.read, warps, row)) > visible[warps, None]
+        taken = _of_rows(taken, kinds, row)
+        taking = (taken != 0) & (visible[whose(taken)] < times(taken))
+        component, operation = _components(wrote), has(wrote, OPERATION)
+        writing = (wrote != 0) & (visible[component] < times(wrote))
         if reduces(pending.record):  # reductions may meet
-            places = np.unique(shadow.wrote_at[row]).tolist()
-            joined = [pc for pc in places if reduces(wave.code[pc])]
-            writing &= ~(shadow.operation[row] & np.isin(shadow.wrote_at[row], joined))
-        mine, due = shadow.writer[row], shadow.due[row]
-        hidden = (mine != NOBODY) & ~shadow.operation[row] & (self.clocks.fenced[warp, mine] < due)
+            joined = [pc for pc in np.unique(places(wrote)).tolist() if reduces(wave.code[pc])]
+            writing &= ~(operation & np.isin(places(wrote), joined))
+        hidden = (wrote != 0) & ~operation & (self.clocks.proxy[warp, component] < times(wrote))
         if reading.any():
-            self.words.still_read(wave, path, pending, cells, reading, warps, first)
+            self.words.still_read(wave, path, pending, cells, reading, warps)
         elif taking.any():
-            self.words.still_taken(wave, path, pending, cells, taking, slots)
+            self.words.still_taken(wave, path, pending, cells, taking, kinds)
         elif writing.any():
             self.words.still_written(wave, path, pending, cells, writing)
         elif hidden.any():
             self.words.covered_unfenced(wave, path, pending, cells, hidden)
-        shadow.brought(row, *end, path.pc)
+        shadow.write(None, row, record(end[1], path.pc, end[0], OPERATION))
+        shadow.forget_reads(row)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
-        """An operation has told its mbarrier; in the phase in which it was issued?"""
+        """An operation has signalled its mbarrier; in the phase in which it was issued?"""
         if not self.looks(wave):
             return
-        barrier = self.clocks.barrier(offset)
-        issued = self.issued_in.pop((pending, offset), barrier.phases)
-        if issued != barrier.phases:
+        phases = self.order.barrier_at(offset).phases
+        issued = self.issued_in.pop((pending, offset), phases)
+        if issued != phases:
             self.words.over_early(wave, pending, offset, issued + 1)
-        self.clocks.end(barrier, int(over))
-        if over:
-            self.ended(wave, offset, pending.record, pending.lane)
 
     def drained(self, wave: Wave, wait: GroupWait) -> None:
         """Lanes have waited for their groups."""
-        if not self.looks(wave):
-            return
-        complete, index = wave.asynchrony.of(wave, wait.family) - wait.most, wait.lanes.index
-        self.clocks.complete(wait.family, index, complete[index])
-        if wait.family == "bulk":
-            steps = self.steps[index // WARP].tolist()
-            self.drained_at |= dict(zip(index.tolist(), steps, strict=True))
+        if wait.family == "bulk" and self.looks(wave):
+            now = self.clocks.own(wait.lanes.index // WARP).tolist()
+            self.drained_at |= dict(zip(wait.lanes.index.tolist(), now, strict=True))
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 
@@ -272,41 +291,19 @@ class CopyOrder(WarpOrder):
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
-        places, clocks, groups = Warpgroups.of(wave), self.clocks, share.groups
-        first = places.first[groups]
-        cells = share.chunks * _CHUNK + (places.cta[groups] * (wave.shared_stride // WORD))[:, None]
-        warps = first[:, None] // WARP + np.arange(_GROUP)
-        late = self._unknown(cells[:, None], warps[:, :, None])
+        cells = self._tiles(wave, share)
+        warps = warps_of_groups(wave, share.groups)
+        late = self._unknown(self.shadow.wrote[cells][:, None], warps[:, :, None])
         if late is not None:
             for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
                 self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
-        slots, ends = 1 + warps[:, :1] % wave.warps // _GROUP, self.multiplied[groups] + 1
-        components = clocks.groups_of("wgmma", first)
-        self.shadow.taken(cells, slots, components[:, None], ends[:, None], path.pc)
-        if one.sources:
-            for group, number, own in zip(groups.tolist(), ends.tolist(), warps, strict=True):
-                self.loaded.setdefault(group, {})[number] = clocks.shared(own)
 
-    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
-        """Warpgroups close a group, or wait until all but the latest are complete."""
-        if not self.looks(wave) or verb == "fence":
-            return
-        if verb == "commit":
-            self.multiplied[groups] += 1
-            return
-        first = Warpgroups.of(wave).first[groups]
-        warps = first[:, None] // WARP + np.arange(_GROUP)
-        complete = np.maximum(self.multiplied[groups] - most, 0)
-        self.clocks.advance(self.clocks.groups_of("wgmma", first)[:, None], warps, complete[:, None])
-        for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
-            self._operands_read(group, own, number)
-            self.phase_waits.multiplied(self.clocks, own)
-
-    def _operands_read(self, group: int, warps: Warps, complete: int) -> None:
-        """Warps of a warpgroup have waited for its groups up to a number."""
-        loaded = self.loaded.get(group, {})
-        for number in [one for one in loaded if one <= complete]:
-            self.clocks.learn(warps, loaded.pop(number))
+    def _tiles(self, wave: Wave, share: Share) -> Cells:
+        """``(warpgroups, cells)``: what each of them reads."""
+        first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
+        offsets = share.chunks * _CHUNK + first[:, None]
+        found: Cells = self.shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(first), -1)
+        return found
 
     # --- ends ---
 
@@ -314,9 +311,12 @@ class CopyOrder(WarpOrder):
         """Lanes have exited, perhaps the last ones of their CTAs."""
         if not self.looks(wave):
             return
+        size = self.clocks.of_cluster * WARP
+        size = self.clocks.of_cluster * WARP
         for lane in self.stored.keys() & set(lanes.index.tolist()):
             number, pending = self.stored[lane]
-            if self.clocks.known[lane // WARP, self.clocks.group("bulk", lane)] < number:
+            component = self.clocks.groups["bulk"][lane % size]
+            if self.clocks.visible[lane // WARP, component] < number:
                 self.words.not_stored(wave, pending)
         for cta in np.unique(wave.cta[lanes.index]).tolist():
             if not wave.alive_of_cta[cta]:
@@ -326,6 +326,22 @@ class CopyOrder(WarpOrder):
         """Copies to a CTA that has ended have been waited for."""
         warps = slice(cta * wave.warps, (cta + 1) * wave.warps)
         for offset, (phase, pending) in self.promised.items():
-            component = self.clocks.barrier(offset).component
-            if offset // wave.shared_stride == cta and self.clocks.known[warps, component].max() < phase:
+            component = self.order.barrier_at(offset).component
+            if offset // wave.shared_stride == cta and self.clocks.visible[warps, component].max() < phase:
                 self.words.not_awaited(wave, pending, offset)
+
+
+def reduces(record: Record) -> bool:
+    """Whether an operation adds to what is there, or the like."""
+    return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
+
+
+def _components(wrote: Records) -> npt.NDArray[np.int64]:
+    """The components of writes, of warps or of operations."""
+    who = whose(wrote)
+    return np.asarray(np.where(has(wrote, OPERATION), who, who // WARP))
+
+
+def _of_rows(table: Records, rows: Cells, cells: Cells | slice) -> Any:
+    """``(rows, cells)``: a part of a table."""
+    return table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells]

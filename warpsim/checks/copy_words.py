@@ -13,8 +13,8 @@ from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.mbarrier import named
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
-from .copy_shadow import WORD, Cells, Shadow
 from .findings import LaunchFinding, Severity
+from .shadow import OPERATION, Cells, Shadow, has, places, times, whose
 
 if TYPE_CHECKING:
     from ..machine.load.entries import Record
@@ -37,7 +37,7 @@ class Words:
         """Bytes of a copy are read by who does not know that they have come."""
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
-        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
+        now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
         self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
     def multiplied_early(self, wave: Wave, path: DivergentPath, warp: int, cells: Cells, late: Mask) -> None:
@@ -45,7 +45,7 @@ class Words:
         row, column = np.argwhere(late)[0].tolist()
         cell, lane = int(cells[column]), (warp + row) * WARP
         missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, path.pc))
-        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
+        now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
         self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
     def stored_under_a_copy(
@@ -54,19 +54,18 @@ class Words:
         """A warp stores what a copy may still write."""
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
-        now = f"{_name(wave, path.pc)} writes {_byte(wave, cell)}"
+        now = f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}"
         self._say(wave, "source overwritten", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
 
     def source_overwritten(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, busy: Mask
     ) -> None:
         """A warp stores what an operation may still read."""
-        slot, row, column = np.argwhere(busy)[0].tolist()
-        cell, lane = int(cells[row, column]), int(lanes.index[row % lanes.count])
-        component, pc = (int(one[slot, cell]) for one in (self._shadow.reader, self._shadow.reader_at))
-        wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
+        cell, lane = _first(lanes, cells, busy)
+        taken = int(self._shadow.taken[0, cell])
+        pc, (wait, of) = int(places(taken)), self._wait_for(wave, lane, taken)
         what = (
-            f"{_name(wave, path.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} may still read: nothing says here that it has been read"
         )
         fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
@@ -78,25 +77,29 @@ class Words:
         """A lane stores where a copy has read, for which another lane of the warp has waited."""
         row, column = np.argwhere(apart)[0].tolist()
         cell, lane = int(cells[row, column]), int(mine[row, 0])
-        pc = int(self._shadow.reader_at[0, cell])
+        pc = int(places(self._shadow.taken[0, cell]))
         what = (
-            f"{_name(wave, path.pc)} writes {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
             f"without bar.warp.sync in between other lanes of the warp may be here before"
         )
         fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}"
         self._say(wave, "source overwritten", lane, what, fix, path.pc, pc, severity="warning")
 
-    def _wait_for(self, wave: Wave, component: int, due: int) -> tuple[str, str]:
-        """The statement that waits for an operation, and who has to execute it."""
-        clocks = self.order.clocks
-        if component in clocks.places:
-            return f"{_TRY} {self._phase(wave, component, due)}", ""
+    def _wait_for(self, wave: Wave, lane: int, taken: int) -> tuple[str, str]:
+        """The statement that waits for an operation that reads, and the warp that has to execute it."""
+        clocks, component = self.order.clocks, int(whose(taken))
+        cluster = lane // WARP // clocks.of_cluster
+        if self.order.order.offset_of(cluster, component) is not None:
+            return f"{_TRY} {self._phase(wave, cluster, component, int(times(taken)))}", ""
         family = next(name for name, known in clocks.groups.items() if component in known)
-        lane = int(np.flatnonzero(clocks.groups[family] == component)[0])
+        waiter = int(np.flatnonzero(clocks.groups[family] == component)[0])
         wait = "wgmma.wait_group.sync.aligned 0" if family == "wgmma" else "cp.async.bulk.wait_group.read 0"
-        warp = lane // WARP % wave.warps
-        return wait, f", in warp {warp}, lane {lane % WARP}, and a barrier behind it if that is another warp"
+        warp = waiter // WARP % wave.warps
+        return (
+            wait,
+            f", in warp {warp}, lane {waiter % WARP}, and a barrier behind it if that is another warp",
+        )
 
     # --- what is found when operations are issued ---
 
@@ -105,11 +108,11 @@ class Words:
     ) -> None:
         """An operation reads what is perhaps not there yet."""
         cell = int(cells[unknown.argmax()])
-        now = f"{_name(wave, path.pc)} reads {_byte(wave, cell)}"
-        if self._shadow.operation[cell]:
+        now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
+        if has(self._shadow.wrote[cell], OPERATION):
             what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
         else:
-            writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
+            writer, line = self._warp(cell), _line(wave, self._writer(cell))
             what = f"which warp {writer % wave.warps} stores at line {line}, without a barrier in between"
             here = _line(wave, path.pc)
             fix = f"put fence.proxy.async.shared::cta, then bar.sync, between lines {line} and {here}"
@@ -120,12 +123,12 @@ class Words:
     ) -> None:
         """An operation reads what has been stored by the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
-        writer, line = int(self._shadow.writer[cell]), _line(wave, self._writer(cell))
+        writer, line = self._warp(cell), _line(wave, self._writer(cell))
         what = (
-            f"{_name(wave, path.pc)} reads {_byte(wave, cell)}, which warp {writer % wave.warps} stores at "
-            f"line {line}, through the async proxy: no fence.proxy.async has come between"
+            f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}, which warp {writer % wave.warps} stores "
+            f"at line {line}, through the async proxy: no fence.proxy.async has come between"
         )
-        other = writer != pending.lane // WARP
+        other = writer != pending.lane // WARP % self.order.clocks.of_cluster
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
         self._say(wave, "not visible", pending.lane, what, fix, path.pc, self._writer(cell))
 
@@ -135,12 +138,12 @@ class Words:
         """A copy is issued over what has been stored by the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
         pc = self._writer(cell)
-        writer, line = int(self._shadow.writer[cell]), _line(wave, pc)
+        writer, line = self._warp(cell), _line(wave, pc)
         what = (
-            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)} through the async proxy, which "
+            f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)} through the async proxy, which "
             f"warp {writer % wave.warps} stores at line {line}: no fence.proxy.async says which comes last"
         )
-        other = writer != pending.lane // WARP
+        other = writer != pending.lane // WARP % self.order.clocks.of_cluster
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
         self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc, severity="warning")
 
@@ -149,38 +152,32 @@ class Words:
     ) -> None:
         """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
         cell = int(cells[apart.argmax()])
-        pc, lane = self._writer(cell), int(self._shadow.lane[cell]) % WARP
+        pc, lane = self._writer(cell), int(whose(self._shadow.wrote[cell])) % WARP
         what = (
-            f"{_name(wave, path.pc)} reads {_byte(wave, cell)}, which lane {lane} of the same warp stores "
-            f"at line {_line(wave, pc)}, without bar.warp.sync in between"
+            f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}, which lane {lane} of the same warp "
+            f"stores at line {_line(wave, pc)}, without bar.warp.sync in between"
         )
         fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}, where all lanes come by"
         self._say(wave, "not visible", pending.lane, what, fix, path.pc, pc, severity="warning")
 
     def still_read(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        pending: Pending,
-        cells: Cells,
-        reading: Mask,
-        warps: Cells,
-        first: int,
+        self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, reading: Mask, warps: Cells
     ) -> None:
-        """A copy is issued over words that one of some warps may still read."""
+        """A copy is issued over words that one of some warps of the cluster may still read."""
         row, column = np.argwhere(reading)[0].tolist()
         row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
-        pc, clock = int(self._shadow.read_at[row, cell]), int(self._shadow.read[row, cell])
+        reader = pending.lane // WARP // clocks.of_cluster * clocks.of_cluster + row
+        pc, time = int(places(self._shadow.read[row, cell])), int(times(self._shadow.read[row, cell]))
         line, here = _line(wave, pc), _line(wave, path.pc)
-        released = int(clocks.known[first + row, first + row]) > clock
+        released = clocks.was_released(reader, time)
         since = (
             "has arrived somewhere since, but nobody has waited for that here"
             if released
             else ("has not arrived anywhere since")
         )
         what = (
-            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}, which warp {row} may still read at "
-            f"line {line}: it {since}"
+            f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)}, which warp {row % wave.warps} may "
+            f"still read at line {line}: it {since}"
         )
         fix = f"put {_TRY} on the mbarrier that says that the readers are done before line {here}"
         if not released:
@@ -192,11 +189,14 @@ class Words:
     ) -> None:
         """A copy is issued over words that an operation, of one of some readers, may still read."""
         row, column = np.argwhere(taking)[0].tolist()
-        slot, cell = int(slots[row]), int(cells[column])
-        pc, component = int(self._shadow.reader_at[slot, cell]), int(self._shadow.reader[slot, cell])
-        wait, of = self._wait_for(wave, component, int(self._shadow.reader_due[slot, cell]))
+        taken = int(self._shadow.taken[int(slots[row]), int(cells[column])])
+        cell, pc, (wait, of) = (
+            int(cells[column]),
+            int(places(taken)),
+            self._wait_for(wave, pending.lane, taken),
+        )
         what = (
-            f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}, which {_name(wave, pc)} of line "
+            f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} may still read"
         )
         fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
@@ -207,12 +207,12 @@ class Words:
     ) -> None:
         """A copy is issued over words that somebody may still write."""
         cell = int(cells[writing.argmax()])
-        now, pc = f"{_name(wave, path.pc)} overwrites {_byte(wave, cell)}", self._writer(cell)
-        if self._shadow.operation[cell]:
+        now, pc = f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)}", self._writer(cell)
+        if has(self._shadow.wrote[cell], OPERATION):
             what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
             fix = f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, path.pc)}"
         else:
-            warp = int(self._shadow.writer[cell]) % wave.warps
+            warp = self._warp(cell) % wave.warps
             what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
             fix = f"put a barrier between lines {_line(wave, pc)} and {_line(wave, path.pc)}"
         self._say(wave, "overwritten early", pending.lane, f"{now}, {what}", fix, path.pc, pc)
@@ -282,17 +282,28 @@ class Words:
         return self.order.shadow
 
     def _writer(self, cell: int) -> int:
-        return int(self._shadow.wrote_at[cell])
+        return int(places(self._shadow.wrote[cell]))
 
-    def _phase(self, wave: Wave, component: int, due: int) -> str:
-        place = named(wave, self.order.clocks.places[component])
+    def _warp(self, cell: int) -> int:
+        """The warp of the cluster that has written a cell."""
+        return int(whose(self._shadow.wrote[cell])) // WARP
+
+    def _byte(self, wave: Wave, cell: int) -> str:
+        return f"{named(wave, cell * self._shadow.cell)} of shared memory"
+
+    def _phase(self, wave: Wave, cluster: int, component: int, due: int) -> str:
+        offset = self.order.order.offset_of(cluster, component)
+        assert offset is not None
+        place = named(wave, offset)
         return f"on {place} with parity {(due - 1) & 1}"
 
     def _not_waited(self, wave: Wave, warp: int, cell: int, here: int) -> tuple[str, str]:
         """That a warp has not seen the end of the phase of a word's copy, and what to do."""
-        component, due = int(self._shadow.writer[cell]), int(self._shadow.due[cell])
-        offset, pc = self.order.clocks.places[component], self._writer(cell)
-        seen, at = int(self.order.clocks.known[warp, component]), self.order.waits.get((warp, offset))
+        wrote, cluster = int(self._shadow.wrote[cell]), warp // self.order.clocks.of_cluster
+        component, due, pc = int(whose(wrote)), int(times(wrote)), int(places(wrote))
+        offset = self.order.order.offset_of(cluster, component)
+        assert offset is not None
+        seen, at = int(self.order.clocks.visible[warp, component]), self.order.waits.get((warp, offset))
         what = (
             f"which {_name(wave, pc)} of line {_line(wave, pc)} brings: it is there when phase {due} of the "
             f"mbarrier {named(wave, offset)} is over, and warp {warp % wave.warps} has not seen that"
@@ -300,7 +311,7 @@ class Words:
         if at is not None:
             what += f" (its wait at line {_line(wave, at)} was over with phase {seen})"
             return what, f"wait there for phase {due}, parity {(due - 1) & 1}, before line {here}"
-        return what, f"put {_TRY} {self._phase(wave, component, due)} before line {here}"
+        return what, f"put {_TRY} {self._phase(wave, cluster, component, due)} before line {here}"
 
     def _say(
         self,
@@ -336,10 +347,6 @@ def _first(lanes: Lanes, cells: Cells, late: Mask) -> tuple[int, int]:
     """The first word in a mask, and the lane that touches it."""
     row, column = np.argwhere(late)[0].tolist()
     return int(cells[row, column]), int(lanes.index[row % lanes.count])
-
-
-def _byte(wave: Wave, cell: int) -> str:
-    return f"{named(wave, cell * WORD)} of shared memory"
 
 
 def _line(wave: Wave, pc: int) -> int:

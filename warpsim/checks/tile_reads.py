@@ -1,51 +1,55 @@
-"""Checks of the tiles that wgmma reads from shared memory: bytes that nobody wrote, or that others write.
+"""Checks of the tiles that wgmma reads from shared memory: bytes never written, or that others write.
 
-The shadows are those of memory_checks.py and warp_races.py, looked at by chunks of 16 bytes. A wgmma that
-reads what a warp of another warpgroup has written with no barrier in between is in a race; where the warp is
-one of its own it is a warning, as the steps that PTX ISA 9.1 lists for wgmma (section 9.7.15) name no
-barrier. A tile counts as read when its warpgroup has waited for it, and for other warps after the next one.
+A wgmma that reads what a warp of another warpgroup has written, with nothing that orders the two, is in a
+race; where the warp is of its own it is a warning, as the steps that PTX ISA 9.1 lists for wgmma (section
+9.7.15) name no barrier. So is a warp that writes what a wgmma has read which its warpgroup has waited for: a
+warp of another warpgroup must know of that wait, and one of its own of those of the other three warps.
 Knows shadows; does not know proxies or wgmma in flight (see warpgroup_order.py).
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location
+from ..isa.warps import WARP
+from ..machine.run.clusters import in_shared
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath
+from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import CopiesInFlight, UninitialisedReads
-from .warp_races import SEVERAL, WARPGROUPS, Races
+from .order import Order, warps_of, warps_of_groups
+from .shadow import OPERATION, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-_Read = tuple["Share", int]  # what some warpgroups read at once, and the statement
 Cells = npt.NDArray[np.int64]  # (warpgroups, chunks): chunks of the wave
 
 _CHUNK = 16
-_WARPS = 4  # of a warpgroup
+_GROUP = 4  # warps of a warpgroup
 
 
 class TileReads(Observer):
-    """An observer of wgmma, for others that observe loads and stores."""
+    """An observer of wgmma, and of stores to what it has read."""
+
+    latest: npt.NDArray[np.int32]  # (warpgroups, 4): when the warps of each have waited last
 
     def __init__(
-        self, findings: Findings, reads: UninitialisedReads, copies: CopiesInFlight, races: Races
+        self, findings: Findings, reads: UninitialisedReads, copies: CopiesInFlight, order: Order
     ) -> None:
-        self.findings = findings
-        self.reads, self.copies, self.races = reads, copies, races
-        self.loose: dict[int, list[_Read]] = {}  # by warpgroup: what is in no group yet
+        self.findings, self.order = findings, order
+        self.reads, self.copies = reads, copies
         self.complete: set[tuple[bytes, bytes]] = set()  # ranges that are written all over, and warpgroups
-        self.groups: dict[int, list[list[_Read]]] = {}  # by warpgroup: those that are pending, oldest first
+        # by warpgroup: waits that not all of its warps know of, each the groups that were complete, and when
+        self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
 
     def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Some warpgroups are about to read tiles."""
@@ -53,25 +57,120 @@ class TileReads(Observer):
         cells = base[:, None] + share.chunks
         self._unwritten(wave, path, share, cells)
         self._in_flight(wave, path, share, cells)
-        self._race(wave, path, share, cells)
-        for group in share.groups.tolist():
-            self.loose.setdefault(group, []).append((share, path.pc))
+        clocks = self.order.prepare(wave)
+        shadow = self.order.shadows.at("shared", wave.shared.size)
+        self._race(wave, path, share, cells * _CHUNK, shadow)
+        columns = clocks.groups_of("wgmma", Warpgroups.of(wave).first[share.groups])[:, None]
+        records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
+        key = share.ranges.tobytes(), share.groups.tobytes()
+        shadow.take_later(key, 1 + self._numbers(wave, share.groups)[:, None], cells * _CHUNK, records)
+
+    def _numbers(self, wave: Wave, groups: Groups) -> Cells:
+        """The numbers of warpgroups in their clusters."""
+        found: Cells = groups % self._of_cluster(wave)
+        return found
+
+    @staticmethod
+    def _of_cluster(wave: Wave) -> int:
+        return len(Warpgroups.of(wave).first) // len(wave.ctas) * wave.cluster.count
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
-        """A group is closed, or tiles have been read: for all others that is so after the next barrier."""
-        done: dict[_Read, list[int]] = {}
-        for group in groups.tolist() if verb != "fence" else ():
-            pending = self.groups.setdefault(group, [])
-            if verb == "commit":
-                pending.append(self.loose.pop(group, []))
-                continue
-            for one in (read for part in pending[: max(len(pending) - most, 0)] for read in part):
-                done.setdefault(one, []).append(group)
-            del pending[: max(len(pending) - most, 0)]
-        for (share, pc), those in done.items():
-            groups = np.array(those)
-            ctas = Warpgroups.of(wave).cta[groups]
-            self.races.note_later(wave, groups, ctas, partial(self._read, wave, share, pc))
+        """Tiles have been read, as the warps of each warpgroup know by themselves."""
+        if verb != "wait":
+            return
+        clocks = self.order.prepare(wave)
+        if not self.waits:
+            self.latest = np.zeros((len(Warpgroups.of(wave).first), _GROUP), np.int32)
+        for group, warps in zip(groups.tolist(), warps_of_groups(wave, groups), strict=True):
+            columns = clocks.column[warps]
+            known = clocks.visible[warps[:, None], columns].min(axis=0)
+            waits = [one for one in self.waits.get(group, ()) if (one[1] > known).any()]
+            waits.append((int(self.order.committed[group]) - most, clocks.own(warps).copy()))
+            self.waits[group] = waits
+            self.latest[group] = waits[-1][1]
+
+    # --- stores ---
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Bytes that a wgmma has read are about to be written."""
+        if access.memory is not wave.shared or not self.waits:
+            return
+        shadow = self.order.shadows.at("shared", wave.shared.size)
+        for row in range(1, 1 + self._of_cluster(wave)):
+            if self._may_be_late(wave, row, access) and self._lent(access, shadow, row):
+                self._check_store(wave, access, shadow, row)
+
+    copying = landed = atomic = store
+
+    @staticmethod
+    def _lent(access: MemoryAccess, shadow: Shadow, row: int) -> bool:
+        """Whether a warpgroup has read pages that are about to be written."""
+        cells, taken = shadow.cells(access.offsets, access.size)[:, 0], shadow.taken
+        return row < len(taken) and bool(shadow.takes[row, shadow.pages(cells)].any())
+
+    def _may_be_late(self, wave: Wave, row: int, access: MemoryAccess) -> bool:
+        """Whether warps that write need not know of all waits of the warpgroups that have a row."""
+        clocks, each = self.order.clocks, self._of_cluster(wave)
+        groups = np.arange(row - 1, len(Warpgroups.of(wave).first), each)
+        column = int(clocks.groups_of("wgmma", Warpgroups.of(wave).first[groups[:1]])[0])
+        warps, writers = warps_of_groups(wave, groups), warps_of(access.lanes.mask)
+        known = clocks.visible[warps[:, 0], column]
+        if (clocks.visible[writers, column] < known[writers // clocks.of_cluster]).any():
+            return True
+        seen = clocks.visible[warps[:, :, None], clocks.column[warps][:, None]].min(axis=1)
+        return bool((seen < self.latest[groups]).any())
+
+    def _check_store(self, wave: Wave, access: MemoryAccess, shadow: Shadow, row: int) -> None:
+        """Find cells that a warpgroup has read and waited for, which the warps that write do not know."""
+        clocks, warps = self.order.clocks, access.lane_of[:, None] // WARP
+        taken = shadow.taken[row, shadow.cells(access.offsets, access.size)]
+        groups = warps // clocks.of_cluster * self._of_cluster(wave) + row - 1
+        first, column, due = Warpgroups.of(wave).warps[groups], whose(taken), times(taken)
+        over = (taken != 0) & (clocks.visible[first, column] >= due)
+        late = over & (clocks.visible[warps, column] < due)
+        own = over & (warps >= first) & (warps < first + _GROUP)
+        for warp in np.unique(np.broadcast_to(warps, own.shape)[own]).tolist():
+            here = own & (warps == warp)
+            group = int(groups[here.any(axis=1)][0, 0])
+            for time in np.unique(due[here]).tolist():
+                if self._knows_wait(wave, group, warp, time):
+                    own &= ~(here & (due == time))
+        severities: tuple[Severity, Severity] = ("error", "warning")
+        for clash, severity in zip((late, own), severities, strict=True):
+            if clash.any() and wave.code[access.path.pc].statement.opcode not in ("atom", "red"):
+                self._written(wave, access, shadow, clash, taken, severity)
+                break
+
+    def _knows_wait(self, wave: Wave, group: int, warp: int, due: int) -> bool:
+        """Whether a warp of a warpgroup knows of the first wait of the other warps for a group of wgmma."""
+        clocks, warps = self.order.clocks, warps_of_groups(wave, np.array([group]))[0]
+        when = next((then for number, then in self.waits.get(group, ()) if number >= due), None)
+        if when is None:
+            return True
+        late = clocks.visible[warp, clocks.column[warps]] < when
+        return not late[warps != warp].any()
+
+    def _written(
+        self, wave: Wave, access: MemoryAccess, shadow: Shadow, clash: Any, taken: Cells, severity: Severity
+    ) -> None:
+        row, column = np.argwhere(clash)[0].tolist()
+        lane, byte = int(access.lane_of[row]), int(access.offsets[row]) + column * shadow.cell
+        pc = int(places(taken[row, column]))
+        statement, other = (wave.code[one].statement for one in (access.path.pc, pc))
+        message = (
+            f"race: {statement.mnemonic} writes byte {in_shared(wave, lane, byte)}, which another warp has "
+            f"read at line {other.location().line} without a barrier in between [{wave.describe_lane(lane)}]"
+        )
+        finding = LaunchFinding(
+            kind="race",
+            severity=severity,
+            message=message,
+            location=statement.location(),
+            other=other.location(),
+        )
+        self.findings.add(("race", access.path.pc, pc, "read"), finding)
+
+    # --- wgmma ---
 
     def _unwritten(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that nobody has written."""
@@ -85,7 +184,7 @@ class TileReads(Observer):
             self.complete.add(key)
         else:
             message = "reads {byte} of shared memory, which nobody has written"
-            self._found(wave, path, share, cells, missing, "uninitialised", "warning", message)
+            self._found(wave, path, share, missing, "uninitialised", "warning", message)
 
     def _in_flight(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that a cp.async may still be writing."""
@@ -95,49 +194,40 @@ class TileReads(Observer):
         if started.any():
             place = int(started[started > 0][0]) - 1
             message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
-            self._found(wave, path, share, cells, started > 0, "in flight", "error", message, place)
+            self._found(wave, path, share, started > 0, "in flight", "error", message, place)
 
-    def _race(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
-        """Bytes that another warp has written since the last barrier."""
-        races = self.races
-        races.prepare(wave)
-        if not races.stored[Warpgroups.of(wave).cta[share.groups]].any():
+    def _race(self, wave: Wave, path: DivergentPath, share: Share, offsets: Cells, shadow: Shadow) -> None:
+        """Bytes that another warp has written, with nothing in between."""
+        clocks = self.order.clocks
+        if not self.order.fresh(shadow, shadow.writes).any():
             return
-        number = share.groups % (len(Warpgroups.of(wave).first) // len(wave.ctas))
-        first = (_WARPS * number[:, None, None] + 1).astype(np.uint8)
-        wrote = races.writer.reshape(-1, _CHUNK)[cells]
-        if wrote.any():
-            own = (wrote >= first) & (wrote < first + _WARPS)
-            message = (
-                "race: wgmma reads {byte} of shared memory, which another warp has written at line {line}"
-            )
-            for clash, severity in (((wrote != 0) & ~own, "error"), (own, "warning")):
-                if clash.any():
-                    place = int(races.wrote_at.reshape(-1, _CHUNK)[cells][clash][0])
-                    late = f"{message} without a barrier in between"
-                    self._found(wave, path, share, cells, clash, "race", severity, late, place)
-                    break
-
-    def _read(self, wave: Wave, share: Share, pc: int, groups: Groups) -> None:
-        """Some warpgroups have read the tiles of a wgmma."""
-        places = Warpgroups.of(wave)
-        number = groups % (len(places.first) // len(wave.ctas))
-        cells = (places.cta[groups] * (wave.shared_stride // _CHUNK))[:, None] + share.chunks
-        reader = self.races.reader.reshape(-1, _CHUNK)
-        code = (WARPGROUPS + number[:, None, None]).astype(np.uint8)
-        read, first = reader[cells], (_WARPS * number[:, None, None] + 1).astype(np.uint8)
-        alone = (read == 0) | (read == code) | ((read >= first) & (read < first + _WARPS))
-        reader[cells] = np.where(alone, code, np.uint8(SEVERAL))
-        others = (reader[cells] != code).any(axis=2)  # read by another warpgroup of the CTA, perhaps just now
-        reader[cells[others]] = SEVERAL
-        self.races.read_at.reshape(-1, _CHUNK)[cells] = pc
+        wrote = shadow.wrote[shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(offsets), -1)]
+        column = whose(wrote) // WARP
+        generic = (wrote != 0) & ~has(wrote, OPERATION)
+        if not generic.any():
+            return
+        warps = warps_of_groups(wave, share.groups)
+        known = clocks.visible[warps[:, :, None], np.where(generic, column, 0)[:, None]].min(axis=1)
+        late = generic & (times(wrote) > known)
+        if not late.any():
+            return
+        first = clocks.column[warps[:, :1]]
+        own = (column >= first) & (column < first + _GROUP)
+        message = "race: wgmma reads {byte} of shared memory, which another warp has written at line {line}"
+        severities: tuple[Severity, Severity] = ("error", "warning")
+        for clash, severity in zip((late & ~own, late & own), severities, strict=True):
+            if clash.any():
+                place = int(places(wrote[clash][0]))
+                wrong = clash.reshape(len(clash), share.chunks.shape[-1], -1)
+                text = f"{message} without a barrier in between"
+                self._found(wave, path, share, wrong, "race", severity, text, place)
+                break
 
     def _found(
         self,
         wave: Wave,
         path: DivergentPath,
         share: Share,
-        cells: Cells,
         wrong: npt.NDArray[np.bool_],
         kind: str,
         severity: Any,
@@ -146,7 +236,8 @@ class TileReads(Observer):
     ) -> None:
         """A finding about the first byte that is wrong, ``(warpgroups, chunks[, bytes])``."""
         row, column, *rest = (int(one) for one in np.argwhere(wrong)[0])
-        byte = int(cells[row, column]) % (wave.shared_stride // _CHUNK) * _CHUNK + sum(rest)
+        chunk = int(np.broadcast_to(share.chunks, (len(share.groups), wrong.shape[1]))[row, column])
+        byte = chunk * _CHUNK + sum(rest) * (_CHUNK // wrong.shape[2] if wrong.ndim > 2 else 1)
         place: Location | None = None if other is None else wave.code[other].statement.location()
         said = message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
         statement = wave.code[path.pc].statement

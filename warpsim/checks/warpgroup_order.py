@@ -22,7 +22,7 @@ from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.slots import Slot
 from ..machine.state.spaces import Offsets
-from .copy_shadow import reduces
+from .copy_order import reduces
 from .findings import Findings, LaunchFinding
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .register_order import RegisterOrder

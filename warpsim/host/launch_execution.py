@@ -103,7 +103,7 @@ class LaunchExecution:
             entry, shape.grid, shape.block, shape.cluster, shape.shared_bytes, module.target
         )
         self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
-        self.of_clusters = cluster_checks(self.findings, entry, self.sizes.cluster)
+        self.of_clusters = cluster_checks(self.findings, entry)
         check_portable(self.findings, self.sizes.cluster, module.functions[entry.name].kernel.location())
 
     def report(
@@ -165,7 +165,8 @@ class LaunchExecution:
     def _observers(self) -> tuple[Observer, ...]:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""
         of_clusters = (check(self.findings) for check in self.of_clusters)
-        return (*checks_of(self.findings), *of_clusters, *self.watching)
+        checks = checks_of(self.findings, clusters=self.sizes.cluster.count > 1)
+        return (*checks, *of_clusters, *self.watching)
 
     def _counts(self, launch: Launch) -> npt.NDArray[np.int64]:
         """Execute every CTA, here or spread over processes; return how often each statement ran."""

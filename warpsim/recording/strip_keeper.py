@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..checks.warp_order import some_of_each
+from ..checks.order import warps_of as some_of_each
 from ..errors import OperandError
 from ..isa.warps import WARP
 from ..machine.run.events import Observer

@@ -1,0 +1,450 @@
+"""The happens-before relation of a wave, made from its events: barriers, mbarriers, fences, flags, groups.
+
+One observer, of which all rules ask "may these two accesses be in any order?". An access is at the time of
+its warp (``clocks.own``); an access of a warp is before what another does where that knows of this time.
+Lanes of a warp are ordered where they have converged since: an access of a lane before the time that
+``converged`` has for its warp is before whatever any lane of the warp does now. Rules look before this
+observer changes anything, and are notified of what they may want to know later (``Watcher``).
+
+Orders are those of PTX ISA 9.1, section 8: .relaxed orders nothing without a fence, an acquire what the
+release covers that it observes, and no more. Scopes are taken as large enough. Does not know memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.warps import WARP
+from ..machine.run.convergence import Warpgroups
+from ..machine.run.events import BarrierArrival, GroupWait, Observer, helper
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.slots import Slot
+from ..machine.state.spaces import Offsets
+from .clocks import Barrier, Clock, Clocks, Warps
+from .findings import Findings
+from .flags import Flag, Flags, joined, of_each_place
+from .shadow import Shadow, Shadows
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.opcodes.matrix.wgmma_groups import Verb
+    from ..machine.run.asynchronous import Pending
+    from ..machine.run.cluster_barrier import ClusterBarrier
+    from ..machine.run.events import Groups, Share, WgmmaStatement
+    from ..machine.run.wave import Wave
+
+_ACQUIRES, _RELEASES = frozenset({"acquire", "acq_rel", "sc"}), frozenset({"release", "acq_rel", "sc"})
+_RELAXED = frozenset({"relaxed", "volatile", "mmio"})
+_FLAGS = frozenset({"ld", "st", "atom", "red"})
+_GROUP = 4  # warps of a warpgroup
+_CLUSTER = "the barrier of the cluster"  # a name of a barrier
+
+
+@dataclass(eq=False)
+class _Launch:
+    """What the waves of a launch have in common: flags in global memory, bytes of cells by space, how many
+    waves there have been, and the kinds of order in some code.
+    """
+
+    flags: dict[int, Flag] = field(default_factory=dict)
+    cells: dict[str, int] = field(default_factory=dict)
+    waves: int = 0
+    kinds: tuple[Sequence[Record], tuple[bool, bool, bool]] | None = None
+
+
+def _launch(findings: Findings) -> _Launch:
+    return _Launch()
+
+
+_LAUNCH = Slot(_launch)
+
+
+class Watcher:
+    """What wants to know of mbarriers, as they are before or after an event."""
+
+    def waited(self, wave: Wave, path: DivergentPath, warps: Warps, offset: int) -> None:
+        """Warps have acquired the latest phase of an mbarrier."""
+
+    def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
+        """A phase of an mbarrier is complete, by what a lane has done there."""
+
+
+class Order(Observer):
+    """Keeps the clocks of a wave."""
+
+    clocks: Clocks
+    flags: Flags
+    converged: npt.NDArray[np.int32]  # by warp: the time at which its lanes converged last
+    shadows: Shadows
+    stride: int  # bytes of shared memory of a cluster
+    committed: npt.NDArray[np.int64]  # by warpgroup: groups of wgmma
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.ready = False
+        self.relaxed: dict[int, int] = {}  # by CTA: where it arrived last at its cluster's barrier, relaxed
+        self.begun: dict[int, tuple[int, int, int]] = {}  # by mbarrier: warp, its time, statement
+        self.everyone: dict[int, bool] = {}  # by barrier: whether it waits for all threads of a CTA
+        self.gone: dict[int, Clock] = {}  # by CTA: what lanes that have exited release
+        self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
+        self.counts = False  # whether accesses are noted that lanes of a warp may have to be ordered with
+        self.uses_flags = self.some_arrive = self.asynchronous = False
+        self.watchers: list[Watcher] = []
+        self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """The code as it is: which kinds of order it has."""
+        self.uses_flags, self.some_arrive, self.asynchronous = kinds_of(self.findings, code)
+        return code
+
+    @helper
+    def prepare(self, wave: Wave) -> Clocks:
+        """The clocks, made when first asked for."""
+        if not self.ready:
+            self.ready = True
+            self.stride = wave.shared_stride * wave.cluster.count
+            self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
+            self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
+            self.converged = np.zeros(wave.lanes // WARP, np.int32)
+            self.shadows = Shadows(_LAUNCH.of(self.findings).cells, wave.warps)
+            everywhere = _LAUNCH.of(self.findings).flags
+            follows = self.some_arrive
+            self.uses_flags |= follows
+            _LAUNCH.of(self.findings).waves += 1
+            number = _LAUNCH.of(self.findings).waves
+            self.flags = Flags(self.clocks, number, everywhere, follows=follows)
+        return self.clocks
+
+    @helper
+    def knows(self, wave: Wave, lane: int, offset: int) -> bool:
+        """Whether a lane knows that an mbarrier of its CTA has been initialised."""
+        warp, time, _ = self.begun.get(offset, (lane // WARP, 0, 0))
+        mine = lane // WARP
+        return warp // wave.warps != mine // wave.warps or bool(
+            self.clocks.visible[mine, self.clocks.column[warp]] >= time
+        )
+
+    def barrier_at(self, offset: int) -> Barrier:
+        """The mbarrier at an offset of the shared memory of the wave."""
+        return self.clocks.barrier(*divmod(offset, self.stride))
+
+    def offset_of(self, cluster: int, component: int) -> int | None:
+        """The offset of the mbarrier of a cluster that has a component."""
+        for name, known in self.clocks.names.items():
+            if known == component and isinstance(name, int):
+                return cluster * self.stride + name
+        return None
+
+    # --- lanes of a warp ---
+
+    def met(self, wave: Wave, lanes: Lanes) -> None:
+        """Lanes execute a statement together with others of their warps."""
+        if self.counts:
+            self.converge(wave, lanes.mask)
+
+    @helper
+    def converge(self, wave: Wave, mask: Mask) -> None:
+        """Lanes of warps have converged, or are taken to have."""
+        clocks = self.prepare(wave)
+        if self.counts:
+            warps = warps_of(mask)
+            clocks.advance(warps)
+            self.converged[warps] = clocks.own(warps)
+
+    def apart(self, warps: Warps, times: npt.NDArray[np.int64]) -> Mask:
+        """Which accesses of warps at some times are not before what other lanes of the warps do now."""
+        found: Mask = times >= self.converged[warps]
+        return found
+
+    def fresh(self, shadow: Shadow, latest: npt.NDArray[np.int32]) -> Mask:
+        """``(rows, pages)``: where warps have done what not all warps of their cluster know of."""
+        clocks, latest = self.clocks, latest[: self.clocks.of_cluster]
+        every = clocks.visible.reshape(-1, clocks.of_cluster, clocks.visible.shape[1])
+        known = every.min(axis=1)[:, : len(latest)]  # (clusters, rows)
+        found: Mask = latest > known[np.minimum(shadow.first_bytes // self.stride, len(known) - 1)].T
+        return found
+
+    # --- barriers ---
+
+    def arriving(self, wave: Wave, arrival: BarrierArrival) -> None:
+        """Lanes come to a barrier: those that do not wait release what they know now."""
+        clocks = self.prepare(wave)
+        number, lanes = arrival.number, arrival.lanes
+        self.everyone[number] = arrival.threads is None
+        if self.counts:
+            self.converge(wave, np.repeat(whole_warps(wave, lanes.mask), WARP))
+        if not arrival.waits:
+            for cta, warps in by_cta(wave, lanes.mask):
+                self.left.setdefault((cta, number), []).append(clocks.release(warps))
+
+    def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
+        """A barrier of some CTAs is complete: which lanes have arrived, and which of them have waited."""
+        clocks = self.prepare(wave)
+        if arrived is waited and not self.left and not self.gone:
+            self._meet(wave, warps_of(waited))
+        else:
+            waiting = dict(by_cta(wave, waited))
+            gone = {cta: [one] for cta, one in self.gone.items()} if self.everyone.get(number) else {}
+            for cta, _ in by_cta(wave, arrived):
+                released, warps = self.left.pop((cta, number), []), waiting.get(cta)
+                if warps is not None:
+                    clocks.meet(warps[None])
+                    for one in (*released, *gone.get(cta, ())):
+                        clocks.acquire(warps, one)
+        self.converge(wave, waited)
+
+    def _meet(self, wave: Wave, warps: Warps) -> None:
+        """Warps meet in each of their CTAs."""
+        counts = np.bincount(warps // wave.warps, minlength=len(wave.ctas))
+        counts = counts[counts > 0]
+        if (counts == counts[0]).all():
+            self.clocks.meet(warps.reshape(len(counts), -1))
+            return
+        for part in np.split(warps, np.cumsum(counts)[:-1]):
+            self.clocks.meet(part[None])
+
+    def arrived(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes arrive at the barriers of their clusters."""
+        clocks = self.prepare(wave)
+        relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
+        for cluster, warps in self._by_cluster(warps_of(lanes.mask)):
+            clocks.arrive(clocks.barrier(cluster, _CLUSTER), warps, ends=0, relaxed=relaxed)
+        for cta in np.unique(wave.cta[lanes.index]).tolist():
+            self.relaxed.pop(cta, None)
+            if relaxed:
+                self.relaxed[cta] = path.pc
+
+    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
+        """The barriers of some clusters are complete."""
+        clocks = self.prepare(wave)
+        for cluster in clusters.tolist():
+            clocks.complete_phases(clocks.barrier(cluster, _CLUSTER), 1)
+
+    def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes go on behind the barriers of their clusters."""
+        clocks = self.prepare(wave)
+        for cluster, warps in self._by_cluster(warps_of(lanes.mask)):
+            clocks.acquire(warps, clocks.barrier(cluster, _CLUSTER).over)
+        self.converge(wave, lanes.mask)
+
+    # --- mbarriers ---
+
+    def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """mbarriers begin."""
+        clocks = self.prepare(wave)
+        warps = lanes.index // WARP
+        for warp, time, offset in zip(warps, clocks.own(warps).tolist(), offsets.tolist(), strict=True):
+            clocks.begin(*divmod(offset, self.stride))
+            self.begun[offset] = int(warp), time, path.pc
+
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
+        """Lanes have arrived at mbarriers, some of whose phases are complete now."""
+        clocks = self.prepare(wave)
+        relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
+        for offset, count in ends.items():
+            part = lanes.index[offsets == offset]
+            barrier = self.barrier_at(offset)
+            clusters = self._by_cluster(np.unique(part // WARP))
+            for _, warps in clusters:
+                clocks.arrive(barrier, warps, ends=0, relaxed=relaxed)
+            clocks.complete_phases(barrier, count)
+            for watcher in self.watchers if count else ():
+                watcher.ended(wave, offset, wave.code[path.pc], int(part[-1]))
+
+    def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
+        """Lanes have observed that the latest phases of mbarriers are complete."""
+        clocks = self.prepare(wave)
+        relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
+        for offset in np.unique(offsets).tolist():
+            warps = np.unique(lanes.index[offsets == offset] // WARP)
+            clocks.acquire(warps, self.barrier_at(offset).over, relaxed=relaxed)
+            for watcher in self.watchers:
+                watcher.waited(wave, path, warps, offset)
+        self.converge(wave, lanes.mask)
+
+    # --- operations ---
+
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
+        """An operation begins, which will signal mbarriers."""
+        if pending.signals:
+            clocks, warps = self.prepare(wave), np.array([pending.lane // WARP])
+            for offset, _ in pending.signals:
+                clocks.issue(self.barrier_at(offset), warps)
+
+    def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
+        """An operation has signalled its mbarrier."""
+        clocks = self.prepare(wave)
+        clocks.complete_phases(self.barrier_at(offset), int(over))
+        for watcher in self.watchers if over else ():
+            watcher.ended(wave, offset, pending.record, pending.lane)
+
+    def drained(self, wave: Wave, wait: GroupWait) -> None:
+        """Lanes have waited for their groups."""
+        clocks = self.prepare(wave)
+        if self.asynchronous and wait.family in clocks.groups:
+            size = clocks.of_cluster * WARP
+            counted = wait.lanes.index[clocks.groups[wait.family][wait.lanes.index % size] > 0]
+            complete = wave.asynchrony.of(wave, wait.family) - wait.most
+            clocks.complete_groups(wait.family, counted, counted // WARP, complete[counted])
+
+    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+        """Warpgroups execute a statement together, which begins when they have loaded its registers."""
+        self.wgmma_order(wave, path, share.groups, "fence", 0)
+        for group in share.groups.tolist() if one.sources else ():
+            warps = warps_of_groups(wave, np.array([group]))[0]
+            number = int(self.committed[group]) + 1
+            self.loaded.setdefault(group, {})[number] = self.clocks.release(warps)
+
+    def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
+        """Warpgroups execute a statement together; one that has waited knows that its warps have come."""
+        clocks = self.prepare(wave)
+        if self.counts:
+            self.converge(wave, np.isin(Warpgroups.of(wave).number, groups))
+        if verb == "commit":
+            self.committed[groups] += 1
+        if verb != "wait":
+            return
+        warps, complete = warps_of_groups(wave, groups), np.maximum(self.committed[groups] - most, 0)
+        first = Warpgroups.of(wave).first[groups]
+        clocks.complete_groups("wgmma", first[:, None], warps, complete[:, None])
+        for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
+            loaded = self.loaded.get(group, {})
+            for known in [one for one in loaded if one <= number]:
+                clocks.acquire(own, loaded.pop(known))
+        clocks.happen_together(warps)
+
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Lanes have exited: a barrier of their CTA no longer waits for them."""
+        clocks = self.prepare(wave)
+        self.shadows.keep()
+        for cta, warps in by_cta(wave, lanes.mask):
+            if wave.alive_of_cta[cta]:
+                released = clocks.release(warps)
+                self.gone[cta] = joined(self.gone.get(cta), released)
+
+    # --- fences and flags ---
+
+    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
+        """A fence, of the proxy or of memory."""
+        clocks, warps = self.prepare(wave), warps_of(lanes.mask)
+        if "proxy" in words:
+            if any(one.startswith("async") and "global" not in one for one in words):
+                clocks.fence_proxy(warps)
+            return
+        if "mbarrier_init" in words:
+            clocks.fence_begun(warps)
+        else:
+            clocks.fence(warps, acquire="release" not in words, release="acquire" not in words)
+        self.converge(wave, lanes.mask)
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """A strong load observes a flag."""
+        self._flag(wave, access, reads=True, writes=False)
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """A strong store sets one."""
+        self._flag(wave, access, reads=False, writes=True)
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """An atomic does both, a reduction only sets."""
+        reads = wave.code[access.path.pc].statement.opcode == "atom"
+        self._flag(wave, access, reads=reads, writes=True)
+
+    def _flag(self, wave: Wave, access: MemoryAccess, *, reads: bool, writes: bool) -> None:
+        if not self.uses_flags:
+            return
+        self.prepare(wave)
+        statement = wave.code[access.path.pc].statement
+        words, is_atomic = statement.modifiers, statement.opcode in ("atom", "red")
+        space = "shared" if access.memory is wave.shared else "global"
+        if statement.opcode not in _FLAGS or access.memory is wave.local:
+            return
+        acquires, releases = not _ACQUIRES.isdisjoint(words), not _RELEASES.isdisjoint(words)
+        if not (acquires or releases or is_atomic or not _RELAXED.isdisjoint(words)):
+            return
+        for offset, every in of_each_place(access.offsets, access.lane_of // WARP):
+            for warp in every.tolist() if is_atomic else (None,):
+                part = every if warp is None else np.array([warp])
+                for _, warps in self._by_cluster(part):
+                    if reads:
+                        self.flags.read(space, offset, warps, relaxed=not acquires)
+                    if writes:
+                        self.flags.write(space, offset, warps, relaxed=not releases, joins=is_atomic)
+        if acquires:
+            self.converge(wave, access.lanes.mask)
+
+    def _by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
+        """The clusters of warps, each with its own."""
+        clusters = warps // self.clocks.of_cluster
+        for one in dict.fromkeys(clusters.tolist()):
+            yield one, warps[clusters == one]
+
+
+# --- lanes and warps ----------------------------------------------------------------------------------
+
+
+def warps_of(mask: Mask) -> Warps:
+    """The warps of which some lanes are in a mask."""
+    return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
+
+
+def whole_warps(wave: Wave, mask: Mask) -> Mask:
+    """``(warps,)``: of which warps all lanes that have not exited are in a mask."""
+    here = mask.reshape(-1, WARP)
+    found: Mask = (here == wave.alive_mask.reshape(-1, WARP)).all(axis=1) & here.any(axis=1)
+    return found
+
+
+def by_cta(wave: Wave, mask: Mask) -> list[tuple[int, Warps]]:
+    """The CTAs of lanes, each with the warps of theirs."""
+    warps = warps_of(mask)
+    ctas = warps // wave.warps
+    return [(one, warps[ctas == one]) for one in np.unique(ctas).tolist()]
+
+
+def warps_of_groups(wave: Wave, groups: Groups) -> Warps:
+    """``(warpgroups, 4)``: the warps of some warpgroups."""
+    first: Warps = Warpgroups.of(wave).warps[groups]
+    return first[:, None] + np.arange(_GROUP)
+
+
+# --- statements ---------------------------------------------------------------------------------------
+
+
+def kinds_of(findings: Findings, code: Sequence[Record]) -> tuple[bool, bool, bool]:
+    """Whether there are flags, barriers of some threads, and asynchronous copies; found once in a launch."""
+    launch = _LAUNCH.of(findings)
+    if launch.kinds is None or launch.kinds[0] is not code:
+        kinds = any(map(_is_ordered, code)), any(map(_of_some, code)), any(map(_is_asynchronous, code))
+        launch.kinds = code, kinds
+    return launch.kinds[1]
+
+
+def _of_some(record: Record) -> bool:
+    """Whether a statement is a barrier to which not all threads of a CTA have to come, or only arrive."""
+    one = record.statement
+    if one.opcode not in ("bar", "barrier") or not {"warp", "cluster"}.isdisjoint(one.modifiers):
+        return False
+    return len(one.operands or ()) - 2 * ("red" in one.modifiers) > 1
+
+
+def _is_asynchronous(record: Record) -> bool:
+    """Whether a statement starts a copy from or to shared memory; of wgmma alone, other rules speak."""
+    opcode, words = record.statement.opcode, record.statement.modifiers
+    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
+
+
+def _is_ordered(record: Record) -> bool:
+    """Whether a statement is a fence, or an access that releases or acquires."""
+    one = record.statement
+    if one.opcode in ("membar", "fence"):
+        return "proxy" not in one.modifiers
+    return one.opcode in _FLAGS and not (_ACQUIRES | _RELEASES).isdisjoint(one.modifiers)

@@ -1,0 +1,284 @@
+"""Races in shared memory: accesses that nothing orders, one of them a write, of warps, lanes or CTAs.
+
+Two accesses are in a race where neither is before the other (order.py), one writes, and one is weak; atomics
+are in none. Warps of a CTA that store what is there already are in none, either. Lanes of a warp count only
+where they had taken different paths: what they do side by side in one statement is ordered enough (PTX ISA
+9.1, section 3.1). What operations in flight read and write is copy_order.py's. This observer is the last of
+those that look at shared memory, and notes every access in its shadow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.warps import WARP
+from ..machine.run.convergence import warp_words
+from ..machine.run.events import Observer, helper
+from ..machine.state.lanes import DivergentPath, Mask
+from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.slots import Slot
+from .findings import Findings
+from .order import Order
+from .race_messages import Verbs, between_ctas, between_lanes, between_warps
+from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
+
+if TYPE_CHECKING:
+    from ..machine.load.entries import Record
+    from ..machine.run.wave import Wave
+
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+_ATOMIC = frozenset({"atom", "red"})
+
+
+def _no_statements(findings: Findings) -> dict[Any, Mask]:
+    return {}
+
+
+_STRONG_STATEMENTS = Slot(_no_statements)  # by kernel: statements with strong accesses
+
+
+@dataclass(eq=False)
+class Reach:
+    """What lanes do now: ``cells`` (words, cells) of a shadow, ``warps`` (words, 1) and ``records`` alike."""
+
+    wave: Wave
+    access: MemoryAccess
+    shadow: Shadow
+    cells: Cells
+    lanes: Cells
+    warps: Cells
+    records: Records
+
+    @cached_property
+    def differs(self) -> Mask | None:
+        """``(words, bytes)``: the bytes that are stored anew; None for all, or where that is not known."""
+        new = self.access.stored
+        return None if new is None else self.access.memory[self.access.cells] != new
+
+    def of_cells(self, differs: Mask | None) -> Any:
+        """Which cells have bytes in a mask, which may be None for all."""
+        return True if differs is None else differs.reshape(*self.cells.shape, -1).any(axis=2)
+
+    @property
+    def pc(self) -> int:
+        """The statement."""
+        return self.access.path.pc
+
+    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
+        """The row and the byte of the wave's shared memory of the first clash, and the earlier access."""
+        wide = np.repeat(clash, self.shadow.cell, axis=1)
+        row, column = np.argwhere(wide if differs is None else wide & differs)[0].tolist()
+        return row, int(self.access.offsets[row]) + column, int(seen[row, column // self.shadow.cell])
+
+
+class Races(Observer):
+    """An observer that notes accesses to shared memory, and finds those in a race."""
+
+    def __init__(self, findings: Findings, order: Order) -> None:
+        self.findings, self.order = findings, order
+        self.shadow: Shadow | None = None
+        self.strong: Mask = np.zeros(0, np.bool_)  # by statement
+        self.together: dict[int, npt.NDArray[np.uint32]] = {}  # by statement and lane: the path it was on
+        self.known: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of races found
+        self.landing = False
+
+    @helper
+    def prepare(self, wave: Wave) -> Shadow:
+        """The shadow of the wave's shared memory."""
+        if self.shadow is None:
+            self.order.prepare(wave)
+            self.shadow = self.order.shadows.at("shared", wave.shared.size)
+            known = _STRONG_STATEMENTS.of(self.findings)
+            if wave.entry not in known:
+                known[wave.entry] = np.fromiter(map(_is_strong, wave.code), np.bool_, len(wave.code))
+            self.strong = known[wave.entry]
+        return self.shadow
+
+    # --- accesses ---
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Written before, with nothing in between: a race."""
+        if access.memory is not wave.shared:
+            return
+        reach = self._reach(wave, access)
+        if self._fresh(reach, reach.shadow.writes).size:
+            self._check(reach, ("reads", "written"), reach.shadow.wrote[reach.cells])
+        records = reach.records
+        if self.together:
+            records = self._kept(reach)
+        reach.shadow.note_read(self._rows(reach), reach.cells, records)
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Written or read before, with nothing in between: a race."""
+        if access.memory is not wave.shared:
+            return
+        reach = self._reach(wave, access)
+        self._check_store(reach)
+        shadow = reach.shadow
+        shadow.write(self._rows(reach), reach.cells, reach.records)
+        if wave.lanes > WARP:
+            self._check_together(reach, shadow.wrote[reach.cells])
+
+    atomic = store
+
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
+        """An asynchronous copy may write at any time from now on."""
+        self.store(wave, access)
+
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
+        """Until now; an access that the start of a copy was in a race with is not reported again."""
+        self.landing = True
+        self.store(wave, access)
+        self.landing = False
+
+    def _rows(self, reach: Reach) -> Cells:
+        """``(words, 1)``: the warps as rows of the shadow."""
+        return self.order.clocks.column[reach.warps]
+
+    def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
+        shadow, clocks = self.prepare(wave), self.order.clocks
+        lanes, size = access.lane_of, clocks.of_cluster * WARP
+        flags = np.full(clocks.warps, STRONG * int(self.strong[access.path.pc]))
+        if access.path.lanes.count != wave.alive:
+            flags += PARTED * self._parted(wave, access.path)
+        warps = lanes // WARP
+        of_warps = record(clocks.own(np.arange(clocks.warps)), access.path.pc, 0, flags)
+        records = of_warps[warps] + (lanes % size << 4)
+        cells = shadow.cells(access.offsets, access.size)
+        return Reach(wave, access, shadow, cells, lanes[:, None], warps[:, None], records[:, None])
+
+    def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
+        """``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
+        here, alive = warp_words(path.lanes.mask), warp_words(wave.alive_mask)
+        parted: Mask = (here != 0) & (here != alive)
+        if parted.any():
+            self.order.counts = True
+            paths = self.together.setdefault(path.pc, np.zeros(wave.lanes, np.uint32))
+            paths[path.lanes.mask] = np.repeat(here, WARP)[path.lanes.mask]
+        return parted
+
+    def _kept(self, reach: Reach) -> Records:
+        """Records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
+        shadow, rows = reach.shadow, self._rows(reach)
+        if int(rows.max()) >= len(shadow.read):
+            return reach.records
+        before = shadow.read[rows, reach.cells]
+        stay = has(before, PARTED) & self.order.apart(reach.warps, times(before))
+        return np.where(stay, before, reach.records)
+
+    # --- what is in a race ---
+
+    def _check_store(self, reach: Reach) -> None:
+        shadow = reach.shadow
+        if self._fresh(reach, shadow.writes).size:
+            self._check(reach, ("writes", "written"), shadow.wrote[reach.cells])
+        rows = self._fresh(reach, shadow.reads)
+        if rows.size:
+            self._check(reach, ("writes", "read"), self._first_of(reach, rows))
+
+    def _first_of(self, reach: Reach, rows: Cells) -> Records:
+        """Of each cell the first read that need not be before an access."""
+        found = np.zeros(reach.cells.shape, np.int64)
+        for row in rows.tolist():
+            seen = reach.shadow.read[row, reach.cells]
+            matters = self._late(reach, seen)
+            if self.together:
+                matters |= has(seen, PARTED)
+            found = np.where(matters & (found == 0), seen, found)
+        return found
+
+    def _late(self, reach: Reach, seen: Records) -> Mask:
+        """Which earlier accesses of warps are not known to those of this one."""
+        clocks = self.order.clocks
+        column = whose(seen) // WARP % clocks.of_cluster
+        late: Mask = times(seen) > clocks.visible[reach.warps, column]
+        late &= ~has(seen, OPERATION)
+        return late
+
+    def _fresh(self, reach: Reach, latest: npt.NDArray[np.int32]) -> Cells:
+        """The rows of which some warps need not know all that they did in the pages of an access."""
+        if not len(latest) or self.together:
+            return np.flatnonzero(latest.any(axis=1))
+        fresh = self.order.fresh(reach.shadow, latest)
+        rows = np.flatnonzero(fresh.any(axis=1))
+        if rows.size:
+            rows = rows[fresh[rows][:, reach.shadow.pages(reach.cells[:, 0])].any(axis=1)]
+        return rows
+
+    def _check(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
+        """Find cells with earlier accesses that are not before this one."""
+        if not seen.any():
+            return
+        late = self._late(reach, seen)
+        if late.any():
+            self._unordered(reach, verbs, seen, late, reach.differs if verbs[1] == "written" else None)
+        if self.together:
+            self._check_lanes(reach, verbs, seen)
+
+    def _unordered(self, reach: Reach, verbs: Verbs, seen: Records, late: Mask, differs: Mask | None) -> None:
+        """Accesses of other warps: of the CTA, where they write another value, or of other CTAs."""
+        late = late & ~(has(reach.records, STRONG) & has(seen, STRONG))
+        wave, ctas = reach.wave, reach.warps // reach.wave.warps
+        rank = ctas % wave.cluster.count
+        near = whose(seen) // WARP // wave.warps == rank
+        clash = late & near & reach.of_cells(differs)
+        if self.landing and clash.any():
+            clash &= ~np.isin(places(seen), [pc for pc, how in self.known if how == verbs[1]])
+        if clash.any():
+            row, byte, old = reach.first(clash, differs, seen)
+            self.known.add((int(places(old)), verbs[1]))
+            self.findings.add(*between_warps(reach, row, byte, old, verbs))
+        clash = late & ~near & ~self._of_mbarriers(reach, seen)
+        if clash.any():
+            row, byte, old = reach.first(clash, None, seen)
+            self.findings.add(*between_ctas(reach, self.order, row, byte, old, verbs))
+
+    def _of_mbarriers(self, reach: Reach, seen: Records) -> Mask:
+        """Where both accesses are strong, or of mbarriers."""
+        code = reach.wave.code
+        if not (self.strong[reach.pc] or code[reach.pc].statement.opcode == "mbarrier"):
+            return np.zeros(seen.shape, np.bool_)
+        earlier = np.unique(places(seen))
+        strong = [pc for pc in earlier if self.strong[pc] or code[pc].statement.opcode == "mbarrier"]
+        return np.isin(places(seen), strong)
+
+    def _check_together(self, reach: Reach, left: Records) -> None:
+        """Find cells to which several warps write different values by one statement."""
+        if (left == reach.records).all() or self.strong[reach.pc]:
+            return
+        other = whose(left) // WARP != whose(reach.records) // WARP
+        new, differs = reach.access.stored, None
+        if new is not None and other.any():
+            bytes_ = np.zeros(reach.wave.shared.size, np.uint8)
+            bytes_[reach.access.cells] = new
+            differs = bytes_[reach.access.cells] != new
+            other &= reach.of_cells(differs)
+        if other.any():
+            self._unordered(reach, ("writes", "written"), left, other, differs)
+
+    def _check_lanes(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
+        """Find accesses of lanes of the same warp that had taken another path, and have not met since."""
+        size = self.order.clocks.of_cluster * WARP
+        who, mine = whose(seen), reach.lanes % size
+        clash = has(seen, PARTED) & (who // WARP == mine // WARP) & (who != mine) & ~has(seen, OPERATION)
+        clash &= ~(has(reach.records, STRONG) & has(seen, STRONG))
+        clash &= self.order.apart(reach.warps, times(seen))
+        if not clash.any():
+            return
+        clash &= reach.of_cells(reach.differs)
+        for pc in np.unique(places(seen[clash])).tolist():
+            paths = self.together[pc][reach.lanes - mine + who]
+            apart = clash & (places(seen) == pc) & (paths >> (mine % WARP).astype(np.uint32) & 1 == 0)
+            if apart.any():
+                self.findings.add(*between_lanes(reach, *reach.first(apart, reach.differs, seen), verbs))
+
+
+def _is_strong(record: Record) -> bool:
+    """Whether a statement's accesses are strong: they may meet others that are."""
+    statement = record.statement
+    return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
