@@ -65,6 +65,7 @@ class CopyOrder(Watcher, Observer):
         self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
+        self.tiles: dict[tuple[bytes, bytes, int], Cells] = {}  # by ranges, warpgroups and bytes of a cell
         self.phase_waits = PhaseWaits()
         self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the time
 
@@ -300,9 +301,13 @@ class CopyOrder(Watcher, Observer):
 
     def _tiles(self, wave: Wave, share: Share) -> Cells:
         """``(warpgroups, cells)``: what each of them reads."""
-        first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
-        offsets = share.chunks * _CHUNK + first[:, None]
-        found: Cells = self.shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(first), -1)
+        key = share.ranges.tobytes(), share.groups.tobytes(), self.shadow.cell
+        found = self.tiles.get(key)
+        if found is None:
+            first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
+            offsets = share.chunks * _CHUNK + first[:, None]
+            found = self.shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(first), -1)
+            self.tiles[key] = found
         return found
 
     # --- ends ---

@@ -69,7 +69,7 @@ class Shadow:
         self.wrote: Records = np.zeros(count, np.int64)
         self.read: Records = np.zeros((0, count), np.int64)
         self._taken: Records = np.zeros((0, count), np.int64)
-        self._tiles: dict[tuple[Hashable, int], tuple[Cells, list[Cells]]] = {}  # by key and bytes of a cell
+        self._tiles: dict[tuple[Hashable, int], tuple[Cells, list[slice]]] = {}  # by key and bytes of a cell
         self._later: dict[Hashable, tuple[Any, Cells, Any]] = {}  # reads that are not in the table yet
         self.writes, self.reads, self.takes = (np.zeros((0, pages), np.int32) for _ in range(3))
 
@@ -153,7 +153,7 @@ class Shadow:
         known = self._tiles.get((key, self.cell))
         if known is None:
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
-            pages = [np.unique(one // (_PAGE // self.cell)) for one in cells]
+            pages = [slice(int(low), int(high) + 1) for low, high in _bounds(cells, _PAGE // self.cell)]
             known = self._tiles[key, self.cell] = cells, pages
         cells, pages = known
         self._taken, self.takes = self._with(rows, self._taken, self.takes)
@@ -208,6 +208,11 @@ class Shadows:
     def keep(self) -> None:
         """Let shadows of waves to come begin with cells of the size of these."""
         self.cells |= {space: one.cell for space, one in self.of.items()}
+
+
+def _bounds(cells: Cells, each: int) -> Cells:
+    """``(rows, 2)``: the first and the last page of the cells of each row."""
+    return np.stack([cells.min(axis=1), cells.max(axis=1)], axis=1) // each
 
 
 def in_a_row(cells: Cells) -> Cells | slice:
