@@ -145,3 +145,33 @@ def test_mistakes_on_the_command_line(tmp_path: Path, option: str, message: str)
     error = run(tmp_path, option.format(tmp_path)).exception
     assert isinstance(error, UsageError)
     assert message in str(error)
+
+
+NEVER_SET = "variable without an initial value that was never set"
+
+
+def test_constants_that_were_never_set_are_a_warning() -> None:
+    module = warpsim.load(TEXT)
+    out = np.zeros(4, np.float32)
+    report = module["k"](1, 4, [out], checks="warn")
+    found = [(one.kind, one.severity, one.message.partition(" [")[0]) for one in report.hazards]
+    assert found == [
+        (
+            "uninitialised",
+            "warning",
+            f"ld.const.f32 reads 4 bytes of coef, a .const {NEVER_SET}",
+        ),
+        (
+            "uninitialised",
+            "note",
+            f"atom.global.add.u32 reads 4 bytes of counter, a .global {NEVER_SET}",
+        ),
+    ]
+    assert report.hazards[0].fix.startswith('set it before the launch: module.symbol("coef").set(...)')
+
+
+def test_variables_that_were_set_or_stored_are_no_finding() -> None:
+    module = warpsim.load(TEXT)
+    module.symbol("coef").set(COEFFICIENTS)
+    module.symbol("counter").set(np.uint32(0))
+    assert not module["k"](1, 4, [np.zeros(4, np.float32)], checks="warn").hazards

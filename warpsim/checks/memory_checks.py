@@ -16,13 +16,35 @@ from ..machine.run.clusters import in_shared
 from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.spaces import DEVICE_BASE, Bytes
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+from ..ptx.symbols import demangled
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
+    from ..machine.load.entries import Record
     from ..machine.run.wave import Wave
 
 Shadow = npt.NDArray[np.uint8]
+
+
+def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -> LaunchFinding:
+    """Return the finding of a read of a variable that has no initial value and was never set.
+
+    Compilers write ``= 0`` as no initial value, so a .global variable is worth a note only.
+    """
+    name, statement = demangled(variable.name), record.statement
+    message = (
+        f"{statement.mnemonic} reads {size} bytes of {name}, a .{variable.space} variable without an initial "
+        f"value that was never set [{lane}]"
+    )
+    constant = variable.space == "const"
+    return LaunchFinding(
+        kind="uninitialised",
+        severity="warning" if constant else "note",
+        message=message,
+        location=statement.location(),
+        fix=f'set it before the launch: module.symbol("{name}").set(...), or --symbol' if constant else "",
+    )
 
 
 class UninitialisedReads(Observer):
@@ -104,8 +126,13 @@ class UninitialisedReads(Observer):
 
     def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
         lane = int(access.lane_of[first])
-        where = self._where(wave, lane, access.memory, int(access.offsets[first]))
         record = wave.code[access.path.pc]
+        variable = self._variable(wave, access, first)
+        if variable is not None:
+            finding = unset_variable(record, access.size, variable, wave.describe_lane(lane))
+            self.findings.add(("uninitialised", access.path.pc), finding)
+            return
+        where = self._where(wave, lane, access.memory, int(access.offsets[first]))
         message = (
             f"{record.statement.mnemonic} reads {access.size} bytes at {where} that nobody has written "
             f"[{wave.describe_lane(lane)}]"
@@ -114,6 +141,14 @@ class UninitialisedReads(Observer):
             kind="uninitialised", severity="warning", message=message, location=record.statement.location()
         )
         self.findings.add(("uninitialised", access.path.pc), finding)
+
+    @staticmethod
+    def _variable(wave: Wave, access: MemoryAccess, first: int) -> Allocation | None:
+        """Return the variable of the module that an access reads, None where it reads something else."""
+        if access.memory is not wave.memory.data:
+            return None
+        allocation = wave.memory.allocation_at(DEVICE_BASE + int(access.offsets[first]))
+        return allocation if allocation.space else None
 
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         statement = pending.record.statement

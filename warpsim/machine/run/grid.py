@@ -110,12 +110,15 @@ def symbols_of(device: Device, module: Module) -> dict[str, int]:
     known = device.symbols.get(module)
     if known is None:
         places = [
-            device.memory.allocate(max(one.size, 1), one.name, one.alignment) for one in module.variables
+            device.memory.allocate(max(one.size, 1), one.name, one.alignment, one.space)
+            for one in module.variables
         ]
         known = {one.name: place.address for one, place in zip(module.variables, places, strict=True)}
         for variable, allocation in zip(module.variables, places, strict=True):
             content = np.frombuffer(_initial(variable, module, known), np.uint8)
             device.memory.bytes_of(allocation)[: content.size] = content
+            if not variable.initial:
+                device.memory.unwritten(allocation)
         device.symbols[module] = known
     return known
 

@@ -45,11 +45,12 @@ class InvalidAccess(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """Bytes of the device that belong together: a buffer, or a variable of a module."""
+    """Bytes of the device that belong together: a buffer, or a variable of a module, in a state space."""
 
     address: int
     size: int
     name: str = ""
+    space: str = ""  # "const" or "global" of a variable
 
     def __str__(self) -> str:
         return f"{self.name or 'buffer'} of {self.size} bytes at {self.address:#x}"
@@ -119,7 +120,7 @@ class DeviceMemory:
         self._end = 0  # bytes handed out so far
         self.fresh: Bytes | None = None
 
-    def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT) -> Allocation:
+    def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT, space: str = "") -> Allocation:
         """New bytes, zero; views of ``data`` taken before no longer show this memory."""
         if size < 0:
             raise OperandError(f"an allocation of {size} bytes: at least 0")
@@ -132,7 +133,7 @@ class DeviceMemory:
             self.data = grown
             if self.fresh is not None:
                 self.fresh = np.concatenate([self.fresh, np.zeros(grown.size - self.fresh.size, np.uint8)])
-        found = Allocation(address=DEVICE_BASE + offset, size=size, name=name)
+        found = Allocation(address=DEVICE_BASE + offset, size=size, name=name, space=space)
         self.allocations.append(found)
         self._bases.append(found.address)
         return found

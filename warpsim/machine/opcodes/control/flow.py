@@ -110,8 +110,8 @@ def _called(
         place, size = np.array(base + wanted[0].offset), min(wanted[0].size, 8)
         memory, offsets = wave.locate("local", lanes, place, size)
         words = result.astype("<i8").view(f"<u{size}").reshape(-1, 8 // size)[:, :1]
-        spaces.put_words(memory, offsets, words)
         wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
+        spaces.put_words(memory, offsets, words)
 
 
 def _words(content: npt.NDArray[np.uint8]) -> Values:
