@@ -317,7 +317,6 @@ class CopyOrder(Watcher, Observer):
         if not self.looks(wave):
             return
         size = self.clocks.of_cluster * WARP
-        size = self.clocks.of_cluster * WARP
         for lane in self.stored.keys() & set(lanes.index.tolist()):
             number, pending = self.stored[lane]
             component = self.clocks.groups["bulk"][lane % size]
