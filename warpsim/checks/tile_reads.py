@@ -96,7 +96,8 @@ class TileReads(Observer):
         if access.memory is not wave.shared or not self.waits:
             return
         shadow = self.order.shadows.at("shared", wave.shared.size)
-        for row in range(1, 1 + self._of_cluster(wave)):
+        each = self._of_cluster(wave)
+        for row in sorted({1 + group % each for group in self.waits}):  # warpgroups that have multiplied
             if self._may_be_late(wave, row, access) and self._lent(access, shadow, row):
                 self._check_store(wave, access, shadow, row)
 
