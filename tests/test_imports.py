@@ -17,6 +17,7 @@ ORDER = (  # a package imports itself and those before it
 )
 ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
     "diagnosis": ("library", "dumps", "origins", "search", "loops", "recordings"),
+    "machine": ("state", "bind", "run", "opcodes", "load"),
     "generation": ("sums", "cases", "coverage"),
 }
 NEVER = {  # part of the package -> parts and packages that it must not import, though they come before it

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.opcode_values import Reference, number
-from warpsim.machine.opcodes.operation import Operation, bits_of
+from warpsim.machine.bind.value_types import bits_of
+from warpsim.machine.opcodes.operation import Operation
 
 INTEGERS = ("u16", "u32", "u64", "s16", "s32", "s64")
 FLOATS = {"f32": "float", "f64": "double"}

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.machine.opcodes.operation import Operation, bits_of, dtype_of
+from warpsim.machine.bind.value_types import bits_of, dtype_of
+from warpsim.machine.opcodes.operation import Operation
 
 Array = npt.NDArray[Any]
 SEED = 20

@@ -14,9 +14,10 @@ from random import Random
 from tests.helpers.opcode_statements import PREFIXES, is_type, shape_of
 from tests.helpers.own_operands import own_operands
 from tests.helpers.warp_statements import OPERANDS as OF_WARPS
+from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
-from warpsim.machine.opcodes.operation import Operation, Row, bits_of
+from warpsim.machine.opcodes.operation import Operation, Row
 
 Words = tuple[str, ...]
 Forms = Sequence[tuple[Row, Words]]

@@ -10,7 +10,8 @@ from itertools import product
 from random import Random
 
 from tests.helpers import ptxas
-from warpsim.machine.opcodes.operation import Operation, Row, bits_of
+from warpsim.machine.bind.value_types import bits_of
+from warpsim.machine.opcodes.operation import Operation, Row
 
 Words = tuple[str, ...]
 Shape = tuple[Words, Words]  # how wide the results and the sources are: "1" to "64", "#" for a constant

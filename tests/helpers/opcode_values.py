@@ -11,7 +11,8 @@ from random import Random
 
 import numpy as np
 
-from warpsim.machine.opcodes.operation import Operation, Row, bits_of, dtype_of
+from warpsim.machine.bind.value_types import bits_of, dtype_of
+from warpsim.machine.opcodes.operation import Operation, Row
 
 # All sources of a lane, the carry last, as Python integers; all results likewise.
 Reference = Callable[..., tuple[int, ...]]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.matrix import wmma
-from warpsim.machine.opcodes.operation import bits_of
 
 Words = tuple[str, ...]
 

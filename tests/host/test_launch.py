@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.machine.run import grid as grid_module
+from warpsim.machine import grid as grid_module
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = """

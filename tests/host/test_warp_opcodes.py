@@ -17,9 +17,10 @@ from warpsim.checks.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
 from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.host.launching import load_text
+from warpsim.machine.bind.value_types import dtype_of
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
-from warpsim.machine.opcodes.operation import Operation, dtype_of
+from warpsim.machine.opcodes.operation import Operation
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 

@@ -34,7 +34,7 @@ def test_events_come_by_cta_then_time_then_warp() -> None:
 
 
 def test_the_order_does_not_depend_on_waves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsim.machine.run.grid.LANES", 64)  # a CTA a wave
+    monkeypatch.setattr("warpsim.machine.grid.LANES", 64)  # a CTA a wave
     assert [_place(event) for event in launched(record=True).events] == [_place(event) for event in EVERY]
 
 

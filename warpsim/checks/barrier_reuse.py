@@ -24,7 +24,7 @@ from .findings import Findings, LaunchFinding
 from .order import Order, kinds_of, warps_of
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
 
 

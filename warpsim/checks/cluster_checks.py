@@ -14,7 +14,7 @@ from .findings import Findings, LaunchFinding
 from .register_use import RegisterUse
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Entry
+    from ..machine.run.entries import Entry
 
 
 def cluster_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings], Any]]:

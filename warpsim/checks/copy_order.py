@@ -42,7 +42,7 @@ from .phase_waits import PhaseWaits
 from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.events import Share, WgmmaStatement
     from ..machine.run.wave import Wave
 

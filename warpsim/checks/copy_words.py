@@ -17,7 +17,7 @@ from .findings import LaunchFinding, Severity
 from .shadow import OPERATION, Cells, Shadow, has, places, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
     from .copy_order import CopyOrder
     from .phase_waits import Wait

@@ -23,7 +23,7 @@ from ..machine.state.spaces import Offsets
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
 
 _BYTES = 8

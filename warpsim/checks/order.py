@@ -32,10 +32,10 @@ from .flags import Flag, Flags, joined, of_each_place
 from .shadow import Shadow, Shadows
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.asynchronous import Pending
     from ..machine.run.cluster_barrier import ClusterBarrier
+    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 

@@ -17,7 +17,7 @@ from ..ptx.operands import Vector
 from ..ptx.statements import operand_names
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Step, Wave
     from ..ptx.statements import InstructionStatement
 

@@ -28,7 +28,7 @@ from .race_messages import Verbs, between_ctas, between_lanes, between_warps
 from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})

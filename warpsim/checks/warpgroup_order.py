@@ -30,8 +30,8 @@ from .register_uses import RegisterUses
 from .tile_marks import CHUNK, TileMarks
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
+    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 

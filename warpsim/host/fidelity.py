@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
 from ..isa.instruction import Instruction
-from ..machine.load.entries import Record
 from ..machine.load.program import Module
+from ..machine.run.entries import Record
 from ..ptx.operands import Address
 from ..ptx.qualifiers import resolve
 

@@ -13,12 +13,12 @@ from typing import cast
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior
 from ..isa.warps import WARPGROUP
 from ..machine.bind.scope import Meaning, Scope, Variable
-from ..machine.bind.statement_binder import Reader, StatementBinder, Writer
-from ..machine.load.entries import Record
+from ..machine.bind.value_types import bits_of
 from ..machine.load.program import Module
 from ..machine.opcodes import bind
-from ..machine.opcodes.operation import bits_of
-from ..machine.state import special
+from ..machine.opcodes.statement_binder import Reader, StatementBinder, Writer
+from ..machine.run import special
+from ..machine.run.entries import Record
 from ..ptx.binding import Bound
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names

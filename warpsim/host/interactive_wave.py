@@ -21,19 +21,19 @@ from ..isa.instruction import Instruction
 from ..isa.memory import check_places
 from ..isa.placements import Inputs, part_of
 from ..isa.warps import WARP
-from ..machine.load.directives import Tuning
-from ..machine.load.entries import Entry, Record
-from ..machine.opcodes.operation import dtype_of
+from ..machine.bind.tuning import Tuning
+from ..machine.bind.value_types import dtype_of
 from ..machine.run.clusters import RANK_BYTES
 from ..machine.run.engines import Engine, EngineName, Undefined, executions_of, modes_of
+from ..machine.run.entries import Entry, Record
 from ..machine.run.events import MatrixExecution, Observer, Observers
+from ..machine.run.special import REGISTERS
 from ..machine.run.waits import BarrierWait
 from ..machine.run.wave import Wave
 from ..machine.state import spaces
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
-from ..machine.state.special import REGISTERS
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from ..recording.matrix_events import Event

@@ -17,11 +17,11 @@ from ..checks.cluster_checks import check_portable, cluster_checks
 from ..checks.defaults import checks_of
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..errors import OperandError, WarpsimError
-from ..machine.load.entries import Entry
+from ..machine.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
 from ..machine.load.program import Module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
+from ..machine.run.entries import Entry
 from ..machine.run.events import Observer
-from ..machine.run.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
 from ..machine.run.schedules import Schedule
 from ..machine.run.statement_limit import checked
 from ..machine.state.device import Device as DeviceState

@@ -29,8 +29,8 @@ from ..machine.bind.register_arrays import (
     type_bits,
 )
 from ..machine.bind.scope import RegisterName
+from ..machine.run.special import is_special
 from ..machine.state.lanes import Frame, Lanes, Mask, Values
-from ..machine.state.special import is_special
 
 _MOST_ORIGINS = 1024  # kept besides two for each register, before those of dead values are dropped
 

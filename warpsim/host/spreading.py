@@ -22,13 +22,14 @@ from ..cluster.connection import connected, thread_total
 from ..cluster.distribution import Sent, in_order
 from ..errors import OperandError
 from ..isa.warps import WARP
+from ..machine.bind.tuning import Dimensions
+from ..machine.grid import LANES, Launch, communicates, run
 from ..machine.load.program import Module, load_module
 from ..machine.opcodes.control.system_calls import calls_the_system
 from ..machine.run.engines import modes_of
 from ..machine.run.events import Observer
-from ..machine.run.grid import LANES, Launch, communicates, run
 from ..machine.run.schedules import Schedule
-from ..machine.run.wave import Dimensions, Wave
+from ..machine.run.wave import Wave
 from ..machine.state.device import Device
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, Offsets

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer
+from ..machine.grid import symbols_of
 from ..machine.load.program import Module
-from ..machine.run.grid import symbols_of
 from ..machine.state.device import Buffer, Device
 from ..ptx.statements import VariableDeclaration
 from ..ptx.symbols import demangled, matching

@@ -22,8 +22,9 @@ from .recorder import LaunchEvent, Recorder
 from .selection import Executions, Selection
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
-    from ..machine.run.wave import Dimensions, Step, Wave
+    from ..machine.bind.tuning import Dimensions
+    from ..machine.run.entries import Record
+    from ..machine.run.wave import Step, Wave
     from ..ptx.statements import InstructionStatement
 
 STOPS = 64  # that are handed out where many are selected

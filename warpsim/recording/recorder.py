@@ -24,8 +24,9 @@ from .matrix_events import Event
 from .selection import EVERYTHING, Executions, Selection, Warps
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
-    from ..machine.run.wave import Dimensions, Wave
+    from ..machine.bind.tuning import Dimensions
+    from ..machine.run.entries import Record
+    from ..machine.run.wave import Wave
     from ..ptx.statements import InstructionStatement
 
 _WHOLE = 128  # bytes of which recorded shared memory is a multiple

@@ -19,7 +19,8 @@ from ..isa.warps import WARP
 from ..machine.state.lanes import Mask
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Dimensions, Wave
+    from ..machine.bind.tuning import Dimensions
+    from ..machine.run.wave import Wave
 
 _WORD = re.compile(r"\S+")
 _NUMBER = re.compile(r"[0-9]{1,10}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Dimensions
+    from ..machine.bind.tuning import Dimensions
 
 Kind = Literal["wait", "barrier", "matrix", "wgmma", "copy", "store", "arrival", "start", "fence"]
 WarpName = tuple["Dimensions", int]  # a CTA, and a warp in it

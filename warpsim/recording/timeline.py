@@ -26,10 +26,10 @@ from .strips import Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.asynchronous import Pending
     from ..machine.run.cluster_barrier import ClusterBarrier
+    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
     from ..machine.state.spaces import Offsets

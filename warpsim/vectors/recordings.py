@@ -24,7 +24,7 @@ from ..recording.strips import Timeline
 from .sets import VectorSet, immediates_of, provenance_of
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Dimensions
+    from ..machine.bind.tuning import Dimensions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

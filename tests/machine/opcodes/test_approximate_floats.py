@@ -11,8 +11,9 @@ import pytest
 
 from tests.helpers.float_samples import random
 from tests.helpers.slow_floats import KINDS, NAN, decode, encode, flush, number
+from warpsim.machine.bind.value_types import dtype_of
 from warpsim.machine.opcodes.floating.approximate import ROWS
-from warpsim.machine.opcodes.operation import Operation, dtype_of
+from warpsim.machine.opcodes.operation import Operation
 
 OPERATIONS = {
     ".".join([row.opcode, *filter(None, choice)]): row.build(*choice)

@@ -12,11 +12,11 @@ from tests.helpers.kernel_texts import kernel, run
 from warpsim.errors import Fault, IllegalInstruction
 from warpsim.host.arguments import arguments_of
 from warpsim.host.launching import load_text
+from warpsim.machine.grid import Launch, symbols_of
+from warpsim.machine.grid import run as run_launch
 from warpsim.machine.load.program import load_module
 from warpsim.machine.opcodes.asynchronous.cp_async import flights
 from warpsim.machine.run.events import Observer
-from warpsim.machine.run.grid import Launch, symbols_of
-from warpsim.machine.run.grid import run as run_launch
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.state.device import Device
 

@@ -10,9 +10,9 @@ import pytest
 from tests.helpers.c_programs import CASES as C_CASES
 from tests.helpers.c_programs import compiled
 from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
+from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.integer import bits
 from warpsim.machine.opcodes.integer import prmt as permutations
-from warpsim.machine.opcodes.operation import bits_of
 
 ROWS = (*bits.ROWS, *permutations.ROWS)
 FORMS = {

@@ -14,8 +14,8 @@ import pytest
 from tests.helpers.c_programs import CASES as C_CASES
 from tests.helpers.c_programs import compiled
 from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
+from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.integer import compare
-from warpsim.machine.opcodes.operation import bits_of
 
 FORMS = {
     f"{opcode}.{'.'.join(words)}": (opcode, words, operation)

@@ -15,9 +15,10 @@ import pytest
 
 from tests.helpers.cvt_samples import Array, codes_of_float, integers, sources_of
 from tests.helpers.slow_conversions import expected
+from warpsim.machine.bind.value_types import bits_of, dtype_of
 from warpsim.machine.opcodes.conversion import cvt as conversion
 from warpsim.machine.opcodes.conversion import cvt_packed as packing
-from warpsim.machine.opcodes.operation import Operation, Row, bits_of, dtype_of
+from warpsim.machine.opcodes.operation import Operation, Row
 
 ROWS: tuple[Row, ...] = (*conversion.ROWS, *packing.ROWS)
 FORMS = [(row, choice) for row in ROWS for choice in row.forms()]

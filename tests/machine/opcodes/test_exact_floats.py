@@ -9,9 +9,10 @@ import pytest
 
 from tests.helpers.float_samples import sources
 from tests.helpers.slow_floats import KINDS, evaluate, extremum
+from warpsim.machine.bind.value_types import dtype_of
 from warpsim.machine.opcodes.floating import halves, minmax, rounded
 from warpsim.machine.opcodes.floating import singles as floating
-from warpsim.machine.opcodes.operation import Operation, Row, dtype_of
+from warpsim.machine.opcodes.operation import Operation, Row
 
 EXACT_ROWS = (*floating.ROWS, *halves.ROWS, *rounded.ROWS)
 

@@ -10,9 +10,10 @@ import pytest
 from tests.helpers.c_programs import CASES as C_CASES
 from tests.helpers.c_programs import compiled
 from tests.helpers.opcode_values import Reference, check_operation, lanes_of, number, operations
+from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.integer import carries
 from warpsim.machine.opcodes.integer import integers as integer
-from warpsim.machine.opcodes.operation import Operation, bits_of
+from warpsim.machine.opcodes.operation import Operation
 
 ROWS = (*integer.ROWS, *carries.ROWS)
 FORMS = {

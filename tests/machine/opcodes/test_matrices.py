@@ -13,10 +13,10 @@ from tests.helpers.kernel_texts import kernel, registers, run
 from warpsim.errors import NotModelled, UndefinedBehavior
 from warpsim.host.arguments import arguments_of
 from warpsim.host.launching import load_text
+from warpsim.machine.grid import Launch, symbols_of
+from warpsim.machine.grid import run as run_launch
 from warpsim.machine.load.program import load_module
 from warpsim.machine.run.events import MatrixExecution, Observer
-from warpsim.machine.run.grid import Launch, symbols_of
-from warpsim.machine.run.grid import run as run_launch
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.run.wave import Wave
 from warpsim.machine.state.device import Device

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.cluster_kernels import launched, run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.load.directives import Tuning
+from warpsim.machine.bind.tuning import Tuning
 from warpsim.machine.opcodes.control.setmaxnreg import registers_at_entry
 
 GIVES = """setp.lt.u32 %p1, %own, 128; @%p1 bra GIVE; setmaxnreg.inc.sync.aligned.u32 232;

@@ -17,8 +17,8 @@ from ...isa.descriptors.matrix_descriptor import Descriptor
 from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
-from ...machine.load.entries import Record
 from ...machine.run.engines import DEFAULT_MODES, Modes
+from ...machine.run.entries import Record
 from ...machine.run.events import MatrixExecution, Observer
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes

@@ -16,10 +16,8 @@ import numpy.typing as npt
 from ...errors import Location, OperandError, WarpsimError
 from ...host.arguments import Arguments, arguments_of, device_of
 from ...isa.instruction import Instruction, ScaleSelectors
-from ...machine.load.entries import Entry, Parameter, Record
-from ...machine.load.program import Module
-from ...machine.run.clusters import Cluster
-from ...machine.run.grid import (
+from ...machine.bind.tuning import Dimensions
+from ...machine.grid import (
     BLOCK_LIMITS,
     Launch,
     check_block,
@@ -29,9 +27,11 @@ from ...machine.run.grid import (
     shared_total,
     symbols_of,
 )
+from ...machine.load.program import Module
+from ...machine.run.clusters import Cluster
+from ...machine.run.entries import Entry, Parameter, Record
 from ...machine.run.schedules import Schedule
 from ...machine.run.statement_limit import checked
-from ...machine.run.wave import Dimensions
 from ...machine.state.device import Buffer, Device
 from .tagged_observer import Event, Watch
 from .tags import Indices, Tagging

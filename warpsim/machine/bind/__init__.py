@@ -1,1 +1,1 @@
-"""Binding of statements: names, constants and operands become readers and writers."""
+"""Names, types, constants and sizes that the binding of statements uses."""

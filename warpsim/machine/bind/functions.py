@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import WarpsimError
 from ...ptx.statements import Kernel
-from ..opcodes.operation import dtype_of
 from .scope import Variable
+from .value_types import dtype_of
 
 
 @dataclass(eq=False, kw_only=True)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ...errors import IllegalInstruction, Location
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
 from ...isa.numerals import whole_number
 from ...ptx.statements import Kernel
+from ..bind.tuning import Dimensions, Tuning
 
-Three = tuple[int, int, int]
 _LARGEST = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
 _DIRECTIVE = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
 _CLUSTERS_SINCE = {  # the first PTX version of directives of clusters
@@ -31,20 +30,6 @@ _NUMBERS = {
     "maxnreg": 1,
     "minnctapersm": 1,
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """What the directives of a kernel say; None and False where they say nothing."""
-
-    block: Three | None = None  # .reqntid
-    most_threads: int | None = None  # .maxntid
-    cluster: Three | None = None  # .reqnctapercluster
-    most_cluster: int | None = None  # .maxclusterrank
-    explicit_cluster: bool = False
-    blocks_are_clusters: bool = False
-    most_registers: int | None = None  # .maxnreg
-    least_ctas: int | None = None  # .minnctapersm
 
 
 def tuning_of(kernel: Kernel) -> Tuning:
@@ -64,7 +49,7 @@ def tuning_of(kernel: Kernel) -> Tuning:
     )
 
 
-def _three(kernel: Kernel, numbers: str) -> Three:
+def _three(kernel: Kernel, numbers: str) -> Dimensions:
     given = [whole_number(part.strip(), _LARGEST) for part in numbers.split(",") if part.strip()]
     known = [number for number in given if number is not None]
     if len(known) < len(given) or len(known) > 3:

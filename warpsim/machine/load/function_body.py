@@ -23,10 +23,10 @@ from ...ptx.statements import (
 )
 from ..bind.functions import Function, ModuleNames
 from ..bind.scope import LabelName, LabelTable, RegisterName, Scope, Variable
-from ..bind.statement_binder import StatementBinder
-from ..bind.wide import needed, word_type
 from ..opcodes import bind
-from .entries import Record
+from ..opcodes.statement_binder import StatementBinder
+from ..opcodes.wide import needed, word_type
+from ..run.entries import Record
 
 
 class Loading(ModuleNames, Protocol):

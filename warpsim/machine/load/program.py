@@ -21,9 +21,9 @@ from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
 from ...ptx.symbols import demangled, matching
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, Scope, Variable
+from ..run.entries import Entry, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
-from .entries import Entry, Parameter, Record
 from .function_body import load_body
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout

@@ -17,8 +17,8 @@ from .unexecuted import unexecuted
 
 if TYPE_CHECKING:
     from ...ptx.statements import InstructionStatement
-    from ..bind.statement_binder import StatementBinder
     from ..run.wave import Step
+    from .statement_binder import StatementBinder
 
 GROUPS = (
     *("control.flow", "memory.mov", "memory.transfers", "control.barriers", "control.cluster"),

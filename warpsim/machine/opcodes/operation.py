@@ -1,4 +1,4 @@
-"""Rows of the opcode tables, and the operations that they expand to.
+"""Rows of the opcode tables, and the operations that rows expand to.
 
 A row is one line of the PTX manual's syntax: an opcode and slots, each a choice of modifiers. The product of
 its slots are its forms. ``build`` turns the chosen modifiers into an Operation: the types of what it writes
@@ -14,11 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from ...isa.features import Feature
@@ -151,20 +150,3 @@ def _matches(slots: tuple[tuple[str, ...], ...], left: tuple[str, ...]) -> Itera
         yield from ((left[place], *more) for more in _matches(rest, others))
     if "" in first:
         yield from (("", *more) for more in _matches(rest, left))
-
-
-@cache
-def bits_of(type_name: str) -> int:
-    """Return bits of one lane of a PTX type: 1 for "pred", 32 for "f16x2" and "b32", 64 for "f32x2"."""
-    if type_name == "pred":
-        return 1
-    stem, _, count = type_name.partition("x")
-    digits = "".join(filter(str.isdecimal, stem))
-    return int(digits) * int(count or 1)
-
-
-@cache
-def dtype_of(type_name: str) -> np.dtype[Any]:
-    """Return the dtype of the values of a PTX type: bool, uint8, uint16, uint32 or uint64."""
-    bits = bits_of(type_name)
-    return np.dtype(np.bool_) if bits == 1 else np.dtype(f"u{max(bits, 8) // 8}")

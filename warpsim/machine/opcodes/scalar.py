@@ -14,8 +14,8 @@ from ..state.slots import Slot
 from .operation import Operation
 
 if TYPE_CHECKING:
-    from ..bind.statement_binder import Reader, StatementBinder, Writer
     from ..run.wave import Step, Wave
+    from .statement_binder import Reader, StatementBinder, Writer
 
 
 def _no_carries(wave: Wave) -> dict[int, Values]:

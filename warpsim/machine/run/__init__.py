@@ -1,1 +1,1 @@
-"""Execution of a launch: paths, convergence, schedules, barriers, asynchronous operations, clusters."""
+"""Execution of a wave: paths, convergence, schedules, barriers, asynchronous operations, clusters."""

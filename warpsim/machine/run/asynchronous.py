@@ -32,7 +32,7 @@ from ..state.lanes import DivergentPath, Lanes
 from .events import GroupWait, Observer
 
 if TYPE_CHECKING:
-    from ..load.entries import Record
+    from .entries import Record
     from .wave import Wave
 
 Moment = Literal["program", "earliest", "latest", "random"]

@@ -24,8 +24,9 @@ from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, InvalidAccess, Offsets
 
 if TYPE_CHECKING:
-    from ..load.entries import Entry
-    from .wave import Dimensions, Wave
+    from ..bind.tuning import Dimensions
+    from .entries import Entry
+    from .wave import Wave
 
 RANK_BYTES = 1 << 24
 PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes

@@ -30,9 +30,9 @@ from ..state.spaces import Offsets
 
 if TYPE_CHECKING:
     from ...isa.instruction import Inputs, Instruction
-    from ..load.entries import Record
     from .asynchronous import Pending
     from .cluster_barrier import ClusterBarrier
+    from .entries import Record
     from .wave import Wave
 
 Numbers = npt.NDArray[np.intp]  # of CTAs, clusters, warps or warpgroups in the wave

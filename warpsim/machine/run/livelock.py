@@ -25,7 +25,7 @@ from ..state.spaces import DEVICE_BASE, Bytes
 from .events import Observer, Observers
 
 if TYPE_CHECKING:
-    from ..load.entries import Record
+    from .entries import Record
     from .wave import Wave
 
 _READING = frozenset({"atom", "nanosleep"})

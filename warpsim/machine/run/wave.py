@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
+from ..bind.tuning import Dimensions
 from ..state import spaces
 from ..state.device_runtime import DeviceRuntime
 from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
 from ..state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
-from ..state.windows import PLACES
 from .asynchronous import Asynchrony, finish_all
 from .clusters import ALONE, Cluster
 from .cta_barriers import Barriers
@@ -28,13 +28,13 @@ from .engines import DEFAULT_MODES
 from .events import Observer, Observers
 from .waits import LaneWait
 from .warp_scheduling import PATIENCE, Order, in_step
+from .windows import PLACES
 
 if TYPE_CHECKING:
-    from ..load.entries import Entry, Record
+    from .entries import Entry, Record
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 
-Dimensions = tuple[int, int, int]
 Step = Callable[["Wave", DivergentPath, Lanes], "bool | None"]  # true where paths have changed
 
 

@@ -1,1 +1,1 @@
-"""State of a launch: lanes, memories and the windows through which addresses reach them."""
+"""State of a launch: lanes, frames, memories and the device."""

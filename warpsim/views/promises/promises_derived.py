@@ -14,7 +14,7 @@ from ...host.interactive_binder import ELSEWHERE
 from ...isa.architectures import ARCHITECTURES, targets_text
 from ...isa.instruction import Instruction
 from ...machine.opcodes.unexecuted import REFUSED
-from ...machine.state import special
+from ...machine.run import special
 from ...ptx.decode import NOT_MODELLED
 from ..evidence import Row, evidence_rows
 from .promise import Promise
@@ -110,7 +110,7 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
         label="approximate",
         what=f"special registers with values of their own: {', '.join(_made_up())}",
         name="special registers",
-        modules=("machine/state/special.py",),
+        modules=("machine/run/special.py",),
     )
 
 

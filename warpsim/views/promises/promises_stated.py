@@ -191,8 +191,8 @@ NOT_MODELLED = (
         "wide registers",
         "registers of more than 64 bits outside of .b128; constants and addresses as .b128, vectors of "
         "constants",
-        "machine/bind/statement_binder.py",
-        "machine/bind/wide.py",
+        "machine/opcodes/statement_binder.py",
+        "machine/opcodes/wide.py",
         "machine/bind/register_arrays.py",
         "machine/opcodes/memory/mov.py",
     ),

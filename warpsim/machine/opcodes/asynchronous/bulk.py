@@ -16,17 +16,18 @@ import numpy as np
 
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
+from ...bind.value_types import dtype_of
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.clusters import RANK_BYTES
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import DEVICE_BASE, Bytes, InvalidAccess, Offsets
 from ..effect import Effect
 from ..memory.updates import FLUSHED, FLUSHES, Update, apply, updates_of
-from ..operation import Version, dtype_of
+from ..operation import Version
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 UNIT = 16  # bytes: sizes and addresses are multiples
 MOST = (1 << 20) - UNIT

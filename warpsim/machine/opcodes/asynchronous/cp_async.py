@@ -28,8 +28,8 @@ from ..effect import Effect
 from ..memory.transfers import load
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 Counts = npt.NDArray[np.int64]
 

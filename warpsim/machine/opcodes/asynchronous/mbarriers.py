@@ -39,8 +39,8 @@ from ..operation import Version
 from .cp_async import land_all
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 # --- statements --------------------------------------------------------------------------------------
 

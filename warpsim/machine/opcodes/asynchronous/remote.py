@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....isa.features import Feature
+from ...bind.value_types import bits_of, dtype_of
 from ...run.asynchronous import Pending, Stretches, issue
 from ...run.mbarrier import undefined
 from ...state import spaces
@@ -26,11 +27,10 @@ from ...state.spaces import Bytes
 from ..effect import Effect
 from ..memory.transfers import space_of
 from ..memory.updates import apply, updates_of
-from ..operation import bits_of, dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 Write = Callable[[Bytes, Values, Values], None]  # memory, the place of one word or vector, its (1, words)
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from ....isa.tensor_maps.tensor_box import Pieces
 from ....isa.tensor_maps.tensor_map import TensorMap
+from ...bind.value_types import dtype_of
 from ...run.asynchronous import Stretches
 from ...run.wave import Wave
 from ...state.spaces import DEVICE_BASE, Bytes, Offsets
 from ..floating.halves import OUT_OF_BOUNDS
 from ..memory.updates import Update, apply
-from ..operation import dtype_of
 
 Content = npt.NDArray[Any]  # (pieces, words of a piece)
 REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.3)

@@ -25,8 +25,8 @@ from ..operation import Version
 from .tensor_boxes import Reader, at_lane, check_map_place, map_bytes, put_map, single, values_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 _WHOLE = ("global_address", "rank")
 _ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")

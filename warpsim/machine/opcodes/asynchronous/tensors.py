@@ -23,8 +23,8 @@ from .tensor_boxes import FOUR, Box, NamedBox, Reader, boxes_of, landing, ranked
 from .tensor_moves import Content, Move
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 FAMILY = "bulk"  # of groups
 _RANKS = 16  # of CTAs in a cluster, one bit each of a mask

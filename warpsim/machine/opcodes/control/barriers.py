@@ -20,8 +20,8 @@ from ...state.slots import Slot
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 _MOST = 16  # barriers of a CTA
 

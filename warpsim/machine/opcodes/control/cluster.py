@@ -17,17 +17,17 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.operands import Displacement, Register, Sink
 from ...bind.scope import Variable
+from ...bind.value_types import dtype_of
 from ...run.cluster_barrier import ClusterBarrier
 from ...run.clusters import RANK_BYTES, rank_field, ranks_of
+from ...run.special import is_special
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.special import is_special
 from ..effect import Effect
-from ..operation import dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 _HIGHEST = 254  # rank that an address of 32 bits has room for
 

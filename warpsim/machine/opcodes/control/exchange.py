@@ -25,8 +25,8 @@ from ..integer.words import number_dtype, unsigned
 from ..operation import Compute
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder, Writer
 
 # (wave, lanes that execute, members of each as words, values of the source) -> the results
 Exchange = Callable[["Wave", Lanes, Values, Values], tuple[Values, ...]]

@@ -15,8 +15,8 @@ from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 _MAP_BYTES = 128  # of a tensor map, the one size that its fence takes
 

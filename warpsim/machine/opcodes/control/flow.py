@@ -24,8 +24,8 @@ from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
 
 if TYPE_CHECKING:
     from ...bind.functions import Function
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 
 def _branch(binder: StatementBinder, uniform: str) -> Step:

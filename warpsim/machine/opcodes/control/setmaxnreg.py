@@ -29,9 +29,9 @@ from ...state.slots import Slot
 from ..effect import Effect
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
-    from ...load.directives import Tuning
+    from ...bind.tuning import Tuning
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 LEAST, MOST, STEP = 24, 256, 8
 REGISTERS = LARGEST.registers  # of a multiprocessor, on every chip

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from ....errors import UndefinedBehavior
 from ....isa.architectures import LARGEST
 from ....ptx.constants import Immediate
+from ...bind.value_types import dtype_of
 from ...state.lanes import DivergentPath, Frame, Lanes
 from ..effect import Effect
-from ..operation import dtype_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 _ALIGNMENT = 8  # where none is given
 _MOST = LARGEST.local_bytes  # of a thread, on every chip

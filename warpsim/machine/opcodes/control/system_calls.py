@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....errors import Fault
+from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.device_runtime import DeviceRuntime, Printed
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.windows import WINDOWS
 from .c_format import Words, formatted
 
 if TYPE_CHECKING:
-    from ...load.entries import Entry
+    from ...run.entries import Entry
     from ...run.wave import Wave
 
 _LONGEST = 1 << 16  # bytes of a string; memory without a NUL is no string

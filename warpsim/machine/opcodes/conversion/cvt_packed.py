@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Operation, Row, dtype_of
+from ...bind.value_types import dtype_of
+from ..operation import Operation, Row
 from .codes import LAYOUTS, Layout, Random
 from .cvt import RELU, SATFINITE, lanewise, register
 from .elements import Array, Modifiers, Step, format_conversion, stochastic

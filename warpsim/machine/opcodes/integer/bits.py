@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Operation, Row, Values, bits_of
+from ...bind.value_types import bits_of
+from ..operation import Operation, Row, Values
 from .words import UNSIGNED, is_signed, number_dtype, signed, unsigned
 
 _BITS = ("b16", "b32", "b64")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Operation, Row, Values, bits_of, dtype_of
+from ...bind.value_types import bits_of, dtype_of
+from ..operation import Operation, Row, Values
 from .words import halves, number_dtype, packed
 
 Test = Callable[[Values, Values], Values]  # of two lanes' bits: bool

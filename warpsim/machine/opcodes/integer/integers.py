@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Compute, Operation, Row, Values, bits_of
+from ...bind.value_types import bits_of
+from ..operation import Compute, Operation, Row, Values
 from .words import UNSIGNED, halves, is_signed, number_dtype, packed, signed, unsigned, wide_dtype
 
 _ALL = ("u16", "u32", "u64", "s16", "s32", "s64")

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Values, bits_of
+from ...bind.value_types import bits_of
+from ..operation import Values
 
 UNSIGNED = {bits: np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)}
 SIGNED = {bits: np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)}

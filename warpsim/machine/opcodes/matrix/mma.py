@@ -25,15 +25,15 @@ from ....ptx.operands import NegatedPredicate, Register, Vector
 from ....ptx.warpgroup import WarpgroupBound
 from ...bind.constants import constant_bits
 from ...bind.scope import RegisterName
+from ...bind.value_types import bits_of
 from ...run.events import MatrixExecution, Observer
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
-from ..operation import bits_of
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder, Writer
 
 Engine = Callable[[Instruction, Inputs], Values]
 B = TypeVar("B", Bound, WarpgroupBound)

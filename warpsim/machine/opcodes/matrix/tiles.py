@@ -27,8 +27,8 @@ from ..memory.transfers import load, store
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 _ROW = 16  # bytes
 _WORD = np.dtype(np.uint32)

@@ -16,8 +16,8 @@ from ...run.convergence import EVERYONE, together
 from ...state.lanes import DivergentPath, Lanes, Values
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Writer
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, Writer
 
 Warps = npt.NDArray[np.intp]  # their numbers in the wave
 Act = Callable[["Wave", DivergentPath, Lanes, Warps], None]

@@ -31,8 +31,8 @@ from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Multiplication, multiply, shares_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 _AT_ONCE = ("program", "earliest")  # schedules under which a wgmma completes where it is issued
 _FAMILY = "wgmma"  # of groups

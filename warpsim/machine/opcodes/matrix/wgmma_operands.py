@@ -25,8 +25,8 @@ from .mma import computed
 from .warpwide import Warps, stacked, unstack
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, Writer
     from ...run.wave import Wave
+    from ..statement_binder import Reader, Writer
 
 
 _WARPS = WARPGROUP // WARP

@@ -31,8 +31,8 @@ from ..memory.transfers import load, parts, space_of, store
 from .warpwide import Warps, stacked, unstack, whole_warps
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder
 
 Codes = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]

@@ -16,21 +16,22 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
-from ...bind.wide import needed, word_readers, word_type, word_writers
+from ...bind.value_types import bits_of
 from ...run.events import Observer
+from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ...state.spaces import Bytes, Offsets
-from ...state.windows import WINDOWS
 from ..effect import Effect
-from ..operation import Version, bits_of
+from ..operation import Version
+from ..wide import needed, word_readers, word_type, word_writers
 from .transfers import parts, space_of
 from .updates import SPACES, apply, updates_of
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder, Writer
 
 # --- statements ----------------------------------------------------------------------------------------
 

@@ -13,15 +13,15 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Address
-from ...bind.wide import needed
+from ...bind.value_types import bits_of
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
-from ..operation import bits_of
+from ..wide import needed
 from .transfers import TYPES, loading
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 _LINE = 128  # bytes
 _PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")

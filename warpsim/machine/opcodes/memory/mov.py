@@ -16,17 +16,17 @@ from ....ptx.constants import Immediate
 from ....ptx.operand_types import CONSTANT_NAMES, CONSTANT_TYPES
 from ....ptx.operands import Displacement, Operand, Register, Sink, Vector
 from ...bind.scope import RegisterName, Variable
-from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
+from ...bind.value_types import bits_of, dtype_of
 from ...run.clusters import own_cta
+from ...run.special import type_of
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.special import type_of
 from ..effect import Effect
-from ..operation import bits_of, dtype_of
+from ..wide import WIDE, needed, word_readers, word_type, word_writers
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import Reader, StatementBinder, Writer
     from ...run.wave import Step, Wave
+    from ..statement_binder import Reader, StatementBinder, Writer
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
 _COUNTS = ((1, 2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....isa.features import Feature
-from ...bind.wide import WIDE, needed, word_readers, word_type, word_writers
+from ...bind.value_types import bits_of, dtype_of
 from ...run.events import Observer
+from ...run.windows import split_windows
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
-from ...state.windows import split_windows
 from ..effect import Effect
-from ..operation import Version, bits_of, dtype_of
+from ..operation import Version
+from ..wide import WIDE, needed, word_readers, word_type, word_writers
 
 if TYPE_CHECKING:
-    from ...bind.statement_binder import StatementBinder
     from ...run.wave import Step, Wave
+    from ..statement_binder import StatementBinder
 
 TYPES = (  # that a word in memory may have
     *("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),

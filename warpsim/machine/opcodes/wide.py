@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Register
-from .scope import Variable
+from ..bind.scope import Variable
 
 if TYPE_CHECKING:
     from .statement_binder import Reader, StatementBinder, Writer

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...ptx.symbols import demangled
-from ..run.clusters import cluster_places, near
-from . import spaces
-from .lanes import Lanes, Values
-from .spaces import Bytes, Offsets
+from ..state import spaces
+from ..state.lanes import Lanes, Values
+from ..state.spaces import Bytes, Offsets
+from .clusters import cluster_places, near
 
 if TYPE_CHECKING:
-    from ..run.wave import Wave
+    from .wave import Wave
 
 
 def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:

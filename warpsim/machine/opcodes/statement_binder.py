@@ -30,13 +30,14 @@ from ...ptx.operand_types import (
 from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ...ptx.statements import InstructionStatement, operand_names
 from ...ptx.warpgroup import WarpgroupBound
-from ..opcodes.operation import bits_of, dtype_of
-from ..state import spaces, special
+from ..bind.constants import constant_bits
+from ..bind.functions import ModuleNames
+from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
+from ..bind.value_types import bits_of, dtype_of
+from ..run import special
+from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
-from .constants import constant_bits
-from .functions import ModuleNames
-from .scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 
 if TYPE_CHECKING:
     from ..run.wave import Wave

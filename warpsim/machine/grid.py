@@ -18,22 +18,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
-from ...isa.architectures import ARCHITECTURES, LARGEST
-from ...isa.warps import WARP
-from ..bind.scope import Variable
-from ..load.entries import Entry
-from ..load.program import Module
-from ..state.device import Device
-from ..state.device_runtime import DeviceRuntime
-from ..state.spaces import DEVICE_BASE, Bytes
-from .clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
-from .engines import DEFAULT_MODES, Modes
-from .events import Observer
-from .livelock import LivelockDetector, waiting_loops
-from .schedules import Schedule
-from .statement_limit import Allowance
-from .wave import Dimensions, Wave
+from ..errors import OperandError
+from ..isa.architectures import ARCHITECTURES, LARGEST
+from ..isa.warps import WARP
+from .bind.scope import Variable
+from .bind.tuning import Dimensions
+from .load.program import Module
+from .run.clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
+from .run.engines import DEFAULT_MODES, Modes
+from .run.entries import Entry
+from .run.events import Observer
+from .run.livelock import LivelockDetector, waiting_loops
+from .run.schedules import Schedule
+from .run.statement_limit import Allowance
+from .run.wave import Wave
+from .state.device import Device
+from .state.device_runtime import DeviceRuntime
+from .state.spaces import DEVICE_BASE, Bytes
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
 IN_FLIGHT = 8192  # CTAs that have begun and not ended

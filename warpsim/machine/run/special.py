@@ -15,11 +15,11 @@ import numpy as np
 
 from ...isa.features import Feature
 from ...isa.warps import WARP
-from ..opcodes.operation import bits_of
-from .lanes import Values
+from ..bind.value_types import bits_of
+from ..state.lanes import Values
 
 if TYPE_CHECKING:
-    from ..run.wave import Wave
+    from .wave import Wave
 
 _RESERVED = 1024  # bytes of shared memory that the system takes from each CTA
 

@@ -17,10 +17,10 @@ from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement
 from ...ptx.warpgroup import WarpgroupBound
 from ..bind.scope import NOTHING, Flow, Scope, Variable
-from .directives import Tuning
+from ..bind.tuning import Tuning
 
 if TYPE_CHECKING:
-    from ..run.wave import Step
+    from .wave import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
