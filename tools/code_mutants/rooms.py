@@ -48,7 +48,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
                   "machine/state/lanes.py", "machine/run/convergence.py",
                   "machine/grid.py",
                   "host/launching.py", "host/launch_execution.py"),
-    "opcode": ("machine/opcodes/*.py", "machine/opcodes/*/*.py",),
+    "opcode": ("machine/opcodes/*.py", "machine/bind/value_types.py", "machine/opcodes/*/*.py",),
     "memory": ("isa/memory.py", "machine/state/spaces.py", "host/shared_memory.py", "host/register_file.py",
                "machine/bind/register_arrays.py", "machine/run/clusters.py",
                "machine/state/device.py", "machine/load/initial.py",

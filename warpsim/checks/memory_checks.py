@@ -21,7 +21,7 @@ from ..ptx.symbols import demangled
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
-    from ..machine.load.entries import Record
+    from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
 
 Shadow = npt.NDArray[np.uint8]
