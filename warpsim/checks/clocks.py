@@ -213,8 +213,10 @@ class Clocks:
 
     def issue(self, barrier: Barrier, warps: Warps) -> None:
         """Warps issue an operation without which the phase is not complete: this makes nothing visible."""
-        issued = self.release(warps)
-        barrier.coming[HAPPENED] = np.maximum(barrier.coming[HAPPENED], issued[HAPPENED])
+        self._happen(warps)
+        issued = self.state[HAPPENED, warps].max(axis=0)
+        barrier.coming[HAPPENED] = np.maximum(barrier.coming[HAPPENED], issued)
+        self.advance(warps)
 
     def complete_groups(
         self, family: str, lanes: npt.NDArray[np.intp], warps: Warps, numbers: npt.NDArray[np.int64]

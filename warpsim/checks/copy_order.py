@@ -34,7 +34,7 @@ from ..machine.run.events import GroupWait, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
-from .clocks import HAPPENED, Clocks, Warps
+from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
 from .order import Order, Watcher, kinds_of, warps_of_groups
@@ -65,7 +65,6 @@ class CopyOrder(Watcher, Observer):
         self.waits: dict[tuple[int, int], int] = {}  # by warp and mbarrier: the statement of its latest wait
         self.issued_in: dict[tuple[Pending, int], int] = {}  # by mbarrier: phases that were over
         self.stored: dict[int, tuple[int, Pending]] = {}  # by lane: the number of the latest group, plus 1
-        self.tiles: dict[tuple[bytes, bytes, int], Cells] = {}  # by ranges, warpgroups and bytes of a cell
         self.phase_waits = PhaseWaits()
         self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the time
 
@@ -138,7 +137,7 @@ class CopyOrder(Watcher, Observer):
         if access.memory is not wave.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
-        late = self._unknown(self.shadow.wrote[cells], warps)
+        late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.read_early(wave, access.path, access.lanes, cells, late)
 
@@ -147,7 +146,7 @@ class CopyOrder(Watcher, Observer):
         if access.memory is not wave.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
-        late = self._unknown(self.shadow.wrote[cells], warps)
+        late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, access.path, access.lanes, cells, late)
         if len(self.shadow.takes) and self.shadow.takes[_COPIES].any():
@@ -182,14 +181,6 @@ class CopyOrder(Watcher, Observer):
             )
             if component and apart.any() and time >= int(self.order.converged[lane // WARP]):
                 self.words.reader_apart(wave, path, cells, apart, mine, lane)
-
-    def _unknown(self, wrote: Records, warps: Warps) -> Mask | None:
-        """Cells that operations bring, of which the warps do not know that they have come; None for none."""
-        operation = has(wrote, OPERATION)
-        if not operation.any():
-            return None
-        late: Mask = operation & (self.clocks.visible[warps, _components(wrote)] < times(wrote))
-        return late if late.any() else None
 
     # --- operations ---
 
@@ -248,12 +239,11 @@ class CopyOrder(Watcher, Observer):
 
     def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)
-        visible, wrote = self.clocks.visible[warp], shadow.wrote[row]
-        taken = shadow.taken
+        visible, wrote = self.clocks.visible[warp], _one_if_alike(shadow.wrote[row])
+        table = shadow.taken
         warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)
         reading = times(_of_rows(shadow.read, warps, row)) > visible[warps, None]
-        taken = _of_rows(taken, kinds, row)
-        taking = (taken != 0) & (visible[whose(taken)] < times(taken))
+        taking = _taking(_of_rows(table, kinds, row), kinds, visible)
         component, operation = _components(wrote), has(wrote, OPERATION)
         writing = (wrote != 0) & (visible[component] < times(wrote))
         if reduces(pending.record):  # reductions may meet
@@ -262,7 +252,7 @@ class CopyOrder(Watcher, Observer):
         hidden = (wrote != 0) & ~operation & (self.clocks.proxy[warp, component] < times(wrote))
         if reading.any():
             self.words.still_read(wave, path, pending, cells, reading, warps)
-        elif taking.any():
+        elif taking is not None:
             self.words.still_taken(wave, path, pending, cells, taking, kinds)
         elif writing.any():
             self.words.still_written(wave, path, pending, cells, writing)
@@ -293,22 +283,20 @@ class CopyOrder(Watcher, Observer):
         if not self.looks(wave):
             return
         cells = self._tiles(wave, share)
-        warps = warps_of_groups(wave, share.groups)
-        late = self._unknown(self.shadow.wrote[cells][:, None], warps[:, :, None])
+        warps, visible = warps_of_groups(wave, share.groups), self.clocks.visible
+        wrote, slowest = self.shadow.wrote[cells], visible[warps].min(axis=1)
+        if _unknown(wrote, slowest, np.arange(len(cells))[:, None]) is None:
+            return
+        late = _unknown(wrote[:, None], visible, warps[:, :, None])
         if late is not None:
             for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
                 self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
 
     def _tiles(self, wave: Wave, share: Share) -> Cells:
         """``(warpgroups, cells)``: what each of them reads."""
-        key = share.ranges.tobytes(), share.groups.tobytes(), self.shadow.cell
-        found = self.tiles.get(key)
-        if found is None:
-            first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
-            offsets = share.chunks * _CHUNK + first[:, None]
-            found = self.shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(first), -1)
-            self.tiles[key] = found
-        return found
+        first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
+        key = share.ranges.tobytes(), share.groups.tobytes()
+        return self.shadow.tiles(key, share.chunks * _CHUNK + first[:, None])[0]
 
     # --- ends ---
 
@@ -338,6 +326,33 @@ class CopyOrder(Watcher, Observer):
 def reduces(record: Record) -> bool:
     """Whether an operation adds to what is there, or the like."""
     return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
+
+
+def _unknown(wrote: Records, visible: Clock, warps: Warps) -> Mask | None:
+    """Cells that operations bring, of which rows of clocks do not say that they have come; None for none."""
+    operation = has(wrote, OPERATION)
+    if not operation.any():
+        return None
+    component = whose(wrote) if operation.all() else np.where(operation, whose(wrote), 0)
+    late: Mask = operation & (visible[warps, component] < times(wrote))
+    return late if late.any() else None
+
+
+def _taking(taken: Records, kinds: Cells, visible: Clock) -> Mask | None:
+    """``(kinds, cells)``: what operations may still read, as far as a warp knows; None for nothing.
+
+    All operations of a kind other than copies have one component: then the latest of a row decides.
+    """
+    latest = taken.max(axis=1, initial=0)
+    if _COPIES not in kinds and (visible[whose(latest)] >= times(latest)).all():
+        return None
+    taking: Mask = (taken != 0) & (visible[whose(taken)] < times(taken))
+    return taking if taking.any() else None
+
+
+def _one_if_alike(records: Records) -> Records:
+    """Records, or the first alone where all are equal, as in memory that copies have filled."""
+    return records[:1] if (records == records[:1]).all() else records
 
 
 def _components(wrote: Records) -> npt.NDArray[np.int64]:

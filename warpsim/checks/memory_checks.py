@@ -1,7 +1,7 @@
 """Checks of memories: bytes that nobody wrote, or that are still on their way.
 
 A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Who
-touched a byte is warp_races.py's business.
+touched a byte is the business of shared_races.py.
 """
 
 from __future__ import annotations

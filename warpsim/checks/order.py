@@ -151,11 +151,13 @@ class Order(Observer):
     @helper
     def converge(self, wave: Wave, mask: Mask) -> None:
         """Lanes of warps have converged, or are taken to have."""
-        clocks = self.prepare(wave)
+        self.prepare(wave)
         if self.counts:
-            warps = warps_of(mask)
-            clocks.advance(warps)
-            self.converged[warps] = clocks.own(warps)
+            self._converge(warps_of(mask))
+
+    def _converge(self, warps: Warps) -> None:
+        self.clocks.advance(warps)
+        self.converged[warps] = self.clocks.own(warps)
 
     def apart(self, warps: Warps, times: npt.NDArray[np.int64]) -> Mask:
         """Which accesses of warps at some times are not before what other lanes of the warps do now."""
@@ -307,7 +309,7 @@ class Order(Observer):
         """Warpgroups execute a statement together; one that has waited knows that its warps have come."""
         clocks = self.prepare(wave)
         if self.counts:
-            self.converge(wave, np.isin(Warpgroups.of(wave).number, groups))
+            self._converge(np.flatnonzero(np.isin(Warpgroups.of(wave).number[::WARP], groups)))
         if verb == "commit":
             self.committed[groups] += 1
         if verb != "wait":

@@ -26,11 +26,13 @@ import numpy.typing as npt
 Cells = npt.NDArray[np.int64]
 Records = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.bool_]
+_Tiles = tuple[Cells, Cells, Cells]  # cells (rows, cells); rows and pages of these
 
 LARGEST = 16  # bytes of a cell
 PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
 _WHO, _PLACE, _TIME = 4, 19, 39
 _PAGE = 4096  # bytes, of which is known whether anything has read some of them
+_KINDS = 4  # rows that a table of reads of operations begins with
 
 
 def record(time: Any, place: int, who: Any, flags: Any) -> Any:
@@ -69,7 +71,7 @@ class Shadow:
         self.wrote: Records = np.zeros(count, np.int64)
         self.read: Records = np.zeros((0, count), np.int64)
         self._taken: Records = np.zeros((0, count), np.int64)
-        self._tiles: dict[tuple[Hashable, int], tuple[Cells, list[slice]]] = {}  # by key and bytes of a cell
+        self._tiles: dict[tuple[Hashable, int], _Tiles] = {}  # by key and bytes of a cell
         self._later: dict[Hashable, tuple[Any, Cells, Any]] = {}  # reads that are not in the table yet
         self.writes, self.reads, self.takes = (np.zeros((0, pages), np.int32) for _ in range(3))
 
@@ -116,18 +118,18 @@ class Shadow:
         """Cells are written by warps, or by an operation where ``rows`` is None."""
         self.wrote[cells] = records
         if rows is not None:
-            (self.writes,) = self._with(rows, self.writes)
+            (self.writes,) = _with(rows, self.most, self.writes)
             self.writes[rows, self.pages(cells)] = times(records)
 
     def note_read(self, rows: Any, cells: Cells, records: Any) -> None:
         """Cells are read by warps."""
-        self.read, self.reads = self._with(rows, self.read, self.reads)
+        self.read, self.reads = _with(rows, self.most, self.read, self.reads)
         self.read[rows, cells] = records
         self.reads[rows, self.pages(cells)] = times(records)
 
     def take(self, rows: Any, cells: Cells, records: Any) -> None:
         """Cells are read by operations of some kinds."""
-        self._taken, self.takes = self._with(rows, self._taken, self.takes)
+        self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
         self._taken[rows, cells] = records
         self.takes[rows, self.pages(cells)] = 1
 
@@ -149,30 +151,22 @@ class Shadow:
         return self._taken
 
     def _take_tiles(self, key: Hashable, rows: Any, offsets: Cells, records: Any) -> None:
-        """Note reads of tiles; where their cells are is found once."""
+        cells, owners, pages = self.tiles(key, offsets)
+        self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
+        self._taken[rows, cells] = records
+        self.takes[np.broadcast_to(rows, (len(cells), 1))[owners, 0], pages] = 1
+
+    def tiles(self, key: Hashable, offsets: Cells) -> _Tiles:
+        """The cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages around them,
+        each after the row that it belongs to.
+        """
         known = self._tiles.get((key, self.cell))
         if known is None:
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
-            pages = [slice(int(low), int(high) + 1) for low, high in _bounds(cells, _PAGE // self.cell)]
-            known = self._tiles[key, self.cell] = cells, pages
-        cells, pages = known
-        self._taken, self.takes = self._with(rows, self._taken, self.takes)
-        self._taken[rows, cells] = records
-        for row, one in zip(np.broadcast_to(rows, (len(cells), 1))[:, 0].tolist(), pages, strict=True):
-            self.takes[row, one] = 1
-
-    def _with(self, rows: Any, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Tables that have some rows; those of the warps of a CTA at once."""
-        last = int(np.max(rows, initial=0))
-        if last < len(tables[0]):
-            return tables
-        count = max(1 << last.bit_length(), self.most)
-        return tuple(
-            np.concatenate([one, np.zeros((count - len(one), one.shape[1]), one.dtype)])
-            if len(one)
-            else np.zeros((count, one.shape[1]), one.dtype)
-            for one in tables
-        )
+            pages = [np.arange(low, high + 1) for low, high in _bounds(cells, _PAGE // self.cell).tolist()]
+            owners = np.repeat(np.arange(len(cells)), [len(one) for one in pages])
+            known = self._tiles[key, self.cell] = cells, owners, np.concatenate(pages)
+        return known
 
     def forget_reads(self, cells: Cells | slice) -> None:
         """Nothing needs to know any more what has read cells."""
@@ -208,6 +202,20 @@ class Shadows:
     def keep(self) -> None:
         """Let shadows of waves to come begin with cells of the size of these."""
         self.cells |= {space: one.cell for space, one in self.of.items()}
+
+
+def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
+    """Tables that have some rows; they begin with so many."""
+    last = int(np.max(rows, initial=0))
+    if last < len(tables[0]):
+        return tables
+    count = max(1 << last.bit_length(), least)
+    return tuple(
+        np.concatenate([one, np.zeros((count - len(one), one.shape[1]), one.dtype)])
+        if len(one)
+        else np.zeros((count, one.shape[1]), one.dtype)
+        for one in tables
+    )
 
 
 def _bounds(cells: Cells, each: int) -> Cells:

@@ -24,7 +24,7 @@ from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order, warps_of, warps_of_groups
-from .shadow import OPERATION, Shadow, has, places, record, times, whose
+from .shadow import OPERATION, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
@@ -81,13 +81,12 @@ class TileReads(Observer):
         clocks = self.order.prepare(wave)
         if not self.waits:
             self.latest = np.zeros((len(Warpgroups.of(wave).first), _GROUP), np.int32)
-        for group, warps in zip(groups.tolist(), warps_of_groups(wave, groups), strict=True):
-            columns = clocks.column[warps]
-            known = clocks.visible[warps[:, None], columns].min(axis=0)
+        warps, complete = warps_of_groups(wave, groups), self.order.committed[groups] - most
+        every, now = self._known_to_all(warps), clocks.own(warps)
+        self.latest[groups] = now
+        for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
             waits = [one for one in self.waits.get(group, ()) if (one[1] > known).any()]
-            waits.append((int(self.order.committed[group]) - most, clocks.own(warps).copy()))
-            self.waits[group] = waits
-            self.latest[group] = waits[-1][1]
+            self.waits[group] = [*waits, (number, own)]
 
     # --- stores ---
 
@@ -97,17 +96,16 @@ class TileReads(Observer):
             return
         shadow = self.order.shadows.at("shared", wave.shared.size)
         each = self._of_cluster(wave)
-        for row in sorted({1 + group % each for group in self.waits}):  # warpgroups that have multiplied
-            if self._may_be_late(wave, row, access) and self._lent(access, shadow, row):
-                self._check_store(wave, access, shadow, row)
+        rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
+        late = [row for row in rows if self._may_be_late(wave, row, access)]
+        if late:
+            cells, taken = shadow.cells(access.offsets, access.size), shadow.taken
+            lent = shadow.rows(shadow.takes, cells[:, 0]).tolist()
+            for row in late:
+                if row in lent and (records := taken[row, cells]).any():
+                    self._check_store(wave, access, row, records)
 
     copying = landed = atomic = store
-
-    @staticmethod
-    def _lent(access: MemoryAccess, shadow: Shadow, row: int) -> bool:
-        """Whether a warpgroup has read pages that are about to be written."""
-        cells, taken = shadow.cells(access.offsets, access.size)[:, 0], shadow.taken
-        return row < len(taken) and bool(shadow.takes[row, shadow.pages(cells)].any())
 
     def _may_be_late(self, wave: Wave, row: int, access: MemoryAccess) -> bool:
         """Whether warps that write need not know of all waits of the warpgroups that have a row."""
@@ -118,13 +116,18 @@ class TileReads(Observer):
         known = clocks.visible[warps[:, 0], column]
         if (clocks.visible[writers, column] < known[writers // clocks.of_cluster]).any():
             return True
-        seen = clocks.visible[warps[:, :, None], clocks.column[warps][:, None]].min(axis=1)
-        return bool((seen < self.latest[groups]).any())
+        return bool((self._known_to_all(warps) < self.latest[groups]).any())
 
-    def _check_store(self, wave: Wave, access: MemoryAccess, shadow: Shadow, row: int) -> None:
+    def _known_to_all(self, warps: Cells) -> npt.NDArray[np.int32]:
+        """``(warpgroups, 4)``: the time of each warp of which all warps of its warpgroup know."""
+        clocks = self.order.clocks
+        each = clocks.visible[warps[:, :, None], clocks.column[warps][:, None]]
+        known: npt.NDArray[np.int32] = each.min(axis=1)
+        return known
+
+    def _check_store(self, wave: Wave, access: MemoryAccess, row: int, taken: Records) -> None:
         """Find cells that a warpgroup has read and waited for, which the warps that write do not know."""
         clocks, warps = self.order.clocks, access.lane_of[:, None] // WARP
-        taken = shadow.taken[row, shadow.cells(access.offsets, access.size)]
         groups = warps // clocks.of_cluster * self._of_cluster(wave) + row - 1
         first, column, due = Warpgroups.of(wave).warps[groups], whose(taken), times(taken)
         over = (taken != 0) & (clocks.visible[first, column] >= due)
@@ -139,7 +142,7 @@ class TileReads(Observer):
         severities: tuple[Severity, Severity] = ("error", "warning")
         for clash, severity in zip((late, own), severities, strict=True):
             if clash.any() and wave.code[access.path.pc].statement.opcode not in ("atom", "red"):
-                self._written(wave, access, shadow, clash, taken, severity)
+                self._written(wave, access, clash, taken, severity)
                 break
 
     def _knows_wait(self, wave: Wave, group: int, warp: int, due: int) -> bool:
@@ -152,10 +155,11 @@ class TileReads(Observer):
         return not late[warps != warp].any()
 
     def _written(
-        self, wave: Wave, access: MemoryAccess, shadow: Shadow, clash: Any, taken: Cells, severity: Severity
+        self, wave: Wave, access: MemoryAccess, clash: Any, taken: Records, severity: Severity
     ) -> None:
         row, column = np.argwhere(clash)[0].tolist()
-        lane, byte = int(access.lane_of[row]), int(access.offsets[row]) + column * shadow.cell
+        cell = access.size // taken.shape[1]
+        lane, byte = int(access.lane_of[row]), int(access.offsets[row]) + column * cell
         pc = int(places(taken[row, column]))
         statement, other = (wave.code[one].statement for one in (access.path.pc, pc))
         message = (
