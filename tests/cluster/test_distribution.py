@@ -30,6 +30,7 @@ from warpsim.cluster import connection, distribution
 from warpsim.cluster.connection import thread_total
 from warpsim.cluster.distribution import Sent, in_order, run_tasks, spread
 from warpsim.cluster.versions import versions
+from warpsim.execution.logical_matrices import Matrices
 from warpsim.generation.generate import generate_vectors
 from warpsim.products import gemm as matrix_products
 from warpsim.vectors import sets as vectors
@@ -426,9 +427,7 @@ def test_empty_products(client: Any, shape: tuple[int, int, int]) -> None:
 def test_tiles_are_large_but_enough_for_all_threads() -> None:
     def side(m: int, n: int, k: int, threads: int) -> int:
         operands = np.zeros((m, k), np.uint16), np.zeros((k, n), np.uint16)
-        return matrix_products._side(
-            matrix_products.checked(F16, *operands, None, None, None, "error"), threads
-        )
+        return matrix_products._side(matrix_products.checked(F16, Matrices(*operands), "error"), threads)
 
     assert side(4096, 4096, 512, 2) == 1024
     assert side(4096, 4096, 512, 16) == 512

@@ -83,7 +83,7 @@ class CopyOrder(Watcher, Observer):
             self.order.prepare(wave)
             self.order.counts = True
             self.shadow = self.order.shadows.at("shared", wave.shared.size)
-            self.words = Words(self)
+            self.words = Words(self.findings, self.order, self.shadow, self.waits)
         return self.active
 
     @property

@@ -13,13 +13,13 @@ from ..isa.warps import WARP
 from ..machine.run.asynchronous import Pending
 from ..machine.run.mbarrier import named
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
-from .findings import LaunchFinding, Severity
+from .findings import Findings, LaunchFinding, Severity
 from .shadow import OPERATION, Cells, Shadow, has, places, times, whose
 
 if TYPE_CHECKING:
     from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
-    from .copy_order import CopyOrder
+    from .order import Order
     from .phase_waits import Wait
 
 _TRY = "mbarrier.try_wait.parity"
@@ -28,8 +28,11 @@ _TRY = "mbarrier.try_wait.parity"
 class Words:
     """The findings of an observer."""
 
-    def __init__(self, order: CopyOrder) -> None:
-        self.order = order
+    def __init__(
+        self, findings: Findings, order: Order, shadow: Shadow, waits: dict[tuple[int, int], int]
+    ) -> None:
+        self.findings, self.order, self.shadow = findings, order, shadow
+        self.waits = waits  # by warp and mbarrier: the statement of its latest wait
 
     # --- what is found by accesses of warps ---
 
@@ -38,7 +41,7 @@ class Words:
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
         now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
-        self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
+        self._say(wave, "read early", lane, f"{now}, {missing}; {fix}", (path.pc, self._writer(cell)))
 
     def multiplied_early(self, wave: Wave, path: DivergentPath, warp: int, cells: Cells, late: Mask) -> None:
         """A tile of a wgmma has bytes of a copy of which a warp does not know that they have come."""
@@ -46,7 +49,7 @@ class Words:
         cell, lane = int(cells[column]), (warp + row) * WARP
         missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, path.pc))
         now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
-        self._say(wave, "read early", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
+        self._say(wave, "read early", lane, f"{now}, {missing}; {fix}", (path.pc, self._writer(cell)))
 
     def stored_under_a_copy(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, late: Mask
@@ -55,21 +58,21 @@ class Words:
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
         now = f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}"
-        self._say(wave, "source overwritten", lane, f"{now}, {missing}", fix, path.pc, self._writer(cell))
+        self._say(wave, "source overwritten", lane, f"{now}, {missing}; {fix}", (path.pc, self._writer(cell)))
 
     def source_overwritten(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, busy: Mask
     ) -> None:
         """A warp stores what an operation may still read."""
         cell, lane = _first(lanes, cells, busy)
-        taken = int(self._shadow.taken[0, cell])
+        taken = int(self.shadow.taken[0, cell])
         pc, (wait, of) = int(places(taken)), self._wait_for(wave, lane, taken)
         what = (
             f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} may still read: nothing says here that it has been read"
         )
         fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
-        self._say(wave, "source overwritten", lane, what, fix, path.pc, pc)
+        self._say(wave, "source overwritten", lane, f"{what}; {fix}", (path.pc, pc))
 
     def reader_apart(
         self, wave: Wave, path: DivergentPath, cells: Cells, apart: Mask, mine: Cells, waiter: int
@@ -77,20 +80,20 @@ class Words:
         """A lane stores where a copy has read, for which another lane of the warp has waited."""
         row, column = np.argwhere(apart)[0].tolist()
         cell, lane = int(cells[row, column]), int(mine[row, 0])
-        pc = int(places(self._shadow.taken[0, cell]))
+        pc = int(places(self.shadow.taken[0, cell]))
         what = (
             f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}, which {_name(wave, pc)} of line "
             f"{_line(wave, pc)} has read as far as lane {waiter % WARP} knows, which has waited for it: "
             f"without bar.warp.sync in between other lanes of the warp may be here before"
         )
         fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}"
-        self._say(wave, "source overwritten", lane, what, fix, path.pc, pc, severity="warning")
+        self._say(wave, "source overwritten", lane, f"{what}; {fix}", (path.pc, pc), severity="warning")
 
     def _wait_for(self, wave: Wave, lane: int, taken: int) -> tuple[str, str]:
         """The statement that waits for an operation that reads, and the warp that has to execute it."""
         clocks, component = self.order.clocks, int(whose(taken))
         cluster = lane // WARP // clocks.of_cluster
-        if self.order.order.offset_of(cluster, component) is not None:
+        if self.order.offset_of(cluster, component) is not None:
             return f"{_TRY} {self._phase(wave, cluster, component, int(times(taken)))}", ""
         family = next(name for name, known in clocks.groups.items() if component in known)
         waiter = int(np.flatnonzero(clocks.groups[family] == component)[0])
@@ -109,14 +112,14 @@ class Words:
         """An operation reads what is perhaps not there yet."""
         cell = int(cells[unknown.argmax()])
         now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
-        if has(self._shadow.wrote[cell], OPERATION):
+        if has(self.shadow.wrote[cell], OPERATION):
             what, fix = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
         else:
             writer, line = self._warp(cell), _line(wave, self._writer(cell))
             what = f"which warp {writer % wave.warps} stores at line {line}, without a barrier in between"
             here = _line(wave, path.pc)
             fix = f"put fence.proxy.async.shared::cta, then bar.sync, between lines {line} and {here}"
-        self._say(wave, "not visible", pending.lane, f"{now}, {what}", fix, path.pc, self._writer(cell))
+        self._say(wave, "not visible", pending.lane, f"{now}, {what}; {fix}", (path.pc, self._writer(cell)))
 
     def not_fenced(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
@@ -130,7 +133,7 @@ class Words:
         )
         other = writer != pending.lane // WARP % self.order.clocks.of_cluster
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
-        self._say(wave, "not visible", pending.lane, what, fix, path.pc, self._writer(cell))
+        self._say(wave, "not visible", pending.lane, f"{what}; {fix}", (path.pc, self._writer(cell)))
 
     def covered_unfenced(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
@@ -145,20 +148,22 @@ class Words:
         )
         other = writer != pending.lane // WARP % self.order.clocks.of_cluster
         fix = f"put fence.proxy.async.shared::cta behind line {line}" + ", before the barrier" * other
-        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc, severity="warning")
+        self._say(
+            wave, "overwritten early", pending.lane, f"{what}; {fix}", (path.pc, pc), severity="warning"
+        )
 
     def lanes_apart(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, apart: Mask
     ) -> None:
         """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
         cell = int(cells[apart.argmax()])
-        pc, lane = self._writer(cell), int(whose(self._shadow.wrote[cell])) % WARP
+        pc, lane = self._writer(cell), int(whose(self.shadow.wrote[cell])) % WARP
         what = (
             f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}, which lane {lane} of the same warp "
             f"stores at line {_line(wave, pc)}, without bar.warp.sync in between"
         )
         fix = f"put bar.warp.sync 0xffffffff before line {_line(wave, path.pc)}, where all lanes come by"
-        self._say(wave, "not visible", pending.lane, what, fix, path.pc, pc, severity="warning")
+        self._say(wave, "not visible", pending.lane, f"{what}; {fix}", (path.pc, pc), severity="warning")
 
     def still_read(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, reading: Mask, warps: Cells
@@ -167,7 +172,7 @@ class Words:
         row, column = np.argwhere(reading)[0].tolist()
         row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
         reader = pending.lane // WARP // clocks.of_cluster * clocks.of_cluster + row
-        pc, time = int(places(self._shadow.read[row, cell])), int(times(self._shadow.read[row, cell]))
+        pc, time = int(places(self.shadow.read[row, cell])), int(times(self.shadow.read[row, cell]))
         line, here = _line(wave, pc), _line(wave, path.pc)
         released = clocks.was_released(reader, time)
         since = (
@@ -182,14 +187,14 @@ class Words:
         fix = f"put {_TRY} on the mbarrier that says that the readers are done before line {here}"
         if not released:
             fix = f"put mbarrier.arrive behind line {line}, and wait for it before line {here}"
-        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc)
+        self._say(wave, "overwritten early", pending.lane, f"{what}; {fix}", (path.pc, pc))
 
     def still_taken(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, taking: Mask, slots: Cells
     ) -> None:
         """A copy is issued over words that an operation, of one of some readers, may still read."""
         row, column = np.argwhere(taking)[0].tolist()
-        taken = int(self._shadow.taken[int(slots[row]), int(cells[column])])
+        taken = int(self.shadow.taken[int(slots[row]), int(cells[column])])
         cell, pc, (wait, of) = (
             int(cells[column]),
             int(places(taken)),
@@ -200,7 +205,7 @@ class Words:
             f"{_line(wave, pc)} may still read"
         )
         fix = f"put {wait} before line {_line(wave, path.pc)}{of}"
-        self._say(wave, "overwritten early", pending.lane, what, fix, path.pc, pc)
+        self._say(wave, "overwritten early", pending.lane, f"{what}; {fix}", (path.pc, pc))
 
     def still_written(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, writing: Mask
@@ -208,14 +213,14 @@ class Words:
         """A copy is issued over words that somebody may still write."""
         cell = int(cells[writing.argmax()])
         now, pc = f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)}", self._writer(cell)
-        if has(self._shadow.wrote[cell], OPERATION):
+        if has(self.shadow.wrote[cell], OPERATION):
             what, _ = self._not_waited(wave, pending.lane // WARP, cell, _line(wave, path.pc))
             fix = f"put {_TRY} on the mbarrier at which its readers arrive before line {_line(wave, path.pc)}"
         else:
             warp = self._warp(cell) % wave.warps
             what = f"which warp {warp} stores at line {_line(wave, pc)}, without a barrier in between"
             fix = f"put a barrier between lines {_line(wave, pc)} and {_line(wave, path.pc)}"
-        self._say(wave, "overwritten early", pending.lane, f"{now}, {what}", fix, path.pc, pc)
+        self._say(wave, "overwritten early", pending.lane, f"{now}, {what}; {fix}", (path.pc, pc))
 
     # --- mbarriers and ends ---
 
@@ -249,7 +254,7 @@ class Words:
             location=wave.code[wait.pc].statement.location(),
             other=place,
         )
-        self.order.findings.add(("phase overrun", wait.pc, place.line), finding)
+        self.findings.add(("phase overrun", wait.pc, place.line), finding)
 
     def not_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
         """An mbarrier is used by a warp that does not know of its initialisation."""
@@ -258,7 +263,7 @@ class Words:
             f"initialises at line {_line(wave, pc)}, without a barrier in between"
         )
         fix = f"put bar.sync 0 behind line {_line(wave, pc)}"
-        self._say(wave, "not initialised", lane, what, fix, path.pc, pc)
+        self._say(wave, "not initialised", lane, f"{what}; {fix}", (path.pc, pc))
 
     def not_stored(self, wave: Wave, pending: Pending) -> None:
         """A lane exits without having waited for its bulk stores."""
@@ -277,33 +282,29 @@ class Words:
 
     # --- parts ---
 
-    @property
-    def _shadow(self) -> Shadow:
-        return self.order.shadow
-
     def _writer(self, cell: int) -> int:
-        return int(places(self._shadow.wrote[cell]))
+        return int(places(self.shadow.wrote[cell]))
 
     def _warp(self, cell: int) -> int:
         """The warp of the cluster that has written a cell."""
-        return int(whose(self._shadow.wrote[cell])) // WARP
+        return int(whose(self.shadow.wrote[cell])) // WARP
 
     def _byte(self, wave: Wave, cell: int) -> str:
-        return f"{named(wave, cell * self._shadow.cell)} of shared memory"
+        return f"{named(wave, cell * self.shadow.cell)} of shared memory"
 
     def _phase(self, wave: Wave, cluster: int, component: int, due: int) -> str:
-        offset = self.order.order.offset_of(cluster, component)
+        offset = self.order.offset_of(cluster, component)
         assert offset is not None
         place = named(wave, offset)
         return f"on {place} with parity {(due - 1) & 1}"
 
     def _not_waited(self, wave: Wave, warp: int, cell: int, here: int) -> tuple[str, str]:
         """That a warp has not seen the end of the phase of a word's copy, and what to do."""
-        wrote, cluster = int(self._shadow.wrote[cell]), warp // self.order.clocks.of_cluster
+        wrote, cluster = int(self.shadow.wrote[cell]), warp // self.order.clocks.of_cluster
         component, due, pc = int(whose(wrote)), int(times(wrote)), int(places(wrote))
-        offset = self.order.order.offset_of(cluster, component)
+        offset = self.order.offset_of(cluster, component)
         assert offset is not None
-        seen, at = int(self.order.clocks.visible[warp, component]), self.order.waits.get((warp, offset))
+        seen, at = int(self.order.clocks.visible[warp, component]), self.waits.get((warp, offset))
         what = (
             f"which {_name(wave, pc)} of line {_line(wave, pc)} brings: it is there when phase {due} of the "
             f"mbarrier {named(wave, offset)} is over, and warp {warp % wave.warps} has not seen that"
@@ -318,21 +319,21 @@ class Words:
         wave: Wave,
         kind: str,
         lane: int,
-        what: str,
-        fix: str,
-        pc: int,
-        other: int,
+        text: str,
+        pcs: tuple[int, int],
         severity: Severity = "error",
     ) -> None:
+        """Add a finding about two statements, the later one first."""
+        pc, other = pcs
         record = wave.code[pc]
         finding = LaunchFinding(
             kind=kind,
             severity=severity,
-            message=f"{what}; {fix} [{wave.describe_lane(lane)}]",
+            message=f"{text} [{wave.describe_lane(lane)}]",
             location=record.statement.location(),
             other=wave.code[other].statement.location(),
         )
-        self.order.findings.add((kind, pc, other), finding)
+        self.findings.add((kind, pc, other), finding)
 
     def _of_pending(
         self, wave: Wave, kind: str, pending: Pending, what: str, fix: str, severity: Severity = "error"
@@ -340,7 +341,7 @@ class Words:
         place = pending.record.statement.location()
         message = f"{what}; {fix} [{wave.describe_lane(pending.lane)}]"
         finding = LaunchFinding(kind=kind, severity=severity, message=message, location=place)
-        self.order.findings.add((kind, place.line), finding)
+        self.findings.add((kind, place.line), finding)
 
 
 def _first(lanes: Lanes, cells: Cells, late: Mask) -> tuple[int, int]:

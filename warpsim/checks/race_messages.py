@@ -1,24 +1,64 @@
-"""What is said of races in shared memory: both statements, the byte, and what would order them.
+"""Findings of races in shared memory: what lanes access, both statements, the byte, and the missing order.
 
 Knows wording; which accesses are in a race is found in shared_races.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..isa.warps import WARP
 from ..machine.run.clusters import in_shared, named
 from ..machine.run.convergence import in_words, warp_words
+from ..machine.state.lanes import Mask
+from ..machine.state.memory_access import MemoryAccess
 from .findings import LaunchFinding, Severity
-from .shadow import places, whose
+from .shadow import Cells, Records, Shadow, places, whose
 
 if TYPE_CHECKING:
+    from ..machine.run.wave import Wave
     from .order import Order
-    from .shared_races import Reach
 
 Verbs = tuple[str, str]  # what is done now, and what has been done before
 Keyed = tuple[tuple[object, ...], LaunchFinding]
+
+
+@dataclass(eq=False)
+class Reach:
+    """What lanes do now: ``cells`` (words, cells) of a shadow, ``warps`` (words, 1) and ``records`` alike."""
+
+    wave: Wave
+    access: MemoryAccess
+    shadow: Shadow
+    cells: Cells
+    lanes: Cells
+    warps: Cells
+    records: Records
+
+    @cached_property
+    def differs(self) -> Mask | None:
+        """``(words, bytes)``: the bytes that are stored anew; None for all, or where that is not known."""
+        new = self.access.stored
+        return None if new is None else self.access.memory[self.access.cells] != new
+
+    def of_cells(self, differs: Mask | None) -> Any:
+        """Which cells have bytes in a mask, which may be None for all."""
+        return True if differs is None else differs.reshape(*self.cells.shape, -1).any(axis=2)
+
+    @property
+    def pc(self) -> int:
+        """The statement."""
+        return self.access.path.pc
+
+    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
+        """The row and the byte of the wave's shared memory of the first clash, and the earlier access."""
+        wide = np.repeat(clash, self.shadow.cell, axis=1)
+        row, column = np.argwhere(wide if differs is None else wide & differs)[0].tolist()
+        return row, int(self.access.offsets[row]) + column, int(seen[row, column // self.shadow.cell])
 
 
 def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:

@@ -9,8 +9,6 @@ those that look at shared memory, and notes every access in its shadow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.slots import Slot
 from .findings import Findings
 from .order import Order
-from .race_messages import Verbs, between_ctas, between_lanes, between_warps
+from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
 from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
@@ -40,40 +38,6 @@ def _no_statements(findings: Findings) -> dict[Any, Mask]:
 
 
 _STRONG_STATEMENTS = Slot(_no_statements)  # by kernel: statements with strong accesses
-
-
-@dataclass(eq=False)
-class Reach:
-    """What lanes do now: ``cells`` (words, cells) of a shadow, ``warps`` (words, 1) and ``records`` alike."""
-
-    wave: Wave
-    access: MemoryAccess
-    shadow: Shadow
-    cells: Cells
-    lanes: Cells
-    warps: Cells
-    records: Records
-
-    @cached_property
-    def differs(self) -> Mask | None:
-        """``(words, bytes)``: the bytes that are stored anew; None for all, or where that is not known."""
-        new = self.access.stored
-        return None if new is None else self.access.memory[self.access.cells] != new
-
-    def of_cells(self, differs: Mask | None) -> Any:
-        """Which cells have bytes in a mask, which may be None for all."""
-        return True if differs is None else differs.reshape(*self.cells.shape, -1).any(axis=2)
-
-    @property
-    def pc(self) -> int:
-        """The statement."""
-        return self.access.path.pc
-
-    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
-        """The row and the byte of the wave's shared memory of the first clash, and the earlier access."""
-        wide = np.repeat(clash, self.shadow.cell, axis=1)
-        row, column = np.argwhere(wide if differs is None else wide & differs)[0].tolist()
-        return row, int(self.access.offsets[row]) + column, int(seen[row, column // self.shadow.cell])
 
 
 class Races(Observer):

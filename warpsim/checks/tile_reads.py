@@ -9,6 +9,7 @@ Knows shadows; does not know proxies or wgmma in flight (see warpgroup_order.py)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,16 @@ Cells = npt.NDArray[np.int64]  # (warpgroups, chunks): chunks of the wave
 
 _CHUNK = 16
 _GROUP = 4  # warps of a warpgroup
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """What is wrong with bytes that a wgmma reads: the kind of finding, its text, another statement."""
+
+    kind: str
+    severity: Severity
+    message: str
+    other: int | None = None
 
 
 class TileReads(Observer):
@@ -189,7 +200,7 @@ class TileReads(Observer):
             self.complete.add(key)
         else:
             message = "reads {byte} of shared memory, which nobody has written"
-            self._found(wave, path, share, missing, "uninitialised", "warning", message)
+            self._found(wave, path, share, missing, _Wrong("uninitialised", "warning", message))
 
     def _in_flight(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
         """Bytes that a cp.async may still be writing."""
@@ -199,7 +210,7 @@ class TileReads(Observer):
         if started.any():
             place = int(started[started > 0][0]) - 1
             message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
-            self._found(wave, path, share, started > 0, "in flight", "error", message, place)
+            self._found(wave, path, share, started > 0, _Wrong("in flight", "error", message, place))
 
     def _race(self, wave: Wave, path: DivergentPath, share: Share, offsets: Cells, shadow: Shadow) -> None:
         """Bytes that another warp has written, with nothing in between."""
@@ -225,7 +236,7 @@ class TileReads(Observer):
                 place = int(places(wrote[clash][0]))
                 wrong = clash.reshape(len(clash), share.chunks.shape[-1], -1)
                 text = f"{message} without a barrier in between"
-                self._found(wave, path, share, wrong, "race", severity, text, place)
+                self._found(wave, path, share, wrong, _Wrong("race", severity, text, place))
                 break
 
     def _found(
@@ -234,29 +245,26 @@ class TileReads(Observer):
         path: DivergentPath,
         share: Share,
         wrong: npt.NDArray[np.bool_],
-        kind: str,
-        severity: Any,
-        message: str,
-        other: int | None = None,
+        fault: _Wrong,
     ) -> None:
         """A finding about the first byte that is wrong, ``(warpgroups, chunks[, bytes])``."""
         row, column, *rest = (int(one) for one in np.argwhere(wrong)[0])
         chunk = int(np.broadcast_to(share.chunks, (len(share.groups), wrong.shape[1]))[row, column])
         byte = chunk * _CHUNK + sum(rest) * (_CHUNK // wrong.shape[2] if wrong.ndim > 2 else 1)
+        other = fault.other
         place: Location | None = None if other is None else wave.code[other].statement.location()
-        said = message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
+        said = fault.message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
         statement = wave.code[path.pc].statement
         prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
         where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
-        found: Severity = severity
         finding = LaunchFinding(
-            kind=kind,
-            severity=found,
+            kind=fault.kind,
+            severity=fault.severity,
             message=f"{prefix}{said} [{where}]",
             location=statement.location(),
             other=place,
         )
-        self.findings.add((kind, path.pc, other), finding)
+        self.findings.add((fault.kind, path.pc, other), finding)
 
 
 def _of_chunks(shadow: npt.NDArray[Any], cells: Cells) -> npt.NDArray[Any]:

@@ -29,7 +29,7 @@ from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
 from .inputs import inputs_from
-from .logical_matrices import matmul_matrices
+from .logical_matrices import Matrices, matmul_matrices
 from .pipeline import Engine, Undefined, execute_inputs
 from .pipeline import evidence as _evidence
 
@@ -134,7 +134,7 @@ def matmul(
     if threads is not None:
         thread_count(threads)
     modes: dict[str, Any] = {"engine": engine, "undefined": undefined, "threads": threads}
-    return matmul_matrices(form, A, B, C, scale_a, scale_b, **modes)
+    return matmul_matrices(form, Matrices(A, B, C, scale_a, scale_b), **modes)
 
 
 def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:

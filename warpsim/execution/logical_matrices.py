@@ -5,6 +5,7 @@ Enters the general path at ``Operands``. Does not know PTX text.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,20 @@ from .code_engines import Engine
 from .pipeline import Undefined, execute_operands, is_literal, rule_for
 
 
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices of a product as callers give them: a sparse A may be (values, indices), C None is zero."""
+
+    a: Any
+    b: npt.ArrayLike
+    c: npt.ArrayLike | None = None
+    scale_a: npt.ArrayLike | None = None
+    scale_b: npt.ArrayLike | None = None
+
+
 def matmul_matrices(
     instruction: Instruction,
-    a: Any,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike | None,
-    scale_a: npt.ArrayLike | None = None,
-    scale_b: npt.ArrayLike | None = None,
+    matrices: Matrices,
     *,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
@@ -36,32 +44,23 @@ def matmul_matrices(
     For m8n8k4 f16 this is one of the four products.
     """
     rule = rule_for(instruction)
-    operands = matrix_operands(instruction, a, b, c, scale_a, scale_b, literal=is_literal(undefined))
+    operands = matrix_operands(instruction, matrices, literal=is_literal(undefined))
     return matrix_of(execute_operands(operands, rule, engine, threads, products=1), instruction.d)
 
 
-def matrix_operands(
-    instruction: Instruction,
-    a: Any,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike | None,
-    scale_a: npt.ArrayLike | None,
-    scale_b: npt.ArrayLike | None,
-    *,
-    literal: bool,
-) -> Operands:
+def matrix_operands(instruction: Instruction, matrices: Matrices, *, literal: bool) -> Operands:
     """Return the operands of logical matrices, leading axes not yet merged; raises OperandError."""
-    shape = instruction.shape
-    stored, columns = _multiplicand(instruction, a, literal)
+    shape, c = instruction.shape, matrices.c
+    stored, columns = _multiplicand(instruction, matrices.a, literal)
     zero = np.zeros((shape.m, shape.n), instruction.c.code_dtype)
     return Operands(
         product=instruction.product,
         a=stored,
         columns=columns,
-        b=shaped(codes_of(b, instruction.b, "B"), (shape.k, shape.n), "B"),
+        b=shaped(codes_of(matrices.b, instruction.b, "B"), (shape.k, shape.n), "B"),
         c=zero if c is None else shaped(codes_of(c, instruction.c, "C"), (shape.m, shape.n), "C"),
-        scale_a=_scale_codes(instruction, scale_a, "scale_a", (shape.m, instruction.scale_chunks)),
-        scale_b=_scale_codes(instruction, scale_b, "scale_b", (instruction.scale_chunks, shape.n)),
+        scale_a=_scale_codes(instruction, matrices.scale_a, "scale_a", (shape.m, instruction.scale_chunks)),
+        scale_b=_scale_codes(instruction, matrices.scale_b, "scale_b", (instruction.scale_chunks, shape.n)),
     )
 
 

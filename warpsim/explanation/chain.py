@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..execution.logical_matrices import matmul_matrices
+from ..execution.logical_matrices import Matrices, matmul_matrices
 from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of, scale_codes_of
 from ..isa.formats import Format
@@ -54,7 +54,8 @@ class Chain:
     def after(self, form: Instruction, link: Link, c: Codes) -> Codes:
         """Return D ``(..., m, n)`` of an instruction, as codes, from C of the same shape."""
         a, b, start = matrix_of(link.a, form.a), matrix_of(link.b, form.b), matrix_of(c, form.c)
-        found = matmul_matrices(form, a, b, start, link.scale_a, link.scale_b, undefined=self.undefined)
+        matrices = Matrices(a, b, start, link.scale_a, link.scale_b)
+        found = matmul_matrices(form, matrices, undefined=self.undefined)
         return codes_of(found, form.d, "D")
 
     def along(self, moves: Sequence[tuple[Instruction, Link]], c: Codes) -> list[Codes]:

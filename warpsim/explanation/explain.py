@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..arithmetic.reference import Dot, Number, inputs_of
 from ..arithmetic.reference import product as multiplied
 from ..execution.inputs import inputs_by_name
+from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import rule_for
 from ..isa.instruction import Inputs, Instruction
 from ..isa.places import Feeds, Place, check_element, feeds
@@ -64,7 +65,7 @@ def explain_matrices(
     """Return how D[row, column] of warpsim.matmul is computed; register places are those of warpsim.pack."""
     form = resolved(instruction, target)
     check_element(form, "d", row, column)
-    matrices = {"a": A, "b": B, "c": C, "scale_a": scale_a, "scale_b": scale_b}
+    matrices = Matrices(A, B, C, scale_a, scale_b)
     return _explained(from_matrices(form, matrices, undefined), row, column, 0)
 
 

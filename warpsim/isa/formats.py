@@ -135,10 +135,18 @@ class Format:
 
 
 def _float(
-    name: str, bits: int, exponent: int, fraction: int, specials: Specials, dtype: npt.DTypeLike, **more: Any
+    name: str, bits: int, fields: tuple[int, int], specials: Specials, dtype: npt.DTypeLike, **more: Any
 ) -> Format:
-    fields: dict[str, Any] = {"exponent_bits": exponent, "fraction_bits": fraction}
-    return Format(name=name, bits=bits, dtype=np.dtype(dtype), specials=specials, **fields, **more)
+    exponent, fraction = fields
+    return Format(
+        name=name,
+        bits=bits,
+        dtype=np.dtype(dtype),
+        specials=specials,
+        exponent_bits=exponent,
+        fraction_bits=fraction,
+        **more,
+    )
 
 
 def _integer(name: str, bits: int, dtype: npt.DTypeLike, signed: bool) -> Format:
@@ -149,19 +157,20 @@ _IEEE, _ONE_NAN, _FINITE = Specials
 _F64_NAN = 0x7FF8_0000_0000_0000  # the default NaN: the NaN that the f64 unit writes is not published
 
 _ROWS = (
-    #       name   bits exponent fraction
-    _float("f64", 64, 11, 52, _IEEE, np.float64, written_nan=_F64_NAN),
-    _float("f32", 32, 8, 23, _IEEE, np.float32),
-    _float("tf32", 32, 8, 10, _IEEE, np.float32),
-    _float("f16", 16, 5, 10, _IEEE, np.float16),
-    _float("bf16", 16, 8, 7, _IEEE, ml_dtypes.bfloat16),
-    _float("e4m3", 8, 4, 3, _ONE_NAN, ml_dtypes.float8_e4m3fn),
-    _float("e5m2", 8, 5, 2, _IEEE, ml_dtypes.float8_e5m2),
-    _float("e3m2", 6, 3, 2, _FINITE, ml_dtypes.float6_e3m2fn),
-    _float("e2m3", 6, 2, 3, _FINITE, ml_dtypes.float6_e2m3fn),
-    _float("e2m1", 4, 2, 1, _FINITE, ml_dtypes.float4_e2m1fn, container_shift=2),
-    _float("ue8m0", 8, 8, 0, _ONE_NAN, ml_dtypes.float8_e8m0fnu, signed=False),
-    _float("ue4m3", 7, 4, 3, _ONE_NAN, ml_dtypes.float8_e4m3fn, signed=False),  # bit 7 of its byte is unused
+    #       name   bits (exponent, fraction)
+    _float("f64", 64, (11, 52), _IEEE, np.float64, written_nan=_F64_NAN),
+    _float("f32", 32, (8, 23), _IEEE, np.float32),
+    _float("tf32", 32, (8, 10), _IEEE, np.float32),
+    _float("f16", 16, (5, 10), _IEEE, np.float16),
+    _float("bf16", 16, (8, 7), _IEEE, ml_dtypes.bfloat16),
+    _float("e4m3", 8, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn),
+    _float("e5m2", 8, (5, 2), _IEEE, ml_dtypes.float8_e5m2),
+    _float("e3m2", 6, (3, 2), _FINITE, ml_dtypes.float6_e3m2fn),
+    _float("e2m3", 6, (2, 3), _FINITE, ml_dtypes.float6_e2m3fn),
+    _float("e2m1", 4, (2, 1), _FINITE, ml_dtypes.float4_e2m1fn, container_shift=2),
+    _float("ue8m0", 8, (8, 0), _ONE_NAN, ml_dtypes.float8_e8m0fnu, signed=False),
+    # bit 7 of a byte of ue4m3 is unused
+    _float("ue4m3", 7, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn, signed=False),
     _integer("s32", 32, np.int32, True),
     _integer("s8", 8, np.int8, True),
     _integer("u8", 8, np.uint8, False),

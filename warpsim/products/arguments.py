@@ -13,7 +13,7 @@ import numpy as np
 
 from ..environment import in_default_environment
 from ..errors import OperandError
-from ..execution.logical_matrices import stored_pair
+from ..execution.logical_matrices import Matrices, stored_pair
 from ..execution.pipeline import Undefined, rule_for
 from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
@@ -98,16 +98,14 @@ def _instructions(form: Instruction, b: Codes) -> int:
 
 
 @in_default_environment
-def checked(
-    form: Instruction, A: Any, B: Any, C: Any, scale_a: Any, scale_b: Any, undefined: Undefined
-) -> Request:
+def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request:
     """The request of operands as gemm takes them. Raises OperandError, UndefinedBehavior, NotModelled."""
     rule = rule_for(form)
-    a, indices = _left(form, A, undefined)
-    b = _matrix(_codes(B, form.b, "B"), "B")
+    a, indices = _left(form, given.a, undefined)
+    b = _matrix(_codes(given.b, form.b, "B"), "B")
     _check_depth(form, a.shape[1], b.shape[0])
     shape = (a.shape[0], b.shape[1])
-    c = None if C is None else _matrix(_codes(C, form.c, "C"), "C", shape)
+    c = None if given.c is None else _matrix(_codes(given.c, form.c, "C"), "C", shape)
     chunks = -(-b.shape[0] * form.scale_chunks // form.shape.k) if form.scale else 0
     return Request(
         instruction=form,
@@ -116,8 +114,8 @@ def checked(
         b=b,
         c=c,
         indices=indices,
-        scale_a=_scales(form, scale_a, "scale_a", (shape[0], chunks)),
-        scale_b=_scales(form, scale_b, "scale_b", (chunks, shape[1])),
+        scale_a=_scales(form, given.scale_a, "scale_a", (shape[0], chunks)),
+        scale_b=_scales(form, given.scale_b, "scale_b", (chunks, shape[1])),
         instructions=_instructions(form, b),
     )
 

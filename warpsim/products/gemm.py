@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..arithmetic.cores import memory_bytes, thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
+from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import Undefined
 from ..isa.arrays import as_array
 from ..isa.codes import matrix_of
@@ -85,7 +86,7 @@ def gemm(
     chain = Chain(split_k=split_k, promote_every=promote_every)
     if form.c != form.d:
         raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next one's C")
-    request = checked(form, A, B, C, scale_a, scale_b, undefined)
+    request = checked(form, Matrices(A, B, C, scale_a, scale_b), undefined)
     _check_memory(request)
     if promote_every and not form.d.is_float:
         raise OperandError(f"promote_every adds floats, but D of {form} is {form.d}")

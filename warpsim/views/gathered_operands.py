@@ -6,12 +6,10 @@ One execution at a time, not a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..errors import OperandError
-from ..execution.logical_matrices import matrix_operands
+from ..execution.logical_matrices import Matrices, matrix_operands
 from ..execution.pipeline import checked_inputs, is_literal
 from ..isa.fragments import Fields, fields_of, gather, read_fields
 from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
@@ -71,13 +69,9 @@ def _one_execution(operands: Operands) -> None:
             raise OperandError(f"{name} has batch axes {array.shape[:-inner]}: explain takes one execution")
 
 
-def from_matrices(
-    instruction: Instruction, matrices: Mapping[str, Any], undefined: str = "error"
-) -> Gathered:
-    """Logical matrices a, b, c, scale_a and scale_b as warpsim.matmul takes them; raises as it does."""
-    a, b, c, scale_a, scale_b = (matrices.get(name) for name in ("a", "b", "c", "scale_a", "scale_b"))
-    literal = is_literal(undefined)
-    operands = matrix_operands(instruction, a, b, c, scale_a, scale_b, literal=literal)  # type: ignore[arg-type]
+def from_matrices(instruction: Instruction, matrices: Matrices, undefined: str = "error") -> Gathered:
+    """Logical matrices as warpsim.matmul takes them; raises as it does."""
+    operands = matrix_operands(instruction, matrices, literal=is_literal(undefined))
     if any(array.ndim > 2 for array in (operands.a, operands.b, operands.c)):
         raise OperandError("matrices with batch axes: explain takes one product")
     absent = frozenset("b") - set(instruction.registers)

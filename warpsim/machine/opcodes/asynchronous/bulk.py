@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -194,7 +194,7 @@ def _starting(form: _Form) -> Step:
         masks = _values(form.mask, wave, path, lanes, (1 << UNIT) - 1)
         rows = zip(lanes.index.tolist(), begin.tolist(), targets, sizes.tolist(), masks.tolist(), strict=True)
         record = wave.code[path.pc]
-        made = [_pending(form, record, *row) for row in rows]
+        made = [_pending(form, record, _Copy(*row)) for row in rows]
         for pending in made:
             issue(wave, path, pending)
 
@@ -205,16 +205,19 @@ def _memory(wave: Wave, space: str) -> Bytes:
     return wave.memory.data if space == "global" else wave.shared
 
 
-def _pending(
-    form: _Form,
-    record: object,
-    lane: int,
-    begin: int,
-    targets: Sequence[tuple[int, int]],
-    size: int,
-    mask: int,
-) -> Pending:
+class _Copy(NamedTuple):
+    """A lane's copy of ``size`` bytes from ``begin`` on, to (offset, mbarrier or -1) of each target."""
+
+    lane: int
+    begin: int
+    targets: Sequence[tuple[int, int]]
+    size: int
+    mask: int
+
+
+def _pending(form: _Form, record: object, copy: _Copy) -> Pending:
     """One lane's copy."""
+    lane, begin, targets, size, mask = copy
     to, from_ = (space.partition("::")[0] for space in form.spaces)
     put, held = form.put(mask), list[Bytes]()
 

@@ -12,6 +12,7 @@ completes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,31 +63,33 @@ def _words(wave: Wave, path: DivergentPath, lanes: Lanes, sources: list[Reader],
     return np.stack([lanes.of(value).astype(dtype_of(type_name), copy=False) for value in values], axis=-1)
 
 
-def _issue_each(
-    wave: Wave,
-    path: DivergentPath,
-    lanes: Lanes,
-    space: str,
-    offsets: Values,
-    words: Values,
-    write: Write,
-    barriers: Values | None = None,
-) -> None:
+@dataclass(frozen=True)
+class _Stores:
+    """What lanes store: ``words`` (lanes, elements) at ``offsets`` (lanes,), and the mbarriers to signal."""
+
+    space: str
+    offsets: Values
+    words: Values
+    write: Write
+    barriers: Values | None = None
+
+    def complete(self, place: int, wave: Wave) -> None:
+        """Write the words of one lane."""
+        memory = wave.shared if self.space == "shared" else wave.memory.data
+        self.write(memory, self.offsets[place : place + 1], self.words[place : place + 1])
+
+
+def _issue_each(wave: Wave, path: DivergentPath, lanes: Lanes, stores: _Stores) -> None:
     """Issue the operation of each lane."""
-    record, size = wave.code[path.pc], words.dtype.itemsize * words.shape[1]
-    kind = f"{record.statement.opcode}.async"
-
-    def complete(place: int, wave: Wave) -> None:
-        memory = wave.shared if space == "shared" else wave.memory.data
-        write(memory, offsets[place : place + 1], words[place : place + 1])
-
-    for place, (lane, offset) in enumerate(zip(lanes.index.tolist(), offsets.tolist(), strict=True)):
+    record, size = wave.code[path.pc], stores.words.dtype.itemsize * stores.words.shape[1]
+    kind, barriers = f"{record.statement.opcode}.async", stores.barriers
+    for place, (lane, offset) in enumerate(zip(lanes.index.tolist(), stores.offsets.tolist(), strict=True)):
         pending = Pending(
             record=record,
             lane=lane,
             kind=kind,
-            complete=partial(complete, place),
-            writes=(Stretches.one(space, offset, size),),
+            complete=partial(stores.complete, place),
+            writes=(Stretches.one(stores.space, offset, size),),
             signals=() if barriers is None else ((int(barriers[place]), size),),
         )
         issue(wave, path, pending)
@@ -109,7 +112,7 @@ def _remote(binder: StatementBinder, space: str, count: int, type_name: str, wri
         )
         _check_ctas(wave, path, lanes, offsets, barriers, other)
         words = _words(wave, path, lanes, sources, type_name)
-        _issue_each(wave, path, lanes, "shared", offsets, words, write, barriers)
+        _issue_each(wave, path, lanes, _Stores("shared", offsets, words, write, barriers))
 
     return step
 
@@ -145,22 +148,13 @@ def _check_ctas(
             raise undefined(wave, path, int(lanes.index[int(wrong.argmax())]), why)
 
 
-def _store_remote(
-    binder: StatementBinder, _: str, weak: str, space: str, mechanism: str, vector: str, type_name: str
-) -> Step:
+def _store_remote(binder: StatementBinder, *modifiers: str) -> Step:
+    _, _, space, _, vector, type_name = modifiers
     return _remote(binder, space, int(vector[1:] or 1), type_name, _put)
 
 
-def _reduce_remote(
-    binder: StatementBinder,
-    _: str,
-    order: str,
-    scope: str,
-    space: str,
-    mechanism: str,
-    name: str,
-    type_name: str,
-) -> Step:
+def _reduce_remote(binder: StatementBinder, *modifiers: str) -> Step:
+    _, _, _, space, _, name, type_name = modifiers
     return _remote(binder, space, 1, type_name, _updating(name, type_name, "shared"))
 
 
@@ -177,22 +171,19 @@ def _released(binder: StatementBinder, space: str, type_name: str, write: Write)
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         where = np.broadcast_to(lanes.of(address(wave, path)), (lanes.count,))
         _, offsets = wave.locate("global", lanes, where, size)  # generic addresses must lie there
-        _issue_each(
-            wave, path, lanes, "global", offsets, _words(wave, path, lanes, sources, type_name), write
-        )
+        words = _words(wave, path, lanes, sources, type_name)
+        _issue_each(wave, path, lanes, _Stores("global", offsets, words, write))
 
     return step
 
 
-def _store_released(
-    binder: StatementBinder, _: str, mmio: str, order: str, scope: str, space: str, type_name: str
-) -> Step:
+def _store_released(binder: StatementBinder, *modifiers: str) -> Step:
+    *_, space, type_name = modifiers
     return _released(binder, space, type_name, _put)
 
 
-def _reduce_released(
-    binder: StatementBinder, _: str, mmio: str, order: str, scope: str, space: str, name: str, type_name: str
-) -> Step:
+def _reduce_released(binder: StatementBinder, *modifiers: str) -> Step:
+    *_, space, name, type_name = modifiers
     return _released(binder, space, type_name, _updating(name, type_name, "global"))
 
 

@@ -43,7 +43,8 @@ _VALUES: dict[str, tuple[_Need, ...]] = {
 }
 
 
-def _replace(binder: StatementBinder, _: str, __: str, name: str, space: str, ___: str, kind: str) -> Step:
+def _replace(binder: StatementBinder, *modifiers: str) -> Step:
+    _, _, name, space, _, kind = modifiers
     binder.count(3 if name in _ORDINAL else 2)
     named = {"": "generic", "shared::cta": "shared"}.get(space, space)
     address = binder.address(0, named)

@@ -66,17 +66,8 @@ def _places(
     return found
 
 
-def _atomic(
-    binder: StatementBinder,
-    order: str,
-    scope: str,
-    space: str,
-    hint: str,
-    name: str,
-    flush: str,
-    vector: str,
-    kind: str,
-) -> Step:
+def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
+    _, scope, space, hint, name, _, vector, kind = modifiers
     _check_later(binder, scope, space, hint)
     returns, sources = int(binder.statement.opcode == "atom"), 2 if name == "cas" else 1
     binder.count(returns + 1 + sources + bool(hint))
