@@ -129,7 +129,7 @@ class Checked:
     def store(self, line: Line) -> None:
         offsets = UNIT * np.array(sorted(line.bytes))
         self.rules.store(
-            self.wave, MemoryAccess(self.front(line), self.lanes, self.wave.shared, offsets, UNIT)
+            self.wave, MemoryAccess(self.front(line), self.lanes, self.wave.memories.shared, offsets, UNIT)
         )
 
     def bulk(self, line: Line) -> None:

@@ -241,13 +241,13 @@ def test_states_are_places_calls_lanes_registers_and_memories() -> None:
         value = np.full(2, known["register"], np.uint32)
         frame = SimpleNamespace(depth=known["depth"], values=[None, value], caller=None)
         path = SimpleNamespace(pc=known["pc"], frame=frame, lanes=Lanes(np.array(known["lanes"], np.bool_)))
-        wave: Any = SimpleNamespace(
-            memory=SimpleNamespace(data=np.full(4, known["global_"], np.uint8)),
+        memories = SimpleNamespace(
+            device=SimpleNamespace(data=np.full(4, known["global_"], np.uint8)),
             shared=np.full(4, known["shared"], np.uint8),
             local=np.zeros(4, np.uint8),
-            paths=[path],
-            waiting=[],
         )
+        scheduler = SimpleNamespace(paths=[path], waiting=[])
+        wave: Any = SimpleNamespace(memories=memories, scheduler=scheduler)
         return _state([wave])
 
     assert state() == state()

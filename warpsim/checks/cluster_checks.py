@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Location
-from ..machine.run.clusters import PORTABLE, Cluster
+from ..machine.run.clusters import PORTABLE
+from ..machine.run.geometry import Cluster
 from .findings import Findings, LaunchFinding
 from .register_use import RegisterUse
 

@@ -43,7 +43,7 @@ class _Far:
     @property
     def homes(self) -> Values:
         """The CTA whose memory each is in."""
-        return np.asarray(self.offsets // self.wave.shared_stride)
+        return np.asarray(self.offsets // self.wave.memories.shared_stride)
 
     def where(self, row: int) -> str:
         """A place in words."""
@@ -62,7 +62,7 @@ class ClusterMemory(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """The CTA must have begun."""
-        if access.memory is wave.shared and (far := _far(wave, access)) is not None:
+        if access.memory is wave.memories.shared and (far := _far(wave, access)) is not None:
             self._check_begun(far)
             self._note(far)
 
@@ -84,7 +84,7 @@ class ClusterMemory(Observer):
             (signals, self._check_initialised),
             *((one, self._check_begun) for one in written),
         ):
-            others = offsets[offsets // wave.shared_stride != wave.cta[pending.lane]]
+            others = offsets[offsets // wave.memories.shared_stride != wave.cta[pending.lane]]
             if others.size:
                 check(_Far(wave, path.pc, np.full(others.size, pending.lane), others))
 
@@ -161,5 +161,5 @@ class ClusterMemory(Observer):
 def _far(wave: Wave, access: MemoryAccess) -> _Far | None:
     """The words of lanes that are in other CTAs, if some are."""
     lanes = access.lane_of
-    far = access.offsets // wave.shared_stride != wave.cta[lanes]
+    far = access.offsets // wave.memories.shared_stride != wave.cta[lanes]
     return _Far(wave, access.path.pc, lanes[far], access.offsets[far]) if far.any() else None

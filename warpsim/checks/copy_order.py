@@ -82,7 +82,7 @@ class CopyOrder(Watcher, Observer):
             self.ready = True
             self.order.prepare(wave)
             self.order.counts = True
-            self.shadow = self.order.shadows.at("shared", wave.shared.size)
+            self.shadow = self.order.shadows.at("shared", wave.memories.shared.size)
             self.words = Words(self.findings, self.order, self.shadow, self.waits)
         return self.active
 
@@ -134,7 +134,7 @@ class CopyOrder(Watcher, Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are read: those that an operation brings must have come, as far as the reader knows."""
-        if access.memory is not wave.shared or not self.looks(wave):
+        if access.memory is not wave.memories.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
         late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
@@ -143,7 +143,7 @@ class CopyOrder(Watcher, Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are written: no operation may still read them, or write."""
-        if access.memory is not wave.shared or not self.looks(wave):
+        if access.memory is not wave.memories.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
         late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
@@ -294,7 +294,7 @@ class CopyOrder(Watcher, Observer):
 
     def _tiles(self, wave: Wave, share: Share) -> Cells:
         """``(warpgroups, cells)``: what each of them reads."""
-        first = Warpgroups.of(wave).cta[share.groups] * wave.shared_stride
+        first = Warpgroups.of(wave).cta[share.groups] * wave.memories.shared_stride
         key = share.ranges.tobytes(), share.groups.tobytes()
         return self.shadow.tiles(key, share.chunks * _CHUNK + first[:, None])[0]
 
@@ -319,7 +319,10 @@ class CopyOrder(Watcher, Observer):
         warps = slice(cta * wave.warps, (cta + 1) * wave.warps)
         for offset, (phase, pending) in self.promised.items():
             component = self.order.barrier_at(offset).component
-            if offset // wave.shared_stride == cta and self.clocks.visible[warps, component].max() < phase:
+            if (
+                offset // wave.memories.shared_stride == cta
+                and self.clocks.visible[warps, component].max() < phase
+            ):
                 self.words.not_awaited(wave, pending, offset)
 
 

@@ -70,7 +70,7 @@ class DivergentBarriers(Observer):
 def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
     """The lanes that wait at a barrier, by statement."""
     found = dict[int, Mask]()
-    for one in wave.waiting:
+    for one in wave.scheduler.waiting:
         if isinstance(one.waits, BarrierWait) and one.waits.number == number:
             pc = one.pc - 1
             found[pc] = found[pc] | one.lanes.mask if pc in found else one.lanes.mask
@@ -85,7 +85,7 @@ def _aligned(wave: Wave, pc: int) -> bool:
 
 def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
     """Where lanes that are missed stand: the line of the first."""
-    for path in (*wave.waiting, *wave.paths):
+    for path in (*wave.scheduler.waiting, *wave.scheduler.paths):
         if path.lanes.mask[lane]:
             record = wave.waiting_record(path) if path.waits is not None else wave.code[path.pc]
             return f" while lanes {missing} are at line {record.statement.location().line}"

@@ -48,7 +48,7 @@ class LiveBarriers(Observer):
     def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
         if not self.valid.size:
-            self.valid = np.zeros(-(-wave.shared.size // _BYTES), np.bool_)
+            self.valid = np.zeros(-(-wave.memories.shared.size // _BYTES), np.bool_)
         for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
             if offset in self.begun:
                 self._found(wave, path.pc, lane, offset, "initialises the mbarrier")
@@ -65,7 +65,7 @@ class LiveBarriers(Observer):
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written."""
         if (
-            access.memory is not wave.shared
+            access.memory is not wave.memories.shared
             or not self.begun
             or wave.code[access.path.pc].statement.opcode == "mbarrier"
         ):
@@ -106,7 +106,8 @@ class LiveBarriers(Observer):
             kind="mbarrier",
             severity="warning",
             message=(
-                f"{record.statement.mnemonic} {what} at {offset % wave.shared_stride:#x} of shared memory, "
+                f"{record.statement.mnemonic} {what} at {offset % wave.memories.shared_stride:#x} "
+                "of shared memory, "
                 f"which that of line {line} has begun and mbarrier.inval has not ended: PTX leaves open what "
                 f"comes of it [{wave.describe_lane(lane)}]"
             ),

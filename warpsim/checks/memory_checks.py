@@ -57,21 +57,21 @@ class UninitialisedReads(Observer):
     @helper
     def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
         """The shadow of a memory of the wave; device memory and parameters have none."""
-        if memory is not wave.shared and memory is not wave.local:
+        if memory is not wave.memories.shared and memory is not wave.memories.local:
             return None
-        known = self.written.get(memory is wave.shared)
+        known = self.written.get(memory is wave.memories.shared)
         if known is None or known.size < memory.size:
             grown = np.zeros(memory.size, np.uint8)
             if known is not None:  # local memory has grown: a lane's bytes are no longer where they were
                 grown[:] = 1
-            known = self.written[memory is wave.shared] = grown
+            known = self.written[memory is wave.memories.shared] = grown
         return known
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """The bytes hold something from now on."""
         shadow = self.shadow(wave, access.memory)
-        if access.memory is wave.memory.data and wave.memory.fresh is not None:
-            wave.memory.fresh[access.cells] = 0
+        if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
+            wave.memories.device.fresh[access.cells] = 0
         if shadow is not None:
             unit = min(access.size, 8)
             view = shadow.view(f"u{unit}")
@@ -84,7 +84,7 @@ class UninitialisedReads(Observer):
         """What an operation has written holds something."""
         for stretches in pending.writes:
             outside = stretches.space == "global"
-            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
                     shadow[first:past] = 0 if outside else 1
@@ -93,7 +93,7 @@ class UninitialisedReads(Observer):
         """Bytes that nobody wrote are read by an operation."""
         for stretches in pending.reads:
             outside = stretches.space == "global"
-            shadow = wave.memory.fresh if outside else self.shadow(wave, wave.shared)
+            shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
             if shadow is not None:
                 for first, past in stretches.ranges.tolist():
                     missing = (shadow[first:past] != 0) == outside
@@ -108,8 +108,8 @@ class UninitialisedReads(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes that nobody wrote are found."""
-        if access.memory is wave.memory.data and wave.memory.fresh is not None:
-            missing = wave.memory.fresh[access.cells].any(axis=1)
+        if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
+            missing = wave.memories.device.fresh[access.cells].any(axis=1)
             if missing.any():
                 self._found(wave, access, int(missing.argmax()))
             return
@@ -145,14 +145,14 @@ class UninitialisedReads(Observer):
     @staticmethod
     def _variable(wave: Wave, access: MemoryAccess, first: int) -> Allocation | None:
         """Return the variable of the module that an access reads, None where it reads something else."""
-        if access.memory is not wave.memory.data:
+        if access.memory is not wave.memories.device.data:
             return None
-        allocation = wave.memory.allocation_at(DEVICE_BASE + int(access.offsets[first]))
+        allocation = wave.memories.device.allocation_at(DEVICE_BASE + int(access.offsets[first]))
         return allocation if allocation.space else None
 
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         statement = pending.record.statement
-        memory = wave.memory.data if space == "global" else wave.shared
+        memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = self._where(wave, pending.lane, memory, offset)
         message = (
             f"{statement.mnemonic} reads {where} that nobody has written [{wave.describe_lane(pending.lane)}]"
@@ -165,11 +165,11 @@ class UninitialisedReads(Observer):
     @staticmethod
     def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
         """A place in a memory in words."""
-        if memory is wave.shared:
+        if memory is wave.memories.shared:
             return in_shared(wave, lane, offset)
-        if memory is wave.local:
+        if memory is wave.memories.local:
             return "local memory"
-        allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
+        allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
         return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"
 
     def uninitialised(
@@ -208,8 +208,8 @@ class CopiesInFlight(Observer):
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """The bytes are in flight from now on."""
-        if self.started_at.size != wave.shared.size:
-            self.started_at = np.zeros(wave.shared.size, np.int32)
+        if self.started_at.size != wave.memories.shared.size:
+            self.started_at = np.zeros(wave.memories.shared.size, np.int32)
         self.started_at[access.cells] = access.path.pc + 1
         self.flying += access.offsets.size
 
@@ -220,7 +220,7 @@ class CopiesInFlight(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
-        if not self.flying or access.memory is not wave.shared:
+        if not self.flying or access.memory is not wave.memories.shared:
             return
         cells = access.cells
         started = self.started_at[cells]
@@ -230,7 +230,7 @@ class CopiesInFlight(Observer):
         lane = int(access.lane_of[row])
         record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line
-        address = int(cells[row, column]) - int(wave.shared_base[lane])
+        address = int(cells[row, column]) - int(wave.memories.shared_base[lane])
         message = (
             f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
             f"line {line} is in flight: no cp.async.wait_group that covers it has come between "

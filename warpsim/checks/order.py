@@ -108,7 +108,7 @@ class Order(Observer):
         """The clocks, made when first asked for."""
         if not self.ready:
             self.ready = True
-            self.stride = wave.shared_stride * wave.cluster.count
+            self.stride = wave.memories.shared_stride * wave.cluster.count
             self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
             self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
             self.converged = np.zeros(wave.lanes // WARP, np.int32)
@@ -366,8 +366,8 @@ class Order(Observer):
         self.prepare(wave)
         statement = wave.code[access.path.pc].statement
         words, is_atomic = statement.modifiers, statement.opcode in ("atom", "red")
-        space = "shared" if access.memory is wave.shared else "global"
-        if statement.opcode not in _FLAGS or access.memory is wave.local:
+        space = "shared" if access.memory is wave.memories.shared else "global"
+        if statement.opcode not in _FLAGS or access.memory is wave.memories.local:
             return
         acquires, releases = not _ACQUIRES.isdisjoint(words), not _RELEASES.isdisjoint(words)
         if not (acquires or releases or is_atomic or not _RELAXED.isdisjoint(words)):

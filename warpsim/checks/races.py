@@ -61,7 +61,7 @@ class WarpgroupRaces(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Check words that are about to be loaded."""
-        if access.memory is wave.shared:
+        if access.memory is wave.memories.shared:
             index, warps, place = self._accessed(wave, access)
             self._meet(index, warps, "read", place)
             np.bitwise_or.at(self._readers, index, np.left_shift(1, warps).astype(np.uint8))
@@ -69,7 +69,7 @@ class WarpgroupRaces(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Check words that are about to be stored."""
-        if access.memory is wave.shared:
+        if access.memory is wave.memories.shared:
             index, warps, place = self._accessed(wave, access)
             self._meet(index, warps, "written", place)
             self._refill(index, warps, place)

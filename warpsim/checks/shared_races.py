@@ -56,7 +56,7 @@ class Races(Observer):
         """The shadow of the wave's shared memory."""
         if self.shadow is None:
             self.order.prepare(wave)
-            self.shadow = self.order.shadows.at("shared", wave.shared.size)
+            self.shadow = self.order.shadows.at("shared", wave.memories.shared.size)
             known = _STRONG_STATEMENTS.of(self.findings)
             if wave.entry not in known:
                 known[wave.entry] = np.fromiter(map(_is_strong, wave.code), np.bool_, len(wave.code))
@@ -67,7 +67,7 @@ class Races(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before, with nothing in between: a race."""
-        if access.memory is not wave.shared:
+        if access.memory is not wave.memories.shared:
             return
         reach = self._reach(wave, access)
         if self._fresh(reach, reach.shadow.writes).size:
@@ -79,7 +79,7 @@ class Races(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read before, with nothing in between: a race."""
-        if access.memory is not wave.shared:
+        if access.memory is not wave.memories.shared:
             return
         reach = self._reach(wave, access)
         self._check_store(reach)
@@ -218,7 +218,7 @@ class Races(Observer):
         other = whose(left) // WARP != whose(reach.records) // WARP
         new, differs = reach.access.stored, None
         if new is not None and other.any():
-            bytes_ = np.zeros(reach.wave.shared.size, np.uint8)
+            bytes_ = np.zeros(reach.wave.memories.shared.size, np.uint8)
             bytes_[reach.access.cells] = new
             differs = bytes_[reach.access.cells] != new
             other &= reach.of_cells(differs)

@@ -30,7 +30,7 @@ class TileMarks:
 
     def __init__(self, wave: Wave) -> None:
         self.places = Warpgroups.of(wave)
-        self.chunks = wave.shared_stride // CHUNK  # of a CTA
+        self.chunks = wave.memories.shared_stride // CHUNK  # of a CTA
         count, groups = len(wave.ctas) * self.chunks, len(self.places.first)
         self.of_cta = groups // len(wave.ctas)  # warpgroups
         self.step = self.latest = 0  # of anything, of a store

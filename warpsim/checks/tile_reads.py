@@ -64,12 +64,12 @@ class TileReads(Observer):
 
     def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
         """Some warpgroups are about to read tiles."""
-        base = Warpgroups.of(wave).cta[share.groups] * (wave.shared_stride // _CHUNK)
+        base = Warpgroups.of(wave).cta[share.groups] * (wave.memories.shared_stride // _CHUNK)
         cells = base[:, None] + share.chunks
         self._unwritten(wave, path, share, cells)
         self._in_flight(wave, path, share, cells)
         clocks = self.order.prepare(wave)
-        shadow = self.order.shadows.at("shared", wave.shared.size)
+        shadow = self.order.shadows.at("shared", wave.memories.shared.size)
         self._race(wave, path, share, cells * _CHUNK, shadow)
         columns = clocks.groups_of("wgmma", Warpgroups.of(wave).first[share.groups])[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
@@ -103,9 +103,9 @@ class TileReads(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes that a wgmma has read are about to be written."""
-        if access.memory is not wave.shared or not self.waits:
+        if access.memory is not wave.memories.shared or not self.waits:
             return
-        shadow = self.order.shadows.at("shared", wave.shared.size)
+        shadow = self.order.shadows.at("shared", wave.memories.shared.size)
         each = self._of_cluster(wave)
         rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
         late = [row for row in rows if self._may_be_late(wave, row, access)]
@@ -193,7 +193,7 @@ class TileReads(Observer):
         key = share.ranges.tobytes(), share.groups.tobytes()
         if key in self.complete:
             return
-        shadow = self.reads.shadow(wave, wave.shared)
+        shadow = self.reads.shadow(wave, wave.memories.shared)
         assert shadow is not None
         missing = _of_chunks(shadow, cells) == 0
         if not missing.any():

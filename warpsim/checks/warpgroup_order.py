@@ -138,7 +138,7 @@ class WarpgroupOrder(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written through the generic proxy."""
-        if self.uses is None or access.memory is not wave.shared:
+        if self.uses is None or access.memory is not wave.memories.shared:
             return
         chunks = _chunks(access.offsets, access.size)
         self._stored(wave, access, chunks)
@@ -153,7 +153,7 @@ class WarpgroupOrder(Observer):
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """A cp.async may write at any time from now on."""
-        if self.uses is not None and access.memory is wave.shared:
+        if self.uses is not None and access.memory is wave.memories.shared:
             self._stored(wave, access, _chunks(access.offsets, access.size))
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
@@ -206,7 +206,7 @@ class WarpgroupOrder(Observer):
         self._where = marks.places.place(wave, group)
         cause = order.cause(operation, place)
         late = cells()
-        ranges = runs_of(late[np.isin(late // CHUNK, busy)] % wave.shared_stride)
+        ranges = runs_of(late[np.isin(late // CHUNK, busy)] % wave.memories.shared_stride)
         self.report([overwritten(ranges, operation.place, cause, place)])
 
     @helper

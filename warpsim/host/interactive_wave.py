@@ -27,6 +27,8 @@ from ..machine.run.clusters import RANK_BYTES
 from ..machine.run.engines import Engine, EngineName, Undefined, executions_of, modes_of
 from ..machine.run.entries import Entry, Record
 from ..machine.run.events import MatrixExecution, Observer, Observers
+from ..machine.run.geometry import Geometry
+from ..machine.run.memories import Memories
 from ..machine.run.special import REGISTERS
 from ..machine.run.waits import BarrierWait
 from ..machine.run.wave import Wave
@@ -78,22 +80,16 @@ class InteractiveWave(Wave):
         engine: EngineName | Engine,
         undefined: Undefined,
     ) -> None:
-        super().__init__(
-            _entry(len(memory)),
-            ctas=np.zeros((1, 3), np.int64),
-            grid=(1, 1, 1),
-            block=(file.lanes, 1, 1),
-            memory=DeviceMemory(),
-            parameters=spaces.padded(0),
-            shared_bytes=len(memory),
-        )
+        geometry = Geometry(np.zeros((1, 3), np.int64), (1, 1, 1), (file.lanes, 1, 1))
+        memories = Memories(geometry, DeviceMemory(), spaces.padded(0), len(memory))
+        super().__init__(_entry(len(memory)), geometry, memories)
         self.modes = modes_of(engine, undefined)
         if callable(engine):
             single = partial(_single, self.modes.engine, file.lanes, len(memory))
             self.modes = replace(self.modes, engine=single)
         self.file = file
         self.frame = file.frame
-        self.shared = memory.words
+        self.memories.shared = memory.words
         self.shared_memory = memory
         self.products = Products(file, memory)
         strict = (_Strict(),) if undefined == "error" else ()
@@ -110,14 +106,14 @@ class InteractiveWave(Wave):
         """
         path = self._front
         path.lanes, path.pc = lanes, self._place_of(bound.record)
-        self.paths = [path]
-        self.statements += 1
+        self.scheduler.paths = [path]
+        self.scheduler.statements += 1
         if not bound.collective and lanes is self.file.whole:
             self._step(bound.record, path, lanes)
             return
         before = self.frame.values.copy(), self.frame.partial.copy()
         self._step(bound.record, path, lanes)
-        if self.waiting:
+        if self.scheduler.waiting:
             self.frame.values[:], self.frame.partial = before
             raise self._waits_in_vain(bound.record.statement)
 
@@ -141,12 +137,12 @@ class InteractiveWave(Wave):
 
     def _waits_in_vain(self, statement: InstructionStatement) -> UndefinedBehavior:
         """Return the error of lanes that wait, which no longer do."""
-        first, what = self.waiting[0], "which do not all come with it"
-        for halted in self.waiting:
+        first, what = self.scheduler.waiting[0], "which do not all come with it"
+        for halted in self.scheduler.waiting:
             if isinstance(halted.waits, BarrierWait):
                 self.barriers.withdraw(self, halted.lanes, halted.waits.number)
                 what = "to which not all threads come"
-        self.waiting = []
+        self.scheduler.waiting = []
         message = f"waits for {first.waits}, {what} [{self.describe_lanes(first.lanes)}]"
         return UndefinedBehavior(f"{statement.mnemonic} {message}", statement.location())
 
@@ -209,7 +205,7 @@ class InteractiveWave(Wave):
             check_places(self.shared_memory.peek(), where, size, lanes.index, verb)
         if verb != "loads":
             self.shared_memory.written()
-        return self.shared, where
+        return self.memories.shared, where
 
 
 def _is_local(where: Offsets) -> bool:

@@ -87,7 +87,7 @@ class Touched(Observer):
     marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def _mark(self, wave: Wave, memory: Bytes, offsets: Offsets, size: int, mark: int) -> None:
-        if memory is not wave.memory.data:
+        if memory is not wave.memories.device.data:
             return
         if self.marks.size != memory.size:
             self.marks = np.zeros(memory.size, np.uint8)

@@ -24,11 +24,13 @@ from ..isa.warps import WARP
 from .bind.scope import Variable
 from .bind.tuning import Dimensions
 from .load.program import Module
-from .run.clusters import ALONE, Cluster, cluster_of, ctas_of, grid_of
+from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
 from .run.entries import Entry
 from .run.events import Observer
+from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
+from .run.memories import Memories
 from .run.schedules import Schedule
 from .run.statement_limit import Allowance
 from .run.wave import Wave
@@ -199,22 +201,14 @@ class Launch:
 
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """The so many-th wave, of the CTAs with these coordinates."""
-        wave = Wave(
-            self.entry,
-            ctas=ctas,
-            grid=self.grid,
-            block=self.block,
-            memory=self.device.memory,
-            parameters=self.parameters,
-            shared_bytes=self.shared_bytes,
-            observers=self.observers(),
-            cluster=self.cluster,
-        )
+        geometry = Geometry(ctas, self.grid, self.block, self.cluster)
+        memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes)
+        wave = Wave(self.entry, geometry, memories, self.observers())
         wave.modes, wave.inferred = self.modes, self.inferred
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
-        wave.waits_at = self.waits_at
-        wave.order = self.schedule.order_of(number)
+        wave.scheduler.waits_at = self.waits_at
+        wave.scheduler.order = self.schedule.order_of(number)
         wave.asynchrony = self.schedule.asynchrony(number)
         return wave
 
@@ -249,11 +243,11 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
             if not allowance.run(wave, turn):
                 going.append(wave)
                 continue
-            counts += wave.counts
+            counts += wave.scheduler.counts
             done += len(wave.ctas)
             if progress:
                 progress(done, total)
-        detector.check(going, len(going) != before or not all(wave.vain for wave in going))
+        detector.check(going, len(going) != before or not all(wave.scheduler.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
     return counts
 

@@ -146,7 +146,7 @@ class Recorder(Observer):
             ctas=ctas,
             warps=warps[chosen] % wave.warps,
             indices=numbers[chosen],
-            time=wave.statements,
+            time=wave.scheduler.statements,
             order=ctas @ np.array([1, wave.grid[0], wave.grid[0] * wave.grid[1]]),
         )
         self._keep(batch)

@@ -77,7 +77,7 @@ class StripKeeper(Observer):
 
     def _moment(self, wave: Wave, what: str) -> int:
         """The moment of an event; what happens to several warps in one statement happens at one."""
-        known = self._state(wave).of_statement(wave.statements)
+        known = self._state(wave).of_statement(wave.scheduler.statements)
         if what not in known:
             known[what] = self.moments
             self.moments += 1

@@ -304,6 +304,6 @@ class TimelineRecorder(StripKeeper):
 
 def _named_from(wave: Wave, offset: int, warp: int) -> str:
     """An mbarrier as a warp of the wave would name it: in the shared memory of another CTA, with that."""
-    own = int(offset // wave.shared_stride)
+    own = int(offset // wave.memories.shared_stride)
     where = "" if own == warp // wave.warps else f" of CTA ({', '.join(map(str, wave.ctas[own].tolist()))})"
     return f"{named(wave, offset)}{where}"

@@ -104,9 +104,9 @@ class State:
         if self.selection.line is None and self.selection.step is None:
             return True
         count, latest = self._executions.get((warp, pc), (-1, -1))
-        if latest != wave.statements:
+        if latest != wave.scheduler.statements:
             count += 1
-            self._executions[warp, pc] = count, wave.statements
+            self._executions[warp, pc] = count, wave.scheduler.statements
         return self.selection.line in (None, line) and self.selection.step in (None, count)
 
     def execution(self, warp: int, pc: int) -> tuple[int, int]:

@@ -171,7 +171,7 @@ class _Watcher(Observer):
         self.news.append(("landed", access.lanes.count, access.size))
 
     def load(self, wave: Any, access: Any) -> None:
-        if access.memory is wave.shared:
+        if access.memory is wave.memories.shared:
             self.early += sum(int(np.isin(access.offsets, one.offsets).sum()) for one in flights(wave))
 
     def exit(self, wave: Any, path: Any, lanes: Any) -> None:

@@ -80,7 +80,7 @@ class Watch(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes read or write: where counts."""
-        inner = wave.shared_base[access.lanes.index] if access.memory is wave.shared else 0
+        inner = wave.memories.shared_base[access.lanes.index] if access.memory is wave.memories.shared else 0
         if np.size(access.offsets) == access.lanes.count:
             where = np.asarray(access.offsets - inner, np.uint64) * _SALT
             self.accessed[access.path.pc : access.path.pc + 1] += _sum_of(

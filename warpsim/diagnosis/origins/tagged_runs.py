@@ -28,8 +28,8 @@ from ...machine.grid import (
     symbols_of,
 )
 from ...machine.load.program import Module
-from ...machine.run.clusters import Cluster
 from ...machine.run.entries import Entry, Parameter, Record
+from ...machine.run.geometry import Cluster
 from ...machine.run.schedules import Schedule
 from ...machine.run.statement_limit import checked
 from ...machine.state.device import Buffer, Device

@@ -44,7 +44,7 @@ Counts = npt.NDArray[np.int64]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretches:
     """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
-    one behind the last, as offsets in ``wave.shared`` or ``wave.memory.data``.
+    one behind the last, as offsets in ``wave.memories.shared`` or ``wave.memories.device.data``.
     """
 
     space: str
@@ -67,8 +67,9 @@ class Stretches:
 class Pending:
     """An operation in flight: who issued it, what it touches, and what it does when it completes.
 
-    ``signals`` are mbarriers, as offsets in ``wave.shared``, with the bytes that complete there. ``group`` is
-    the family of groups that it belongs to, "" for none; ``number`` of the group is set when it is issued.
+    ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there.
+    ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
+    is issued.
     ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
     complete together which have the same one. ``turn`` counts what the lane had issued before.
     """
@@ -111,8 +112,8 @@ class Asynchrony:
         """Whether an operation that is issued now completes now; all those of a statement do, or none."""
         if self.moment != "random":
             return self.moment != "latest"
-        if self.tossed[0] != wave.statements:
-            self.tossed = wave.statements, self.random.random() < _SOON
+        if self.tossed[0] != wave.scheduler.statements:
+            self.tossed = wave.scheduler.statements, self.random.random() < _SOON
         return self.tossed[1]
 
     def pass_time(self, wave: Wave) -> None:
@@ -121,7 +122,7 @@ class Asynchrony:
             chance = self.random.random()
             if chance < 1.5 * _SOON:
                 (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
-        elif all(path.turns >= _SPINNING for path in wave.paths):
+        elif all(path.turns >= _SPINNING for path in wave.scheduler.paths):
             self.nobody_goes_on(wave)
 
     def _kinds(self, wave: Wave, pendings: Iterable[Pending]) -> list[list[Pending]]:
@@ -160,7 +161,7 @@ class Asynchrony:
             finish_together(wave, first)
         for one in first if known else ():
             self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted), known)
-        for path in wave.paths:
+        for path in wave.scheduler.paths:
             path.turns = 0
         return True
 
@@ -218,7 +219,7 @@ def finish(wave: Wave, pending: Pending) -> None:
     pending.done = True
     del wave.asynchrony.flying[pending]
     pending.complete(wave)
-    wave.rounds = 0  # somebody may have waited for this
+    wave.scheduler.rounds = 0  # somebody may have waited for this
     wave.observers.completed(wave, pending)
     if pending.signals:
         from .mbarrier import complete_tx

@@ -69,7 +69,7 @@ class ClusterBarrier:
             self.arrived = self.arrived & ~over
             if wave.observers.hear(Observer.cluster_met):
                 wave.observers.cluster_met(wave, path, Lanes(over))
-        return wave.wait(path, left, _MEETING, behind=False) if left.count else False
+        return wave.scheduler.wait(path, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:
         """Wake the lanes of clusters in which all have arrived."""
@@ -81,7 +81,7 @@ class ClusterBarrier:
                 wave.observers.cluster_barrier(wave, clusters, self)
                 wave.observers.barrier(wave, -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None)
             self.phase[clusters] += 1
-            wave.wake(_MEETING, done[self.cluster])
+            wave.scheduler.wake(_MEETING, done[self.cluster])
 
     def here(self) -> Mask:
         """The lanes that have arrived in the phase that is not complete."""

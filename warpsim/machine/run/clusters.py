@@ -11,7 +11,6 @@ PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "sh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ...isa.features import Feature
 from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, InvalidAccess, Offsets
+from .geometry import ALONE, Cluster
 
 if TYPE_CHECKING:
     from ..bind.tuning import Dimensions
@@ -31,25 +31,6 @@ if TYPE_CHECKING:
 RANK_BYTES = 1 << 24
 PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes
 MOST = LARGEST.cluster  # that any chip takes, where the host allows clusters that are not portable
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """CTAs of a cluster along each axis; ``explicit`` says that the kernel or the launch names them."""
-
-    shape: Dimensions = (1, 1, 1)
-    explicit: bool = False
-
-    @property
-    def count(self) -> int:
-        """How many CTAs a cluster has."""
-        return self.shape[0] * self.shape[1] * self.shape[2]
-
-    def __str__(self) -> str:
-        return " x ".join(map(str, self.shape))
-
-
-ALONE = Cluster()  # each CTA is a cluster of its own
 
 
 # --- what a launch may ask for --------------------------------------------------------------------------
@@ -145,17 +126,18 @@ def own_cta(wave: Wave, addresses: Values) -> Values:
 def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     """Words in shared memory of CTAs of each lane's cluster. Raises InvalidAccess."""
     spaces.check_alignment(addresses, size, lanes)
-    if not spaces.leave(addresses, size, wave.shared_bytes):
-        return wave.shared, addresses + lanes.of(wave.shared_base)
+    if not spaces.leave(addresses, size, wave.memories.shared_bytes):
+        return wave.memories.shared, addresses + lanes.of(wave.memories.shared_base)
     field = rank_field(addresses)
     _check_ranks(wave, lanes, addresses, field)
     peers = np.where(field, peers_of(wave, lanes, field - 1), lanes.of(wave.cta))
     offsets = addresses % RANK_BYTES
-    past = np.flatnonzero(offsets > wave.shared_bytes - size)
+    past = np.flatnonzero(offsets > wave.memories.shared_bytes - size)
     if past.size:
-        reason = f"leaves shared memory of {wave.shared_bytes} bytes of {named(wave, int(peers[past[0]]))}"
+        owner, most = named(wave, int(peers[past[0]])), wave.memories.shared_bytes
+        reason = f"leaves shared memory of {most} bytes of {owner}"
         raise InvalidAccess(int(lanes.index[past[0]]), int(addresses[past[0]]), reason)
-    return wave.shared, offsets + peers * wave.shared_stride
+    return wave.memories.shared, offsets + peers * wave.memories.shared_stride
 
 
 def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) -> None:
@@ -193,7 +175,7 @@ def named(wave: Wave, cta: int) -> str:
 
 def in_shared(wave: Wave, lane: int, offset: int) -> str:
     """A byte of the wave's shared memory in words, as a lane sees it."""
-    cta, place = divmod(offset, wave.shared_stride)
+    cta, place = divmod(offset, wave.memories.shared_stride)
     return f"{place:#x} of shared memory" + (f" of {named(wave, cta)}" if cta != wave.cta[lane] else "")
 
 
@@ -202,4 +184,4 @@ def far(wave: Wave, lanes: Lanes, offsets: Offsets) -> bool:
     if wave.cluster.count == 1:
         return False
     owners = np.resize(wave.cta[lanes.index], offsets.size)
-    return bool((offsets // wave.shared_stride != owners).any())
+    return bool((offsets // wave.memories.shared_stride != owners).any())

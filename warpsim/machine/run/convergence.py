@@ -41,7 +41,7 @@ def together(
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
     lane that is no member of its own mask and, without ``exited``, for members that have exited.
     """
-    if lanes.count == wave.alive and not wave.waiting and not members.ndim and members == EVERYONE:
+    if lanes.count == wave.alive and not wave.scheduler.waiting and not members.ndim and members == EVERYONE:
         _check_exited(wave, path, lanes, members, exited)
         wave.observers.met(wave, lanes)
         act(wave, path, lanes)
@@ -79,15 +79,15 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     known = _MEMBERS.of(wave)
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, path, lanes.mask, known)
-    halted = [one for one in wave.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
+    halted = [one for one in wave.scheduler.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
     wave.observers.met(wave, Lanes(ready))
     for one in halted:
-        wave.release(one, ready)
+        wave.scheduler.release(one, ready)
     left = Lanes(lanes.mask & ~ready)
     if not left.count:
         return False
-    return wave.wait(
+    return wave.scheduler.wait(
         path, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
     )
 
@@ -100,7 +100,7 @@ def warpgroups_together(wave: Wave, path: DivergentPath, lanes: Lanes, act: Grou
     warps, of which the first has a rank that is a multiple of 4).
     """
     places = Warpgroups.of(wave)
-    waited = _waiting_here(wave, path) if wave.waiting else None
+    waited = _waiting_here(wave, path) if wave.scheduler.waiting else None
     here = lanes.mask if waited is None else lanes.mask | waited
     _check_whole(wave, path, here, places)
     present = places.counts(here) == WARPGROUP
@@ -185,7 +185,7 @@ def lane_words(mask: Mask) -> npt.NDArray[np.uint32]:
 def _waiting_here(wave: Wave, path: DivergentPath) -> Mask:
     """Lanes that wait at this statement of this frame."""
     mask = np.zeros(wave.lanes, np.bool_)
-    for one in wave.waiting:
+    for one in wave.scheduler.waiting:
         if _waits_at(one, path):
             mask |= one.lanes.mask
     return mask
@@ -215,14 +215,14 @@ def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members
 def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
     """Lanes join the path, others leave it and wait, together with those that waited here before."""
     if joining.any() or wait is not None:
-        wave.waiting = [one for one in wave.waiting if not _waits_at(one, path)]
+        wave.scheduler.waiting = [one for one in wave.scheduler.waiting if not _waits_at(one, path)]
         path.lanes = Lanes((path.lanes.mask | joining) & ~left)
     if wait is not None:
         halted = DivergentPath(path.pc, path.frame, Lanes(left), path.turns)
         halted.waits = wait
-        wave.waiting.append(halted)
+        wave.scheduler.waiting.append(halted)
     if not path.lanes.count:
-        wave.paths.remove(path)
+        wave.scheduler.paths.remove(path)
 
 
 def _missing(wave: Wave, left: Mask, members: Values) -> str:

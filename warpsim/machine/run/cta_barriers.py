@@ -46,7 +46,12 @@ class Barriers:
         if wave.observers.hear(Observer.arriving):
             arrival = BarrierArrival(path=path, lanes=lanes, number=number, threads=threads, waits=waits)
             wave.observers.arriving(wave, arrival)
-        if waits and lanes.count == wave.alive and threads in (None, wave.threads) and not wave.waiting:
+        if (
+            waits
+            and lanes.count == wave.alive
+            and threads in (None, wave.threads)
+            and not wave.scheduler.waiting
+        ):
             wave.observers.barrier(wave, number, np.arange(len(wave.ctas)), path)
             wave.observers.meeting(wave, number, lanes.mask, lanes.mask)
             return False
@@ -54,7 +59,7 @@ class Barriers:
         self.here[number] |= lanes.mask
         if threads is not None:
             self._check_count(wave, path, lanes, reason)
-        changed = wave.wait(path, lanes, reason) if waits else False
+        changed = wave.scheduler.wait(path, lanes, reason) if waits else False
         self._complete(wave, reason)
         return changed
 
@@ -65,12 +70,12 @@ class Barriers:
 
     def look_again(self, wave: Wave) -> None:
         """Lanes have exited: barriers that waited for them only are complete."""
-        for wait in {one.waits for one in wave.waiting if isinstance(one.waits, BarrierWait)}:
+        for wait in {one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wave, wait)
 
     def counts(self, wave: Wave, cta: int) -> Iterator[str]:
         """How many threads of a CTA have arrived at each barrier, and how many it waits for, in words."""
-        reasons = [one.waits for one in wave.waiting if isinstance(one.waits, BarrierWait)]
+        reasons = [one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)]
         for number, count in enumerate(self.arrived[:, cta].tolist()):
             wanted = {one.threads or int(wave.alive_of_cta[cta]) for one in reasons if one.number == number}
             if count:
@@ -106,7 +111,7 @@ class Barriers:
         wave.observers.barrier(wave, number, np.flatnonzero(done), None)
         _deliver(wave, number, lanes)
         for reason in {one.waits for one in _waiting(wave, number)}:
-            wave.wake(reason, lanes)
+            wave.scheduler.wake(reason, lanes)
 
     def _notify_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
         """Who has arrived at a barrier that is complete, and who of them has waited."""
@@ -127,7 +132,11 @@ class Barriers:
 
 def _waiting(wave: Wave, number: int) -> list[DivergentPath]:
     """Who waits at a barrier."""
-    return [one for one in wave.waiting if isinstance(one.waits, BarrierWait) and one.waits.number == number]
+    return [
+        one
+        for one in wave.scheduler.waiting
+        if isinstance(one.waits, BarrierWait) and one.waits.number == number
+    ]
 
 
 def _deliver(wave: Wave, number: int, done: Mask) -> None:

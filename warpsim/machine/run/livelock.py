@@ -95,7 +95,7 @@ class LivelockDetector:
 def _rounds(wave: Wave) -> list[int]:
     """How far each path has gone round; one that is alone does not count its turns."""
     paths = _in_order(wave)
-    return [wave.statements] if len(paths) == 1 else [path.turns for path in paths]
+    return [wave.scheduler.statements] if len(paths) == 1 else [path.turns for path in paths]
 
 
 def _all_went(before: list[int], now: list[int]) -> bool:
@@ -105,17 +105,17 @@ def _all_went(before: list[int], now: list[int]) -> bool:
 
 def _in_order(wave: Wave) -> list[DivergentPath]:
     """The paths that run, by place and lanes."""
-    return sorted(wave.paths, key=lambda path: (path.pc, int(path.lanes.index[0])))
+    return sorted(wave.scheduler.paths, key=lambda path: (path.pc, int(path.lanes.index[0])))
 
 
 def _state(waves: Sequence[Wave]) -> bytes:
     """A digest of all that decides how the waves go on."""
     digest = blake2b(digest_size=16)
-    digest.update(waves[0].memory.data.data)
+    digest.update(waves[0].memories.device.data.data)
     for wave in waves:
-        digest.update(wave.shared.data)
-        digest.update(wave.local.data)
-        for path in (*_in_order(wave), *wave.waiting):
+        digest.update(wave.memories.shared.data)
+        digest.update(wave.memories.local.data)
+        for path in (*_in_order(wave), *wave.scheduler.waiting):
             digest.update(f"{path.pc} {path.frame.depth}".encode())
             digest.update(path.lanes.mask.data)
             _add_registers(digest, path.frame)
@@ -151,7 +151,7 @@ def _deadlock(waves: Sequence[Wave]) -> Fault:
     groups = [group for wave in waves for group in _groups(wave)]
     shown = "; ".join(text for text, _ in groups[:_SHOWN])
     more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
-    waiting = sum(path.lanes.count for wave in waves for path in wave.waiting)
+    waiting = sum(path.lanes.count for wave in waves for path in wave.scheduler.waiting)
     others = f" ({waiting} more lanes wait at barriers)" if waiting else ""
     message = f"deadlock: nobody can go on, and nobody is left to write what they wait for{others}"
     return Fault(f"{message}: {shown}{more}", groups[0][1])
@@ -163,7 +163,7 @@ def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
     kept, wave.observers = wave.observers, Observers([reads])
     for path in _in_order(wave):
         path.turns = 0
-    wave.run(_ROUND * len(wave.paths))
+    wave.run(_ROUND * len(wave.scheduler.paths))
     wave.observers = kept
     for path in _in_order(wave):
         for cta in np.unique(wave.cta[path.lanes.index]).tolist():
@@ -190,9 +190,9 @@ def _described(wave: Wave, path: DivergentPath, lanes: Lanes, reads: _Reads) -> 
 
 def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
     """A place in a memory in words."""
-    if memory is wave.shared:
-        return f"{offset - int(wave.shared_base[lane]):#x} of shared memory"
-    if memory is not wave.memory.data:
+    if memory is wave.memories.shared:
+        return f"{offset - int(wave.memories.shared_base[lane]):#x} of shared memory"
+    if memory is not wave.memories.device.data:
         return "local memory"
-    allocation = wave.memory.allocation_at(DEVICE_BASE + offset)
+    allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
     return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"

@@ -159,14 +159,14 @@ def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> Undefined
 def _wake(wave: Wave, offsets: list[int]) -> None:
     """Lanes that sleep until the phase of one of these objects is over try again."""
     if offsets:
-        wave.wake(_SLEEP, np.isin(_SLEEPERS.of(wave), offsets))
+        wave.scheduler.wake(_SLEEP, np.isin(_SLEEPERS.of(wave), offsets))
 
 
 def sleep(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values) -> bool:
     """Some lanes stop until the phase of their object is over, and then try again."""
-    offsets = where % RANK_BYTES + wave.shared_base
+    offsets = where % RANK_BYTES + wave.memories.shared_base
     _SLEEPERS.set(wave, np.where(lanes.mask, offsets, _SLEEPERS.of(wave)))
-    return wave.wait(path, lanes, _SLEEP, behind=False)
+    return wave.scheduler.wait(path, lanes, _SLEEP, behind=False)
 
 
 # --- what has happened ---------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def _record(
 
 def named(wave: Wave, offset: int) -> str:
     """A byte of shared memory by the variable that it is in, or by its address."""
-    address = offset % wave.shared_stride
+    address = offset % wave.memories.shared_stride
     for one in wave.entry.shared:
         if not one.dynamic and one.offset <= address < one.offset + one.size:
             return one.name + (f"+{address - one.offset}" if address > one.offset else "")
@@ -230,7 +230,7 @@ def _missing(wave: Wave, path: DivergentPath) -> str:
 
 def _lacks(wave: Wave, offset: int) -> str:
     """What one object waits for."""
-    one = Object.of(int(spaces.words_at(wave.shared, np.array([offset]), 8)[0, 0]))
+    one = Object.of(int(spaces.words_at(wave.memories.shared, np.array([offset]), 8)[0, 0]))
     history = history_of(wave, offset)
     found = f"phase {history.over + 1} of the mbarrier {named(wave, offset)}"
     lacking = [f"{one.pending} of {one.expected} arrivals"] if one.pending else []
@@ -269,7 +269,7 @@ _SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
 
 def awaited(wave: Wave) -> frozenset[int]:
     """The objects, as offsets in shared memory, that lanes sleep for."""
-    asleep = [path.lanes.index for path in wave.waiting if path.waits is _SLEEP]
+    asleep = [path.lanes.index for path in wave.scheduler.waiting if path.waits is _SLEEP]
     if not asleep:
         return frozenset()
     return frozenset(_SLEEPERS.of(wave)[np.concatenate(asleep)].tolist())
@@ -281,14 +281,14 @@ def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
     Raises UndefinedBehavior, pointing at the operation that brought them.
     """
     place = np.array([offset])
-    word = int(spaces.words_at(wave.shared, place, 8)[0, 0])
+    word = int(spaces.words_at(wave.memories.shared, place, 8)[0, 0])
     try:
         after = _settled(word, -count, expect)
     except Misuse as misuse:
         statement = cause.record.statement
         message = f"{statement.mnemonic}: {misuse} [{wave.describe_lane(cause.lane)}]"
         raise UndefinedBehavior(message, statement.location()) from None
-    spaces.put_words(wave.shared, place, np.array([[after]], np.uint64))
+    spaces.put_words(wave.memories.shared, place, np.array([[after]], np.uint64))
     over = bool((word ^ after) >> 62 & 1)
     history_of(wave, offset).over += over
     wave.observers.bytes_came(wave, cause, offset, over)

@@ -23,7 +23,8 @@ import numpy as np
 from ...errors import OperandError
 from ...isa.numerals import whole_number
 from .asynchronous import Asynchrony, Moment
-from .warp_scheduling import Drawn, Order, first_warps, in_step
+from .scheduler import Order
+from .warp_scheduling import Drawn, first_warps, in_step
 
 _STRETCH = 1 << 17  # CTAs that are put in order at a time
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")

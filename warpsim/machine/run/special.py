@@ -83,7 +83,7 @@ def _mask(compare: Callable[[Values, Values], Values]) -> SpecialRegister:
 
 def _counter(scale: int = 1, shift: int = 0) -> Callable[[Wave], Values]:
     """Statements executed so far; the same in all lanes."""
-    return lambda wave: np.array(wave.statements * scale >> shift, np.uint64)
+    return lambda wave: np.array(wave.scheduler.statements * scale >> shift, np.uint64)
 
 
 def _made_up(stem: str, count: int, type_name: str) -> dict[str, SpecialRegister]:
@@ -140,11 +140,11 @@ REGISTERS: dict[str, SpecialRegister] = {
     "%globaltimer_lo": SpecialRegister(type="u32", value=_counter(), constant=False, made_up=True),
     "%globaltimer_hi": SpecialRegister(type="u32", value=_counter(1, 32), constant=False, made_up=True),
     "%dynamic_smem_size": SpecialRegister(
-        type="u32", value=lambda wave: np.array(wave.shared_bytes - wave.entry.static_shared_bytes)
+        type="u32", value=lambda wave: np.array(wave.memories.shared_bytes - wave.entry.static_shared_bytes)
     ),
-    "%total_smem_size": SpecialRegister(type="u32", value=lambda wave: np.array(wave.shared_bytes)),
+    "%total_smem_size": SpecialRegister(type="u32", value=lambda wave: np.array(wave.memories.shared_bytes)),
     "%aggr_smem_size": SpecialRegister(
-        type="u32", value=lambda wave: np.array(wave.shared_bytes + _RESERVED), made_up=True
+        type="u32", value=lambda wave: np.array(wave.memories.shared_bytes + _RESERVED), made_up=True
     ),
     "%current_graph_exec": SpecialRegister(type="u64", value=lambda wave: np.array(0)),
     **_made_up("%pm", 8, "u32"),

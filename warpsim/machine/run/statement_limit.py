@@ -37,10 +37,10 @@ class Allowance:
 
     def run(self, wave: Wave, turn: int) -> bool:
         """Execute at most so many statements of a wave; whether it has ended. Raises Fault for the last."""
-        left = OF_A_WAVE - wave.statements if self._left is None else self._left
-        before = wave.statements
+        left = OF_A_WAVE - wave.scheduler.statements if self._left is None else self._left
+        before = wave.scheduler.statements
         ended = wave.run(min(turn, left))
-        spent = wave.statements - before
+        spent = wave.scheduler.statements - before
         if self._left is not None:
             self._left -= spent
         if not ended and spent >= left:
@@ -50,16 +50,18 @@ class Allowance:
 
 def _endless(wave: Wave, most: int | None) -> Fault:
     """Who is still where, and what was executed most."""
-    most_often = int(np.argmax(wave.counts))
+    most_often = int(np.argmax(wave.scheduler.counts))
     often = wave.code[most_often].statement
-    path = min((*wave.paths, *wave.waiting), key=lambda one: (one.waits is not None, one.pc))
+    path = min(
+        (*wave.scheduler.paths, *wave.scheduler.waiting), key=lambda one: (one.waits is not None, one.pc)
+    )
     record = wave.waiting_record(path) if path.waits else wave.code[path.pc]
     place = record.statement.location()
     whose = "of CTAs that run together" if most is None else "of the launch"
     return Fault(
         f"not ended after {OF_A_WAVE if most is None else most:,} statements {whose}: "
         f"{wave.describe_lanes(path.lanes)} at line {place.line}; line {often.location().line}, "
-        f"{often.mnemonic}, was executed {wave.counts[most_often]:,} times; "
+        f"{often.mnemonic}, was executed {wave.scheduler.counts[most_often]:,} times; "
         "most_statements, or --limit, allows more",
         often.location(),
     )

@@ -13,19 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes, Mask
+from .geometry import Geometry
+from .scheduler import PATIENCE, Scheduler
 
-if TYPE_CHECKING:
-    from .wave import Wave
-
-# Rounds of a loop before other lanes get their turn: many, so that lanes that work are not torn apart each
-# time round; a round of a loop that waits for others (see livelock.py) counts for as many.
-PATIENCE = 512
 _FEW = 32  # warps of a grid that need no teams
 _ALONG = 3 / 4  # the chance that there some of those that stand at the same place go along
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a path is chosen,
@@ -33,7 +28,6 @@ _TURNS = 1 / 32  # that the other team gets ahead,
 _ANY_PATH = 1 / 8  # and that any path is chosen, be it of the team behind or not the lowest
 
 Member = tuple[int, DivergentPath]  # the number of a team, and lanes of it
-Order = Callable[["Wave"], DivergentPath]  # the path that is next; paths of the wave may be joined and split
 
 
 def in_program(path: DivergentPath) -> tuple[int, int, int]:
@@ -52,21 +46,21 @@ def joined(members: Iterable[Member]) -> list[Member]:
     return list(places.values())
 
 
-def in_step(wave: Wave) -> DivergentPath:
+def in_step(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
     """All lanes are one team."""
-    paths = wave.paths
+    paths = scheduler.paths
     if len(paths) == 1:
         paths[0].turns = 0
         return paths[0]
-    wave.paths = [path for _, path in joined((0, path) for path in paths)]
-    return min(wave.paths, key=in_program)
+    scheduler.paths = [path for _, path in joined((0, path) for path in paths)]
+    return min(scheduler.paths, key=in_program)
 
 
-def _members(wave: Wave, split: Callable[[DivergentPath], Sequence[Member]]) -> list[Member]:
+def _members(scheduler: Scheduler, split: Callable[[DivergentPath], Sequence[Member]]) -> list[Member]:
     """The paths of a wave by team."""
-    parts = [part for path in wave.paths for part in split(path)]
+    parts = [part for path in scheduler.paths for part in split(path)]
     found = joined(parts) if len(parts) > 1 else parts
-    wave.paths = [path for _, path in found]
+    scheduler.paths = [path for _, path in found]
     return found
 
 
@@ -96,14 +90,14 @@ def _by_half(second: Mask, path: DivergentPath) -> Sequence[Member]:
 # --- the orders of schedules -------------------------------------------------------------------------
 
 
-def first_warps(wave: Wave) -> DivergentPath:
+def first_warps(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
     """The first warp of each CTA gets ahead of the others, until it has to wait."""
 
     def place(member: Member) -> tuple[int, int, tuple[int, int, int]]:
         team, path = member
         return path.turns // PATIENCE, team, in_program(path)
 
-    return min(_members(wave, partial(_by_half, wave.thread >= WARP)), key=place)[1]
+    return min(_members(scheduler, partial(_by_half, geometry.thread >= WARP)), key=place)[1]
 
 
 class Drawn:
@@ -116,15 +110,15 @@ class Drawn:
         self.second: Mask | None = None
         self.ahead = 0
 
-    def __call__(self, wave: Wave) -> DivergentPath:
+    def __call__(self, scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
         """The path that is next; in step where the wave only went round, so that a livelock shows."""
-        if wave.vain:
-            return in_step(wave)
-        if wave.warps * wave.grid[0] * wave.grid[1] * wave.grid[2] <= _FEW:
-            return self._any_warp(wave)
+        if scheduler.vain:
+            return in_step(scheduler, geometry)
+        if geometry.warps * geometry.grid[0] * geometry.grid[1] * geometry.grid[2] <= _FEW:
+            return self._any_warp(scheduler)
         if self.second is None or self.random.random() < _ANEW:
-            self.second = self._dealt(wave)
-        members = _members(wave, partial(_by_half, self.second))
+            self.second = self._dealt(geometry)
+        members = _members(scheduler, partial(_by_half, self.second))
         if len(members) == 1:
             return members[0][1]
         if self.random.random() < _ANY_PATH:
@@ -134,24 +128,24 @@ class Drawn:
         team = [path for one, path in members if one == self.ahead]
         return min(team or (path for _, path in members), key=in_program)
 
-    def _any_warp(self, wave: Wave) -> DivergentPath:
+    def _any_warp(self, scheduler: Scheduler) -> DivergentPath:
         """Any warp, often with some of those at the same place; never all that run, for then nobody parts."""
-        chosen = self.random.choice(members := _members(wave, _by_warp))[1]
+        chosen = self.random.choice(members := _members(scheduler, _by_warp))[1]
         here = [one for _, one in members if one.pc == chosen.pc and one.frame is chosen.frame]
         others = [one for one in here if one is not chosen]
         most = len(others) - (len(here) == len(members))
         if most > 0 and self.random.random() < _ALONG:
             along = self.random.sample(others, self.random.randint(1, most))
             chosen.lanes = Lanes(np.logical_or.reduce([one.lanes.mask for one in (chosen, *along)]))
-            wave.paths = [one for one in wave.paths if one not in along]
+            scheduler.paths = [one for one in scheduler.paths if one not in along]
         return chosen
 
-    def _dealt(self, wave: Wave) -> Mask:
+    def _dealt(self, geometry: Geometry) -> Mask:
         """Half of the warps of each CTA, dealt out like cards to the two teams, CTA after CTA."""
-        second = np.zeros((len(wave.ctas), wave.warps), np.bool_)
+        second = np.zeros((len(geometry.ctas), geometry.warps), np.bool_)
         dealt = self.random.randrange(2)
         for cta in self.random.sample(range(len(second)), len(second)):
-            order = self.random.sample(range(wave.warps), wave.warps)
+            order = self.random.sample(range(geometry.warps), geometry.warps)
             second[cta, order[dealt::2]] = True
-            dealt = (dealt + wave.warps) % 2
+            dealt = (dealt + geometry.warps) % 2
         return np.repeat(second.reshape(-1), WARP)

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    return wave.memory.data, wave.memory.offsets(addresses, size, lanes)
+    return wave.memories.device.data, wave.memories.device.offsets(addresses, size, lanes)
 
 
 def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    if spaces.leave(addresses, size, wave.shared_bytes):
+    if spaces.leave(addresses, size, wave.memories.shared_bytes):
         addresses = near(wave, lanes, addresses)
         hint = _dynamic_hint(wave)
-        spaces.check_bounds(addresses, size, wave.shared_bytes, lanes, "shared memory", hint)
-    return wave.shared, addresses + lanes.of(wave.shared_base)
+        spaces.check_bounds(addresses, size, wave.memories.shared_bytes, lanes, "shared memory", hint)
+    return wave.memories.shared, addresses + lanes.of(wave.memories.shared_base)
 
 
 def _dynamic_hint(wave: Wave) -> str:
     """What to do where a kernel declares dynamic shared memory and the launch gives none."""
     names = [demangled(one.name) for one in wave.entry.shared if one.dynamic]
-    if not names or wave.shared_bytes > wave.entry.static_shared_bytes:
+    if not names or wave.memories.shared_bytes > wave.entry.static_shared_bytes:
         return ""
     return (
         f"; the kernel declares dynamic shared memory ({', '.join(names)}), and this launch gives none: "
@@ -47,14 +47,14 @@ def _dynamic_hint(wave: Wave) -> str:
 
 def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.local_stride, lanes, "local memory")
-    return wave.local, addresses + lanes.index * wave.local_stride
+    spaces.check_bounds(addresses, size, wave.memories.local_stride, lanes, "local memory")
+    return wave.memories.local, addresses + lanes.index * wave.memories.local_stride
 
 
 def _parameter_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
     spaces.check_bounds(addresses, size, wave.entry.parameter_bytes, lanes, "the parameters")
-    return wave.parameters, addresses
+    return wave.memories.parameters, addresses
 
 
 def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:

@@ -141,7 +141,7 @@ def _ends(wave: Wave, space: str, lanes: Lanes, addresses: Values, sizes: Values
 def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Values) -> None:
     """Check that both ends of a copy lie in one allocation; raises InvalidAccess."""
     for lane, address, size in zip(lanes.index.tolist(), addresses.tolist(), sizes.tolist(), strict=True):
-        found = wave.memory.allocation_at(address)
+        found = wave.memories.device.allocation_at(address)
         if address + size > found.address + found.size:
             past = address + size - found.address - found.size
             raise InvalidAccess(
@@ -202,7 +202,7 @@ def _starting(form: _Form) -> Step:
 
 
 def _memory(wave: Wave, space: str) -> Bytes:
-    return wave.memory.data if space == "global" else wave.shared
+    return wave.memories.device.data if space == "global" else wave.memories.shared
 
 
 class _Copy(NamedTuple):

@@ -75,11 +75,13 @@ class Copies:
 
 
 def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
-    spaces.put_words(wave.shared, flight.offsets, flight.words)
+    spaces.put_words(wave.memories.shared, flight.offsets, flight.words)
     if wave.observers.hear(Observer.landed):
         mask = np.zeros(wave.lanes, np.bool_)
         mask[flight.lanes] = True
-        wave.observers.landed(wave, MemoryAccess(path, Lanes(mask), wave.shared, flight.offsets, flight.size))
+        wave.observers.landed(
+            wave, MemoryAccess(path, Lanes(mask), wave.memories.shared, flight.offsets, flight.size)
+        )
 
 
 def _no_copies(wave: Wave) -> Copies:

@@ -75,7 +75,7 @@ class _Stores:
 
     def complete(self, place: int, wave: Wave) -> None:
         """Write the words of one lane."""
-        memory = wave.shared if self.space == "shared" else wave.memory.data
+        memory = wave.memories.shared if self.space == "shared" else wave.memories.device.data
         self.write(memory, self.offsets[place : place + 1], self.words[place : place + 1])
 
 
@@ -134,8 +134,8 @@ def _check_ctas(
     wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Values, barriers: Values, other: bool
 ) -> None:
     """Check that destination and mbarrier lie in one CTA of a real cluster; raises UndefinedBehavior."""
-    ctas, own = offsets // wave.shared_stride, lanes.of(wave.cta)
-    apart = ctas != barriers // wave.shared_stride
+    ctas, own = offsets // wave.memories.shared_stride, lanes.of(wave.cta)
+    apart = ctas != barriers // wave.memories.shared_stride
     for wrong, why in (
         (apart, "the mbarrier is not in the CTA of the destination"),
         (apart | (wave.cluster.count == 1), "the CTA is alone in its cluster"),

@@ -241,9 +241,9 @@ def _pieces(box: Box, map_: TensorMap, coordinates: Sequence[int], offsets: Sequ
 def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
     """Check that every byte inside of the tensor is in an allocation; raises InvalidAccess."""
     addresses = pieces.addresses[pieces.inside]
-    wrong = wave.memory.outside(addresses, pieces.size)
+    wrong = wave.memories.device.outside(addresses, pieces.size)
     if wrong is not None:
-        reason = wave.memory.describe(wrong)
+        reason = wave.memories.device.describe(wrong)
         raise InvalidAccess(lane, wrong, f"of the map's tensor {reason}")
 
 
@@ -251,7 +251,7 @@ def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
 
 
 def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
-    """Return where in ``wave.shared`` the pieces of a box lie that is put at an address. Raises
+    """Return where in ``wave.memories.shared`` the pieces of a box lie that is put at an address. Raises
     InvalidAccess.
     """
     inner = address % RANK_BYTES
@@ -261,15 +261,15 @@ def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
     first = int(wave.locate(space, box.lanes, np.array([address], np.int64), 1)[1][0])
     places = box.pieces.landing(inner, box.map)
     end = int(places.max()) + box.pieces.pitch
-    if end > wave.shared_bytes:
+    if end > wave.memories.shared_bytes:
         size = f"a box of {box.pieces.bytes} bytes ends at {end:#x}"
-        reason = f"lacks room: {size}, beyond {wave.shared_bytes} bytes of shared memory"
+        reason = f"lacks room: {size}, beyond {wave.memories.shared_bytes} bytes of shared memory"
         raise InvalidAccess(box.lane, address, reason)
     return places + (first - inner)
 
 
 def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, int]:
-    """Return the offset of an mbarrier in ``wave.shared``, and its bytes. Raises InvalidAccess."""
+    """Return the offset of an mbarrier in ``wave.memories.shared``, and its bytes. Raises InvalidAccess."""
     offset = wave.locate(space, box.lanes, np.array([address], np.int64), 8)[1]
     return int(offset[0]), box.pieces.bytes
 

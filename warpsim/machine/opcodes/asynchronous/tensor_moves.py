@@ -70,7 +70,7 @@ def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Move:
-    """A box of a map: its pieces, and where they lie in ``wave.shared`` of each CTA that has it."""
+    """A box of a map: its pieces, and where they lie in ``wave.memories.shared`` of each CTA that has it."""
 
     map: TensorMap
     pieces: Pieces
@@ -88,7 +88,7 @@ class Move:
     def fetched(self, wave: Wave) -> Content:
         """Return what lies in global memory, and what fills the rest."""
         fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
-        content = gathered(wave.memory.data, self._safe(), self.pieces.size)
+        content = gathered(wave.memories.device.data, self._safe(), self.pieces.size)
         if self.map.element in _ROUNDED:
             content = _nearest_tf32(content.view(np.uint32)).view(content.dtype)
         if not self.pieces.inside.all():
@@ -100,24 +100,24 @@ class Move:
     def land(self, wave: Wave, content: Content) -> None:
         """Write what was fetched."""
         for landing in self.landings:
-            scattered(wave.shared, landing, content)
+            scattered(wave.memories.shared, landing, content)
 
     # --- to global memory ---
 
     def taken(self, wave: Wave) -> Content:
         """Return what lies in shared memory, as global memory will have it."""
-        content = gathered(wave.shared, self.landings[0], self.pieces.pitch)
+        content = gathered(wave.memories.shared, self.landings[0], self.pieces.pitch)
         return _six_bits(content) if self.map.element == _PACKED else content
 
     def store(self, wave: Wave, content: Content) -> None:
         """Write what was taken, as far as it is inside of the tensor."""
         inside = self.pieces.inside
-        scattered(wave.memory.data, self.offsets[inside], content[inside])
+        scattered(wave.memories.device.data, self.offsets[inside], content[inside])
 
     def reduce(self, wave: Wave, content: Content, update: Update) -> None:
         """Update elements one by one; pieces are single elements."""
         words = content.view(dtype_of(f"b{self.map.type.bits}"))[self.pieces.inside]
-        apply(wave.memory.data, self.offsets[self.pieces.inside], [words], update)
+        apply(wave.memories.device.data, self.offsets[self.pieces.inside], [words], update)
 
     # --- places ---
 

@@ -88,7 +88,7 @@ def _arriving(
         if len(parts) == 1:
             return arrive(wave, path, lanes, *place(wave, path, lanes))
         places = [place(wave, path, part) for part in parts]
-        for piece, (which, count) in zip(wave.split(path, parts), places, strict=True):
+        for piece, (which, count) in zip(wave.scheduler.split(path, parts), places, strict=True):
             piece.pc += not arrive(wave, piece, piece.lanes, which, count)
         return True
 

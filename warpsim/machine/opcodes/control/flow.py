@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def _branch(binder: StatementBinder, uniform: str) -> Step:
     binder.count(1)
     label = binder.label(0)
-    return lambda wave, path, lanes: wave.jump(path, lanes, label.pc)
+    return lambda wave, path, lanes: wave.scheduler.jump(path, lanes, label.pc)
 
 
 def _indexed(binder: StatementBinder, uniform: str) -> Step:
@@ -54,7 +54,7 @@ def _indexed(binder: StatementBinder, uniform: str) -> Step:
             lane = int(outside.argmax())
             message = f"brx.idx with index {int(chosen[lane])}, but the table has {len(labels)} targets"
             raise wave.fault(wave.code[path.pc], lane, message)
-        return wave.scatter(path, lanes, chosen, [label.pc for label in labels])  # type: ignore[union-attr]
+        return wave.scheduler.scatter(path, lanes, chosen, [label.pc for label in labels])  # type: ignore[union-attr]
 
     return step
 
@@ -78,7 +78,7 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
                 _copied, wave, sources=function.results, base=own, targets=wanted, other=base
             )
             entered.append(DivergentPath(function.start, frame, part))
-        return wave.call(path, lanes, entered)
+        return wave.scheduler.call(path, lanes, entered)
 
     return step
 
@@ -103,7 +103,7 @@ def _called(
     lanes: Lanes,
 ) -> None:
     """Call a function of the driver: words of the caller's frame in, the result back."""
-    base, local = path.frame.local, wave.local.reshape(wave.lanes, -1)
+    base, local = path.frame.local, wave.memories.local.reshape(wave.lanes, -1)
     arguments = [_words(local[lanes.index, base + one.offset :][:, : one.size]) for one in given]
     result = function(wave, path, lanes, arguments)
     if result is not None and wanted:
@@ -139,7 +139,7 @@ def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
     )
     frame.function = function
     path.frame.entered[path.pc, function.name] = frame
-    wave.reserve_local(frame.local + function.local_bytes)
+    wave.memories.reserve_local(frame.local + function.local_bytes)
     return frame
 
 
@@ -206,7 +206,7 @@ def _copied(
     wave: Wave, lanes: Lanes, sources: list[Variable], base: int, targets: list[Variable], other: int
 ) -> None:
     """Copy variables of one frame to those of another, in local memory."""
-    local = wave.local.reshape(wave.lanes, -1)
+    local = wave.memories.local.reshape(wave.lanes, -1)
     for source, two in zip(sources, targets, strict=False):
         start, end = base + source.offset, other + two.offset
         local[lanes.index, end : end + source.size] = local[lanes.index, start : start + source.size]

@@ -175,14 +175,14 @@ def _set(binder: StatementBinder, act: str, sync: str, aligned: str, kind: str) 
             warps = np.unique(lanes.index // WARP).tolist()
             short.extend(warp for warp in warps if not pool.change(wave, path, warp, act, count))
             if act == "dec":
-                wave.wake(_REGISTERS, np.ones(wave.lanes, np.bool_))
+                wave.scheduler.wake(_REGISTERS, np.ones(wave.lanes, np.bool_))
 
         if together(wave, path, lanes, EVERYONE, change):
             return True
         if not short:
             return False
         waiting = path.lanes.mask & np.isin(np.arange(wave.lanes) // WARP, short)
-        return wave.wait(path, Lanes(waiting), _REGISTERS, behind=False)
+        return wave.scheduler.wait(path, Lanes(waiting), _REGISTERS, behind=False)
 
     return step
 

@@ -60,7 +60,7 @@ def _alloca(binder: StatementBinder, type_name: str) -> Step:
             raise wave.fault(wave.code[path.pc], lane, message)
         ends = begin + np.where(lanes.mask, size, 0).astype(np.int64)
         path.frame.top = np.where(lanes.mask, ends, top)
-        wave.reserve_local(int(path.frame.top.max()))
+        wave.memories.reserve_local(int(path.frame.top.max()))
         write(wave, path, lanes, begin.astype(dtype))
 
     return step

@@ -117,15 +117,15 @@ def bytes_behind(wave: Wave, lane: int, address: int) -> spaces.Bytes | None:
     first = address // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
     space, offset = WINDOWS.get(first), address - first
     if space == "local":
-        memory = wave.local.reshape(wave.lanes, -1)[lane]
+        memory = wave.memories.local.reshape(wave.lanes, -1)[lane]
     elif space == "shared":
-        base = int(wave.shared_base[lane])
-        memory = wave.shared[base : base + wave.shared_bytes]
+        base = int(wave.memories.shared_base[lane])
+        memory = wave.memories.shared[base : base + wave.memories.shared_bytes]
     elif space == "param":
-        memory = wave.parameters[: wave.entry.parameter_bytes]
-    elif wave.memory.outside(np.array([address], np.int64), 1) is None:
-        allocation = wave.memory.allocation_at(address)
-        memory, offset = wave.memory.bytes_of(allocation), address - allocation.address
+        memory = wave.memories.parameters[: wave.entry.parameter_bytes]
+    elif wave.memories.device.outside(np.array([address], np.int64), 1) is None:
+        allocation = wave.memories.device.allocation_at(address)
+        memory, offset = wave.memories.device.bytes_of(allocation), address - allocation.address
     else:
         return None
     return memory[offset:] if offset < memory.size else None

@@ -153,7 +153,7 @@ def _issue(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -
     latest = _LATEST.of(wave)
     later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), one, share), list[Pending]()
     for group in share.groups.tolist():
-        base = int(places.cta[group]) * wave.shared_stride
+        base = int(places.cta[group]) * wave.memories.shared_stride
         before = latest.get(group)
         pending = latest[group] = Pending(
             record=wave.code[path.pc],

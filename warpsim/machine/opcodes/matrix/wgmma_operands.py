@@ -100,7 +100,7 @@ def _share(
         if name in named:
             tile, transposed = one.form.in_shared_memory(name), bool(one.bound.imm_trans[side])
             try:
-                found = tile_bytes(tile, named[name], wave.shared_bytes, literal, transposed)
+                found = tile_bytes(tile, named[name], wave.memories.shared_bytes, literal, transposed)
             except WarpsimError as error:
                 raise _placed(wave, path, groups, error, one.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
@@ -179,6 +179,8 @@ def _whatever_is_there(one: Multiplication) -> list[Reader]:
 
 def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
     """``(groups, bytes)``: the shared memory of the CTA of each."""
-    memories = wave.shared[: len(wave.ctas) * wave.shared_stride].reshape(len(wave.ctas), -1)
+    memories = wave.memories.shared[: len(wave.ctas) * wave.memories.shared_stride].reshape(
+        len(wave.ctas), -1
+    )
     ctas = Warpgroups.of(wave).cta[groups]
     return memories if np.array_equal(ctas, np.arange(len(wave.ctas))) else memories[ctas]

@@ -96,8 +96,8 @@ def store(
     if wave.observers.hear(Observer.store):
         wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
-    if memory is wave.memory.data:
-        wave.rounds = 0  # another wave may have waited for this
+    if memory is wave.memories.device.data:
+        wave.scheduler.rounds = 0  # another wave may have waited for this
 
 
 def _chosen(modifiers: tuple[str, ...]) -> tuple[str, int, str]:

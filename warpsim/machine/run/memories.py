@@ -1,0 +1,44 @@
+"""The memories that the lanes of a wave address: global, shared, local and that of the parameters.
+
+Knows bytes and sizes; does not know addresses (windows.py) or what is read and written there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..state import spaces
+from ..state.spaces import Bytes, DeviceMemory
+from .geometry import Geometry
+
+_SHARED_ALIGNMENT = 128  # bytes: CTAs begin at multiples of it in ``shared``
+_LOCAL_ALIGNMENT = 16  # bytes
+
+
+class Memories:
+    """``device`` is global memory; ``shared`` has ``shared_stride`` bytes per CTA, of which ``shared_bytes``
+    are used; ``shared_base`` (lanes,) is the first byte of each lane's CTA. ``local`` has ``local_stride``
+    bytes per lane.
+    """
+
+    def __init__(
+        self, geometry: Geometry, device: DeviceMemory, parameters: Bytes, shared_bytes: int
+    ) -> None:
+        self.device = device
+        self.parameters = parameters
+        self.shared_bytes: int = shared_bytes
+        self.shared_stride = max(-(-shared_bytes // _SHARED_ALIGNMENT), 1) * _SHARED_ALIGNMENT
+        self.shared: Bytes = spaces.padded(len(geometry.ctas) * self.shared_stride)
+        self.shared_base = geometry.cta * self.shared_stride
+        self.local: Bytes = spaces.padded(0)
+        self.local_stride = 0
+        self._lanes = geometry.lanes
+
+    def reserve_local(self, size: int) -> None:
+        """Give every lane at least that many bytes of local memory; its contents stay."""
+        if size <= self.local_stride:
+            return
+        stride = -(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
+        grown = np.zeros((self._lanes, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local[: self._lanes * self.local_stride].reshape(self._lanes, -1)
+        self.local, self.local_stride = grown.reshape(-1), stride
