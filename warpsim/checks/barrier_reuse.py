@@ -21,7 +21,8 @@ from ..machine.run.events import BarrierArrival, Observer
 from ..machine.state.lanes import DivergentPath
 from .clocks import HAPPENED, VISIBLE, Warps
 from .findings import Findings, LaunchFinding
-from .order import Order, kinds_of, warps_of
+from .order import Order, warps_of
+from .order_kinds import kinds_of
 
 if TYPE_CHECKING:
     from ..machine.run.entries import Record

@@ -37,7 +37,8 @@ from ..machine.state.spaces import Offsets
 from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
-from .order import Order, Watcher, kinds_of, warps_of_groups
+from .order import Order, Watcher, warps_of_groups
+from .order_kinds import kinds_of
 from .phase_waits import PhaseWaits
 from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
 

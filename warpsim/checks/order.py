@@ -29,6 +29,7 @@ from ..machine.state.spaces import Offsets
 from .clocks import Barrier, Clock, Clocks, Warps
 from .findings import Findings
 from .flags import Flag, Flags, joined, of_each_place
+from .order_kinds import ACQUIRES, FLAGS, RELAXED, RELEASES, kinds_of
 from .shadow import Shadow, Shadows
 
 if TYPE_CHECKING:
@@ -39,23 +40,19 @@ if TYPE_CHECKING:
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-_ACQUIRES, _RELEASES = frozenset({"acquire", "acq_rel", "sc"}), frozenset({"release", "acq_rel", "sc"})
-_RELAXED = frozenset({"relaxed", "volatile", "mmio"})
-_FLAGS = frozenset({"ld", "st", "atom", "red"})
 _GROUP = 4  # warps of a warpgroup
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
 @dataclass(eq=False)
 class _Launch:
-    """What the waves of a launch have in common: flags in global memory, bytes of cells by space, how many
-    waves there have been, and the kinds of order in some code.
+    """What the waves of a launch have in common: flags in global memory, bytes of cells by space, and how
+    many waves there have been.
     """
 
     flags: dict[int, Flag] = field(default_factory=dict)
     cells: dict[str, int] = field(default_factory=dict)
     waves: int = 0
-    kinds: tuple[Sequence[Record], tuple[bool, bool, bool]] | None = None
 
 
 def _launch(findings: Findings) -> _Launch:
@@ -367,10 +364,10 @@ class Order(Observer):
         statement = wave.code[access.path.pc].statement
         words, is_atomic = statement.modifiers, statement.opcode in ("atom", "red")
         space = "shared" if access.memory is wave.memories.shared else "global"
-        if statement.opcode not in _FLAGS or access.memory is wave.memories.local:
+        if statement.opcode not in FLAGS or access.memory is wave.memories.local:
             return
-        acquires, releases = not _ACQUIRES.isdisjoint(words), not _RELEASES.isdisjoint(words)
-        if not (acquires or releases or is_atomic or not _RELAXED.isdisjoint(words)):
+        acquires, releases = not ACQUIRES.isdisjoint(words), not RELEASES.isdisjoint(words)
+        if not (acquires or releases or is_atomic or not RELAXED.isdisjoint(words)):
             return
         for offset, every in of_each_place(access.offsets, access.lane_of // WARP):
             for warp in every.tolist() if is_atomic else (None,):
@@ -416,37 +413,3 @@ def warps_of_groups(wave: Wave, groups: Groups) -> Warps:
     """``(warpgroups, 4)``: the warps of some warpgroups."""
     first: Warps = Warpgroups.of(wave).warps[groups]
     return first[:, None] + np.arange(_GROUP)
-
-
-# --- statements ---------------------------------------------------------------------------------------
-
-
-def kinds_of(findings: Findings, code: Sequence[Record]) -> tuple[bool, bool, bool]:
-    """Whether there are flags, barriers of some threads, and asynchronous copies; found once in a launch."""
-    launch = _LAUNCH.of(findings)
-    if launch.kinds is None or launch.kinds[0] is not code:
-        kinds = any(map(_is_ordered, code)), any(map(_of_some, code)), any(map(_is_asynchronous, code))
-        launch.kinds = code, kinds
-    return launch.kinds[1]
-
-
-def _of_some(record: Record) -> bool:
-    """Whether a statement is a barrier to which not all threads of a CTA have to come, or only arrive."""
-    one = record.statement
-    if one.opcode not in ("bar", "barrier") or not {"warp", "cluster"}.isdisjoint(one.modifiers):
-        return False
-    return len(one.operands or ()) - 2 * ("red" in one.modifiers) > 1
-
-
-def _is_asynchronous(record: Record) -> bool:
-    """Whether a statement starts a copy from or to shared memory; of wgmma alone, other rules speak."""
-    opcode, words = record.statement.opcode, record.statement.modifiers
-    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
-
-
-def _is_ordered(record: Record) -> bool:
-    """Whether a statement is a fence, or an access that releases or acquires."""
-    one = record.statement
-    if one.opcode in ("membar", "fence"):
-        return "proxy" not in one.modifiers
-    return one.opcode in _FLAGS and not (_ACQUIRES | _RELEASES).isdisjoint(one.modifiers)
