@@ -7,8 +7,8 @@ from typing import Any
 
 from py_mini_racer import MiniRacer
 
+from warpsim.report.explorer import FOLDERS
 from warpsim.report.explorer.catalogue import catalogue
-from warpsim.report.explorer.explorer_page import FOLDERS
 from warpsim.report.page import bundle
 
 _GLUE = """

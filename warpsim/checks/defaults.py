@@ -1,23 +1,33 @@
-"""The checks that a launch has.
+"""The checks that a launch has, and those that only some kernels and clusters have.
 
 Knows which there are, and in which order they look; does not know what they find.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Location
+from ..machine.run.clusters import PORTABLE
 from ..machine.run.events import Observer
+from ..machine.run.geometry import Cluster
 from .barrier_reuse import BarrierReuse
 from .cluster_memory import ClusterMemory
 from .copy_order import CopyOrder
 from .divergent_barriers import DivergentBarriers
-from .findings import Findings
+from .findings import Findings, LaunchFinding
 from .live_barriers import LiveBarriers
 from .map_fences import MapFences
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
+from .register_use import RegisterUse
 from .shared_races import Races
 from .tile_reads import TileReads
 from .warpgroup_order import WarpgroupOrder
+
+if TYPE_CHECKING:
+    from ..machine.run.entries import Entry
 
 
 def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
@@ -40,3 +50,22 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
         *(reads, flying, *tiles, *barriers, *far),
         *(copies, MapFences(findings), order, Races(findings, order)),
     ]
+
+
+def kernel_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings], Any]]:
+    """Return what makes further observers of a wave: those that only kernels with setmaxnreg have."""
+    if findings.mode != "off" and any(one.statement.opcode == "setmaxnreg" for one in entry.code):
+        return [RegisterUse]
+    return []
+
+
+def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> None:
+    """Warn of clusters that not every chip takes."""
+    if findings.mode == "off" or cluster.count <= PORTABLE:
+        return
+    message = (
+        f"a cluster of {cluster} CTAs has {cluster.count}: up to {PORTABLE} are portable, and more need "
+        f"a chip and a host that allow it (cudaFuncAttributeNonPortableClusterSizeAllowed)"
+    )
+    finding = LaunchFinding(kind="not portable", severity="warning", message=message, location=kernel)
+    findings.add(("not portable",), finding)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..checks.cluster_checks import check_portable, cluster_checks
-from ..checks.defaults import checks_of
+from ..checks.defaults import check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..errors import OperandError, WarpsimError
 from ..machine.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
@@ -103,7 +102,7 @@ class LaunchExecution:
             entry, shape.grid, shape.block, shape.cluster, shape.shared_bytes, module.target
         )
         self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
-        self.of_clusters = cluster_checks(self.findings, entry)
+        self.of_kernel = kernel_checks(self.findings, entry)
         check_portable(self.findings, self.sizes.cluster, module.functions[entry.name].kernel.location())
 
     def report(
@@ -164,9 +163,9 @@ class LaunchExecution:
 
     def _observers(self) -> tuple[Observer, ...]:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""
-        of_clusters = (check(self.findings) for check in self.of_clusters)
+        of_kernel = (check(self.findings) for check in self.of_kernel)
         checks = checks_of(self.findings, clusters=self.sizes.cluster.count > 1)
-        return (*checks, *of_clusters, *self.watching)
+        return (*checks, *of_kernel, *self.watching)
 
     def _counts(self, launch: Launch) -> npt.NDArray[np.int64]:
         """Execute every CTA, here or spread over processes; return how often each statement ran."""

@@ -1,23 +1,27 @@
 """The explorer: one HTML file with the layouts of all forms of all targets, that needs nothing but itself.
 
-catalogue.py gathers what the tables of isa and the views know, as few numbers; explorer_page.py makes a page,
-whose scripts in static/ evaluate, draw and write them.
+catalogue.py gathers what the tables of isa and the views know, as few numbers; scripts in static/ evaluate,
+draw and write them. Where the explorer has no script or style of a name, the report's is taken. Needs jinja2.
 """
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from ...environment import in_default_environment
 from ...files.archives import write_lines
 from ...ptx.decode import Form, resolved
-from ..page import frame
+from ..page import bundle, frame, rendered, source
 from .catalogue import catalogue
-from .explorer_page import page
 
 __all__ = ["Explorer", "explore"]
 
+FOLDERS = ("explorer/static", "static")
 START = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
@@ -35,7 +39,7 @@ class Explorer:
     @cached_property
     def html(self) -> str:
         """The page of HTML. Raises ModuleNotFoundError where jinja2 is not installed."""
-        return page(self.form)
+        return _page(self.form)
 
     def save(self, path: str | Path) -> None:
         """Write the page, whole or not at all; raises OSError."""
@@ -51,3 +55,22 @@ def explore(instruction: Form = START) -> Explorer:
     Raises PtxError and IllegalInstruction for an instruction that is none.
     """
     return Explorer(form=resolved(instruction).mnemonic)
+
+
+@in_default_environment
+def _page(form: str) -> str:
+    """Return the whole page, opened at a form; it loads nothing from anywhere."""
+    return rendered(
+        "explorer/templates/explorer.html",
+        start=json.dumps({"form": form}),
+        catalogue=_packed(),
+        style=source("static/report.css") + source("explorer/static/explorer.css"),
+        script=bundle("explorer.js", folders=FOLDERS),
+    )
+
+
+@cache
+def _packed() -> str:
+    """Return the catalogue as JSON, compressed (zlib) and in base64."""
+    content = json.dumps(catalogue(), separators=(",", ":")).encode()
+    return b64encode(zlib.compress(content, 9)).decode("ascii")
