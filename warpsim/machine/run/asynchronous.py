@@ -3,7 +3,7 @@
 An opcode makes a ``Pending`` and issues it; the schedule decides when it reads its source and completes:
 
     "program", "earliest"    at once
-    "latest"                 when somebody waits for it, or nobody can go on otherwise; the newest first
+    "latest"                 when lanes wait for it, or no path can run; the newest first
     "random:7"               in between, each at a moment and in an order that the seed decides
 
 Completing writes memory, then signals mbarriers. Groups ("bulk", "wgmma") are counted lane by lane, as in
@@ -65,7 +65,7 @@ class Stretches:
 
 @dataclass(kw_only=True, eq=False)
 class Pending:
-    """An operation in flight: who issued it, what it touches, and what it does when it completes.
+    """An operation in flight: the lane that issued it, what it touches, and what it does when it completes.
 
     ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there.
     ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
@@ -123,7 +123,7 @@ class Asynchrony:
             if chance < 1.5 * _SOON:
                 (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
         elif all(path.turns >= _SPINNING for path in wave.scheduler.paths):
-            self.nobody_goes_on(wave)
+            self.resolve_stall(wave)
 
     def _kinds(self, wave: Wave, pendings: Iterable[Pending]) -> list[list[Pending]]:
         """Operations that clusters have in common: those that the same lane issued at the same turn."""
@@ -145,9 +145,9 @@ class Asynchrony:
         kinds = self._kinds(wave, pendings)
         return list(chain(*self.random.sample(kinds, len(kinds))))
 
-    def nobody_goes_on(self, wave: Wave) -> bool:
-        """What somebody waits for completes, in every cluster, or anything where nobody does; false where
-        nothing flies.
+    def resolve_stall(self, wave: Wave) -> bool:
+        """Complete what lanes wait for, in every cluster, or any operation where none wait; return False
+        where nothing is in flight.
         """
         if not self.flying:
             return False
@@ -166,7 +166,7 @@ class Asynchrony:
         return True
 
     def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
-        """Operations that signal an mbarrier complete, in this order, until nobody waits for it."""
+        """Operations that signal an mbarrier complete, in this order, until no lane waits for it."""
         from .mbarrier import awaited
 
         signalling = [one for one in known if any(offset == barrier for offset, _ in one.signals)]
@@ -219,7 +219,7 @@ def finish(wave: Wave, pending: Pending) -> None:
     pending.done = True
     del wave.asynchrony.flying[pending]
     pending.complete(wave)
-    wave.scheduler.rounds = 0  # somebody may have waited for this
+    wave.scheduler.rounds = 0  # lanes may have waited for this
     wave.observers.completed(wave, pending)
     if pending.signals:
         from .mbarrier import complete_tx

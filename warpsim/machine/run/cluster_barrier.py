@@ -26,8 +26,10 @@ Clusters = npt.NDArray[np.intp]  # their numbers in the wave
 
 
 class ClusterBarrier:
-    """``phase`` (clusters,) says how often the barrier was complete; ``arrived`` (lanes,) who has arrived and
-    not waited, ``since`` (lanes,) in which phase, ``places`` (lanes,) at which statement, -1 for nowhere.
+    """The barriers of all clusters of a wave: ``phase`` (clusters,) counts the completed phases.
+
+    ``arrived`` (lanes,) marks lanes that have arrived and not waited, ``since`` (lanes,) the phase in which
+    they did, ``places`` (lanes,) the statement, -1 for none.
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -40,11 +42,11 @@ class ClusterBarrier:
 
     @classmethod
     def of(cls, wave: Wave) -> ClusterBarrier:
-        """That of a wave."""
+        """Return the barriers of a wave."""
         return _BARRIER.of(wave)
 
     def arrive(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """Lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
+        """Make lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
         twice = lanes.mask & self.arrived
         if twice.any():
             lane = int(twice.argmax())
@@ -58,7 +60,7 @@ class ClusterBarrier:
         self.complete(wave)
 
     def wait(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
-        """Lanes whose barrier is complete go on, others sleep and try again; true where paths changed."""
+        """Continue lanes whose barrier is complete, stop the others; return whether paths changed."""
         never = lanes.mask & ~self.arrived
         if never.any():
             why = "the lane has not arrived: barrier.cluster.arrive is missing"
@@ -84,7 +86,7 @@ class ClusterBarrier:
             wave.scheduler.wake(_MEETING, done[self.cluster])
 
     def here(self) -> Mask:
-        """The lanes that have arrived in the phase that is not complete."""
+        """Return the lanes that have arrived in the incomplete phase."""
         here: Mask = self.arrived & (self.since == self.phase[self.cluster])
         return here
 
@@ -96,18 +98,18 @@ _BARRIER = Slot(ClusterBarrier)
 
 
 def _missing(wave: Wave, path: DivergentPath) -> str:
-    """Who has not arrived at the barrier that lanes wait at."""
+    """Return in words the lanes that have not arrived at the barrier that lanes wait at."""
     state = ClusterBarrier.of(wave)
     number = int(state.cluster[path.lanes.index[0]])
     away = wave.alive_mask & ~state.here() & (state.cluster == number)
-    names = ", ".join(_who(wave, away))
+    names = ", ".join(_describe_absent(wave, away))
     return (
         f"the cluster barrier, at which {names} {'have' if np.count_nonzero(away) > 1 else 'has'} not arrived"
     )
 
 
-def _who(wave: Wave, away: Mask) -> Iterator[str]:
-    """Lanes in words, CTA by CTA."""
+def _describe_absent(wave: Wave, away: Mask) -> Iterator[str]:
+    """Yield lanes in words, CTA by CTA."""
     for cta in np.unique(wave.cta[away]).tolist():
         yield wave.describe_lanes(Lanes(away & (wave.cta == cta)))
 

@@ -1,4 +1,4 @@
-"""The numbered barriers of CTAs: who has come to each, and when it is complete.
+"""The numbered barriers of CTAs: the lanes that have arrived at each, and when it is complete.
 
 PTX ISA 9.1, section 9.7.13.1 "barrier": a barrier counts whole warps, and one without a number of threads
 waits for all of the CTA. Knows arrivals; the waiting itself is the wave's. The wave is handed to every
@@ -27,7 +27,7 @@ _COUNT = 16  # of a CTA
 class Barriers:
     """The barriers of all CTAs of a wave: ``arrived`` (barriers, CTAs) threads at each.
 
-    ``here`` (barriers, lanes) says who they are.
+    ``here`` (barriers, lanes) marks them.
     """
 
     def __init__(self, ctas: int, lanes: int) -> None:
@@ -37,7 +37,7 @@ class Barriers:
     def arrive(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait, *, waits: bool
     ) -> bool:
-        """Lanes arrive at a barrier of their CTAs and, where they wait, stop until all have.
+        """Make lanes arrive at a barrier of their CTAs; lanes that wait stop until it is complete.
 
         True where paths changed; ``reason.deliver`` is then called with the lanes that go on, and must be
         called by the caller if not. Raises Fault where more come than complete it.
@@ -64,17 +64,17 @@ class Barriers:
         return changed
 
     def withdraw(self, wave: Wave, lanes: Lanes, number: int) -> None:
-        """Lanes that have come to a barrier have not."""
+        """Undo the arrival of lanes at a barrier."""
         self.arrived[number] -= wave.count_of(lanes)
         self.here[number] &= ~lanes.mask
 
     def look_again(self, wave: Wave) -> None:
-        """Lanes have exited: barriers that waited for them only are complete."""
+        """Complete the barriers that lacked only lanes that have exited."""
         for wait in {one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)}:
             self._complete(wave, wait)
 
     def counts(self, wave: Wave, cta: int) -> Iterator[str]:
-        """How many threads of a CTA have arrived at each barrier, and how many it waits for, in words."""
+        """Yield the threads of a CTA that have arrived at each barrier, and its thread count, in words."""
         reasons = [one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)]
         for number, count in enumerate(self.arrived[:, cta].tolist()):
             wanted = {one.threads or int(wave.alive_of_cta[cta]) for one in reasons if one.number == number}
@@ -114,7 +114,7 @@ class Barriers:
             wave.scheduler.wake(reason, lanes)
 
     def _notify_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
-        """Who has arrived at a barrier that is complete, and who of them has waited."""
+        """Notify observers of the lanes that arrived at a complete barrier, and of those that waited."""
         here = self.here[number] & done
         waited = [one.lanes.mask for one in _waiting(wave, number)]
         wave.observers.meeting(
@@ -131,7 +131,7 @@ class Barriers:
 
 
 def _waiting(wave: Wave, number: int) -> list[DivergentPath]:
-    """Who waits at a barrier."""
+    """Return the paths that wait at a barrier."""
     return [
         one
         for one in wave.scheduler.waiting
@@ -140,7 +140,7 @@ def _waiting(wave: Wave, number: int) -> list[DivergentPath]:
 
 
 def _deliver(wave: Wave, number: int, done: Mask) -> None:
-    """Lanes that go on get what they waited for."""
+    """Deliver the result of a barrier to the lanes that continue."""
     for one in _waiting(wave, number):
         deliver: Deliver | None = one.waits.deliver  # type: ignore[attr-defined]
         part = Lanes(one.lanes.mask & done)

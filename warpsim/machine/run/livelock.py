@@ -1,4 +1,4 @@
-"""Lanes that only go round: which loops wait for others, and proof that nobody will ever end their waiting.
+"""Livelocks: which loops wait for other lanes, and the proof that their waiting never ends.
 
 A loop waits for others where it reads what they may write (atomics, ordered and volatile loads, phases of an
 mbarrier, sleep) and does nothing that they could see but atomics. Such lanes let others go on after each
@@ -77,7 +77,7 @@ class LivelockDetector:
         """To be called after each pass; ``moved`` where a wave has begun, ended or not only gone round.
         What is in flight may end the waiting.
 
-        Raises Fault where nobody will ever go on.
+        Raises Fault where no lane can ever continue.
         """
         if moved or not waves or any(wave.asynchrony.flying for wave in waves):
             self.passes, self.wanted, self.before = 0, 1, None

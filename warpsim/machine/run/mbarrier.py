@@ -195,7 +195,7 @@ def begin(wave: Wave, offsets: spaces.Offsets) -> None:
 def _record(
     wave: Wave, path: DivergentPath, lanes: Lanes, offsets: spaces.Offsets, before: Values, after: Values
 ) -> dict[int, int]:
-    """Remember who arrived where; how many phases came to their end, by object."""
+    """Record the arrivals of warps; return how many phases ended, by object."""
     ends: dict[int, int] = {}
     last: dict[int, int] = {}
     words = zip(offsets.tolist(), (lanes.index // 32).tolist(), before.tolist(), strict=True)
@@ -223,7 +223,7 @@ def named(wave: Wave, offset: int) -> str:
 
 
 def _missing(wave: Wave, path: DivergentPath) -> str:
-    """What the phases lack that lanes sleep for, and who may be at fault."""
+    """Return what the phases lack that lanes wait for, and the warps that have not arrived."""
     wanted = np.unique(_SLEEPERS.of(wave)[path.lanes.index]).tolist()
     return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
 
@@ -242,7 +242,7 @@ def _lacks(wave: Wave, offset: int) -> str:
 
 
 def _arrivals(wave: Wave, history: History) -> str:
-    """Which warps have arrived before and not in the current phase; or who has, or that nobody has."""
+    """Return the warps that arrived before and not in the current phase, else those that have arrived."""
     now = {warp: pc for warp, (phase, pc) in history.arrivals.items() if phase > history.over}
     before = {warp: at for warp, at in history.arrivals.items() if warp not in now}
     if before:
@@ -276,7 +276,7 @@ def awaited(wave: Wave) -> frozenset[int]:
 
 
 def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
-    """So many bytes have come for the object at an offset of shared memory; who sleeps for it is woken.
+    """So many bytes have come for the object at an offset of shared memory; lanes that wait for it are woken.
 
     Raises UndefinedBehavior, pointing at the operation that brought them.
     """

@@ -3,7 +3,7 @@
     "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
                          what is asynchronous completes where it is issued
     "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
-    "latest"             the same, but nothing completes before somebody waits for it and nobody can go on
+    "latest"             the same, but nothing completes before lanes wait for it and no path can run
     7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
                          go in two teams where they are many (warp_scheduling.py); asynchronous operations
                          complete in between, in any order, the same in all clusters that run together

@@ -37,7 +37,7 @@ class LaneWait:
     """What lanes at a statement of the whole warp wait for: the lanes that it names.
 
     They repeat the statement, unless those may meet them ``anywhere``: then they go on behind it. ``explain``
-    says in more words what the lanes of a path wait for when nobody can go on.
+    says in more words what the lanes of a path wait for in a deadlock.
     """
 
     names: str

@@ -1,9 +1,9 @@
-"""Which lanes go on next, where lanes have parted: in step, or in teams of warps of which one gets ahead.
+"""Which of several divergent paths runs next: in step, or in teams of warps of which one gets ahead.
 
 In step, the lanes at the lowest statement are next, so that all meet again. Were every warp by itself, a
 launch would cost as many times more as there are warps in a wave. Two teams cost about twice: each is in
-step, and one gets ahead of the other; who belongs to which is drawn anew from time to time, so that any two
-warps part sooner or later. Small grids can afford a team for every warp,
+step, and one gets ahead of the other; the teams are drawn anew from time to time, so that any two
+warps diverge sooner or later. Small grids can afford a team for every warp,
 which often takes some of those along that stand where it does.
 Knows paths and warps; does not know seeds, or when copies complete (schedules.py).
 """
@@ -129,7 +129,7 @@ class Drawn:
         return min(team or (path for _, path in members), key=in_program)
 
     def _any_warp(self, scheduler: Scheduler) -> DivergentPath:
-        """Any warp, often with some of those at the same place; never all that run, for then nobody parts."""
+        """Any warp, often with some of those at the same place; never all that run, for then none diverge."""
         chosen = self.random.choice(members := _members(scheduler, _by_warp))[1]
         here = [one for _, one in members if one.pc == chosen.pc and one.frame is chosen.frame]
         others = [one for one in here if one is not chosen]

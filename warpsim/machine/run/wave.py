@@ -1,8 +1,8 @@
 """A wave: CTAs that are executed together, all lanes at one statement in one operation.
 
-Lanes that part go on as paths; the one with the lowest program counter steps first, so that they meet again
-without a stack of reconvergence points, and one that only goes round in a loop lets the others pass, so that
-nobody waits in vain for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling").
+Lanes that diverge continue as paths. The path with the lowest program counter runs first, so paths
+converge without a reconvergence stack. A path that only repeats a loop yields to the others, so that
+no lane waits forever for lanes that could run (PTX ISA 9.1, section 3.1 "independent thread scheduling").
 Knows paths and the memories of its CTAs; does not know text, arguments, or what a statement means.
 """
 
@@ -122,14 +122,14 @@ class Wave:
     # --- running ---
 
     def run(self, budget: int | None = None) -> bool:
-        """Execute until every lane has exited, or so many statements; whether all have.
+        """Execute until every lane has exited, or ``budget`` statements; return whether all have exited.
 
-        With a budget, a wave that only goes round in loops stops early: it may wait for another one.
+        With a budget, a wave that only repeats loops stops early: it may wait for another wave.
         Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
         """
         end = None if budget is None else self.scheduler.statements + budget
         asynchrony = self.asynchrony
-        while self.scheduler.paths or (self.scheduler.waiting and asynchrony.nobody_goes_on(self)):
+        while self.scheduler.paths or (self.scheduler.waiting and asynchrony.resolve_stall(self)):
             if end is not None and (self.scheduler.statements >= end or self.scheduler.rounds >= _VAIN):
                 self.scheduler.vain, self.scheduler.rounds = self.scheduler.rounds >= _VAIN, 0
                 return False
@@ -144,7 +144,7 @@ class Wave:
         return True
 
     def _advance(self, path: DivergentPath) -> None:
-        """Execute statements until paths change, or this one meets another."""
+        """Execute statements until paths change, or this path reaches another."""
         code = self.code
         others = [one.pc for one in self.scheduler.paths if one is not path and one.frame is path.frame]
         stop = min((pc for pc in others if pc > path.pc), default=-1)
@@ -170,7 +170,7 @@ class Wave:
             raise
 
     def _guarded(self, path: DivergentPath, record: Record) -> Lanes | None:
-        """The lanes of a path whose guard holds; None for none."""
+        """Return the lanes of a path whose guard holds; None for none."""
         value = self.read(path, record.guard)
         mask = path.lanes.mask & (~value if record.negated else value)
         count = int(np.count_nonzero(mask))
@@ -181,7 +181,7 @@ class Wave:
     # --- registers ---
 
     def read(self, path: DivergentPath, register: int) -> Values:
-        """A register in all lanes; what was never written reads as 0; observers are notified."""
+        """Return a register in all lanes; registers never written read as 0, and observers are notified."""
         frame = path.frame
         value = frame.values[register]
         if value is None or (frame.partial and register in frame.partial):
@@ -210,7 +210,7 @@ class Wave:
     # --- paths ---
 
     def resume(self, path: DivergentPath, lanes: Lanes) -> bool:
-        """Some lanes return to their caller; the kernel's own return is the exit."""
+        """Return some lanes to their caller; the return of the kernel itself is its exit."""
         frame = path.frame
         if frame.caller is None:
             return self.retire(path, lanes)
@@ -222,7 +222,7 @@ class Wave:
         return True
 
     def retire(self, path: DivergentPath, lanes: Lanes) -> bool:
-        """Some lanes exit; barriers that waited for them only are complete."""
+        """Retire lanes that exit; barriers that lacked these lanes only are complete."""
         self.scheduler.leave(path, lanes)
         self.alive -= lanes.count
         self.alive_mask = self.alive_mask & ~lanes.mask
@@ -235,7 +235,7 @@ class Wave:
         return True
 
     def _look_again(self, exited: Lanes) -> None:
-        """Lanes that wait for others of their warps, some of which have exited, count them again."""
+        """Wake lanes that wait for others of their warps, some of which have exited, to count them again."""
         reasons = {one.waits for one in self.scheduler.waiting if isinstance(one.waits, LaneWait)}
         if reasons:
             warps = exited.mask.reshape(-1, WARP).any(axis=1)
@@ -249,7 +249,7 @@ class Wave:
     # --- waiting ---
 
     def deadlock(self) -> Fault:
-        """Who waits where, for what."""
+        """Return the error of a deadlock: which lanes wait, at which statement and for what."""
         lines = list[str]()
         places = [self.waiting_record(path).statement.location() for path in self.scheduler.waiting]
         for path, place in zip(self.scheduler.waiting, places, strict=True):
@@ -263,18 +263,18 @@ class Wave:
         return Fault(f"deadlock: nobody can go on{detail}; waiting: " + "; ".join(lines), places[0])
 
     def waiting_record(self, path: DivergentPath) -> Record:
-        """The statement that lanes wait at: they may go on behind it, or repeat it."""
+        """Return the statement that lanes wait at: they continue behind it, or repeat it."""
         return self.code[path.pc if isinstance(path.waits, LaneWait) else path.pc - 1]
 
     # --- memories ---
 
     def local_bytes_of(self, frame: Frame) -> int:
-        """Bytes of local memory that an activation takes up."""
+        """Return the bytes of local memory that an activation uses."""
         used: int = self.entry.local_bytes if frame.function is None else frame.function.local_bytes
         return used
 
     def locate(self, space: str, lanes: Lanes, addresses: Values, size: int) -> tuple[Bytes, Offsets]:
-        """The memory of a space, and where in it the words lie that some lanes address. Raises InvalidAccess.
+        """Return the memory of a space and the offsets of the words that lanes address. Raises InvalidAccess.
 
         ``addresses`` has one value for each of the lanes, or is of shape ().
         """
@@ -284,11 +284,11 @@ class Wave:
     # --- descriptions ---
 
     def infer(self, pc: int, why: str) -> None:
-        """What a statement did here rests on what is inferred, for that reason."""
+        """Record that the result of a statement rests on inferred behaviour, and why."""
         self.inferred[pc] = why
 
     def describe_lanes(self, lanes: Lanes) -> str:
-        """Lanes in words: CTA, warp and lane of the first, and how many more."""
+        """Return lanes in words: CTA, warp and lane of the first, and how many more."""
         first = int(lanes.index[0])
         more = f" and {lanes.count - 1} more" if lanes.count > 1 else ""
         return f"{self.describe_lane(first)}{more}"
@@ -307,7 +307,7 @@ class Wave:
         return kind(f"{error.message} [{where}]")
 
     def fault(self, record: Record, lane: int, message: str) -> Fault:
-        """An error of one lane at a statement."""
+        """Return the error of a lane at a statement."""
         return Fault(f"{message} [{self.describe_lane(lane)}]", record.statement.location())
 
     def _described(self, record: Record, invalid: InvalidAccess) -> str:
